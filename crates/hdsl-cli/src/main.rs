@@ -1,0 +1,2 @@
+//! The `hdsl` command.
+fn main() {}

@@ -1,0 +1,117 @@
+//! Class labels: any words, kept as small codes beside the list of distinct names.
+
+use crate::error::{Error, Result};
+use std::collections::BTreeSet;
+
+/// One class label a row. Names are in a fixed order (numbers by value, then words by letters), so that codes do
+/// not depend on which class happens to come first in a file.
+///
+/// ```
+/// use hdsl::Labels;
+/// let labels = Labels::from_names(["10", "+2", "10"]);
+/// assert_eq!(labels.names(), ["2", "10"]);
+/// assert_eq!(labels.codes(), [1, 0, 1]);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Labels {
+    names: Vec<String>,
+    codes: Vec<u32>,
+}
+
+impl Labels {
+    /// Labels by name, one a row. `+1`, `1` and `1.0` are the same class.
+    pub fn from_names<S: AsRef<str>>(labels: impl IntoIterator<Item = S>) -> Self {
+        let given: Vec<String> = labels.into_iter().map(|l| canonical(l.as_ref())).collect();
+        let mut names: Vec<String> = given
+            .iter()
+            .map(String::as_str)
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
+        names.sort_by(|a, b| {
+            order(a)
+                .partial_cmp(&order(b))
+                .expect("label numbers are finite")
+                .then(a.cmp(b))
+        });
+        let by_name: std::collections::HashMap<&str, u32> = names
+            .iter()
+            .enumerate()
+            .map(|(code, name)| (name.as_str(), code as u32))
+            .collect();
+        let codes = given.iter().map(|name| by_name[name.as_str()]).collect();
+        Self { names, codes }
+    }
+
+    /// Labels by code, each an index into `names`.
+    pub fn from_codes(names: Vec<String>, codes: Vec<u32>) -> Result<Self> {
+        match codes.iter().find(|&&c| c as usize >= names.len()) {
+            Some(code) => Err(Error::Data(format!(
+                "label code {code} of {} names",
+                names.len()
+            ))),
+            None => Ok(Self { names, codes }),
+        }
+    }
+
+    /// The distinct classes.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// One class a row, an index into [`Labels::names`].
+    pub fn codes(&self) -> &[u32] {
+        &self.codes
+    }
+
+    /// The class name of one row.
+    pub fn name(&self, row: usize) -> &str {
+        &self.names[self.codes[row] as usize]
+    }
+
+    /// How many rows are labelled.
+    pub fn len(&self) -> usize {
+        self.codes.len()
+    }
+
+    /// Whether there is no row at all.
+    pub fn is_empty(&self) -> bool {
+        self.codes.is_empty()
+    }
+
+    /// How many rows each class has.
+    pub fn counts(&self) -> Vec<usize> {
+        let mut counts = vec![0; self.names.len()];
+        for &code in &self.codes {
+            counts[code as usize] += 1;
+        }
+        counts
+    }
+
+    /// The labels of some rows, in the order asked for; the list of names stays as it is.
+    pub fn select(&self, which: &[u32]) -> Self {
+        Self {
+            names: self.names.clone(),
+            codes: which.iter().map(|&r| self.codes[r as usize]).collect(),
+        }
+    }
+}
+
+/// `+1`, `1` and `1.0` become `1`; words stay.
+fn canonical(label: &str) -> String {
+    match label.parse::<f64>() {
+        Ok(number) if number.is_finite() && number.fract() == 0.0 && number.abs() < 1e15 => {
+            format!("{}", number as i64)
+        }
+        _ => label.to_owned(),
+    }
+}
+
+/// Numbers by value, then words.
+fn order(name: &str) -> (u8, f64) {
+    match name.parse::<f64>() {
+        Ok(number) if number.is_finite() => (0, number),
+        _ => (1, 0.0),
+    }
+}

@@ -1,2 +1,79 @@
-//! The `hdsl` command.
-fn main() {}
+//! The `hdsl` command: learn sparse similarities, then classify, rank, project and explain with them.
+
+mod args;
+mod commands;
+mod failure;
+mod files;
+mod progress;
+mod report;
+
+use args::{Cli, Command};
+use clap::Parser;
+use clap::error::ErrorKind;
+use failure::Failure;
+use report::Talk;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    let talk = Talk::new(&cli.global);
+    match run(cli, &talk) {
+        Ok(()) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,
+        Err(failure) => {
+            report::error(&failure.to_string());
+            ExitCode::from(failure.status())
+        }
+    }
+}
+
+fn run(cli: Cli, talk: &Talk) -> Result<(), Failure> {
+    if let Some(threads) = cli.global.threads {
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build_global()
+            .map_err(|e| Failure::Usage(format!("cannot use {threads} threads: {e}")))?;
+    }
+    match cli.command {
+        Command::Demo(args) => commands::demo::run(&args, talk),
+        Command::Train(args) => commands::train::run(&args, talk),
+        Command::Predict(args) => commands::predict::run(&args, talk),
+        Command::Evaluate(args) => commands::evaluate::run(&args, talk),
+        Command::Neighbors(args) => commands::neighbors::run(&args, talk),
+        Command::Score(args) => commands::score::run(&args, talk),
+        Command::Transform(args) => commands::transform::run(&args, talk),
+        Command::Explain(args) => commands::explain::run(&args, talk),
+        Command::Inspect(args) => commands::inspect::run(&args, talk),
+        Command::Triplets(args) => commands::triplets::run(&args, talk),
+        Command::Vectorize(args) => commands::vectorize::run(&args, talk),
+        Command::Convert(args) => commands::convert::run(&args, talk),
+        Command::Completions(args) => commands::completions::run(&args),
+        Command::Man(args) => commands::man::run(&args, talk),
+    }
+}
+
+/// What clap has to say: help on standard output with status 0, wrong use on standard error with status 2.
+fn usage(error: &clap::Error) -> ExitCode {
+    let text = error.render();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            match report::styled_stdout(&text.ansi().to_string()) {
+                Ok(()) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,
+                Err(failure) => {
+                    report::error(&failure.to_string());
+                    ExitCode::from(failure.status())
+                }
+            }
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            report::styled_stderr(&text.ansi().to_string());
+            ExitCode::from(2)
+        }
+        _ => {
+            report::styled_stderr(&format!("hdsl: {}", text.ansi()));
+            ExitCode::from(2)
+        }
+    }
+}

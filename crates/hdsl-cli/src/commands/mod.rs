@@ -1,0 +1,16 @@
+//! One file a command. Each reads its inputs, creates its outputs, works, and reports.
+
+pub(crate) mod completions;
+pub(crate) mod convert;
+pub(crate) mod demo;
+pub(crate) mod evaluate;
+pub(crate) mod explain;
+pub(crate) mod inspect;
+pub(crate) mod man;
+pub(crate) mod neighbors;
+pub(crate) mod predict;
+pub(crate) mod score;
+pub(crate) mod train;
+pub(crate) mod transform;
+pub(crate) mod triplets;
+pub(crate) mod vectorize;

@@ -1,0 +1,58 @@
+//! How a command can end other than well, and the exit status that goes with it.
+
+use std::fmt;
+use std::io;
+
+/// Why a command could not be carried out.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Wrong use or bad input: status 2.
+    Usage(String),
+    /// Something failed while running: status 1.
+    Running(String),
+    /// Whoever read our output has gone (`hdsl ... | head`): nobody is left to complain to.
+    ReaderGone,
+}
+
+impl Failure {
+    /// The exit status.
+    pub(crate) fn status(&self) -> u8 {
+        match self {
+            Failure::Usage(_) => 2,
+            Failure::Running(_) => 1,
+            Failure::ReaderGone => 0,
+        }
+    }
+
+    /// Wrong use, in words.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Failure::Usage(message.into())
+    }
+
+    /// Writing to standard output failed.
+    pub(crate) fn stdout(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::ReaderGone,
+            _ => Failure::Running(format!("standard output: cannot write: {error}")),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Usage(message) | Failure::Running(message) => f.write_str(message),
+            Failure::ReaderGone => f.write_str("standard output was closed"),
+        }
+    }
+}
+
+/// Everything the library refuses is bad input, except a write that fails after the work was done.
+impl From<hdsl::Error> for Failure {
+    fn from(error: hdsl::Error) -> Self {
+        match &error {
+            hdsl::Error::Write { .. } => Failure::Running(error.to_string()),
+            _ => Failure::Usage(error.to_string()),
+        }
+    }
+}

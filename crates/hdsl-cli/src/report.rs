@@ -1,0 +1,194 @@
+//! What is said and where: results on standard output, everything else on standard error.
+
+use crate::args::Global;
+use crate::failure::Failure;
+use anstyle::{AnsiColor, Style};
+use serde_json::Value;
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write};
+
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+const NOTE: Style = AnsiColor::Yellow.on_default();
+
+/// How much is said on standard error.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Talk {
+    verbose: bool,
+    quiet: bool,
+}
+
+impl Talk {
+    pub(crate) fn new(global: &Global) -> Self {
+        Self {
+            verbose: global.verbose,
+            quiet: global.quiet,
+        }
+    }
+
+    /// Whether `-v` was given.
+    pub(crate) fn is_verbose(&self) -> bool {
+        self.verbose
+    }
+
+    /// Whether a progress bar makes sense: someone is looking and did not ask for silence.
+    pub(crate) fn shows_progress(&self) -> bool {
+        !self.quiet && io::stderr().is_terminal()
+    }
+
+    /// Said unless `-q`: what the user should know besides the result.
+    pub(crate) fn note(&self, message: impl Display) {
+        if !self.quiet {
+            styled_stderr(&format!("hdsl: {NOTE}{message}{NOTE:#}\n"));
+        }
+    }
+
+    /// Said under `-v` only.
+    pub(crate) fn detail(&self, message: impl Display) {
+        if self.verbose {
+            styled_stderr(&format!("hdsl: {message}\n"));
+        }
+    }
+
+    /// What a reader accepted but thought worth saying, under `-v` only.
+    pub(crate) fn details<S: Display>(&self, messages: &[S]) {
+        for message in messages {
+            self.detail(message);
+        }
+    }
+}
+
+/// `hdsl: error: ...` on one line of standard error.
+pub(crate) fn error(message: &str) {
+    // Names of files may hold anything; a message stays one line all the same.
+    let message = message.replace(['\n', '\r'], " ");
+    styled_stderr(&format!("hdsl: {ERROR}error:{ERROR:#} {message}\n"));
+}
+
+/// Text with colours, which are left out where standard error is no terminal.
+pub(crate) fn styled_stderr(text: &str) {
+    // Nothing can be done, nor said, if standard error itself cannot be written.
+    let _ = anstream::stderr().write_all(text.as_bytes());
+}
+
+/// Text with colours, which are left out where standard output is no terminal.
+pub(crate) fn styled_stdout(text: &str) -> Result<(), Failure> {
+    let mut out = anstream::stdout();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(|e| Failure::stdout(&e))
+}
+
+/// Plain text on standard output.
+pub(crate) fn stdout(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(|e| Failure::stdout(&e))
+}
+
+/// One JSON object on standard output.
+pub(crate) fn json(value: &Value) -> Result<(), Failure> {
+    stdout(&format!("{value:#}\n"))
+}
+
+/// A share as a percentage with one decimal.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.1}%", 100.0 * share)
+}
+
+/// `1 row`, `2 rows`, `1,234 rows`.
+pub(crate) fn count(n: usize, what: &str) -> String {
+    let plural = if n == 1 {
+        what.to_owned()
+    } else if let Some(stem) = what.strip_suffix("ss") {
+        format!("{stem}sses")
+    } else {
+        format!("{what}s")
+    };
+    format!("{} {plural}", thousands(n))
+}
+
+/// A number with commas between thousands.
+pub(crate) fn thousands(n: usize) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A number in at most `digits` significant digits, without a tail of zeros.
+pub(crate) fn short(x: f64) -> String {
+    if x == 0.0 {
+        return "0".into();
+    }
+    let magnitude = x.abs();
+    if !(1e-4..1e7).contains(&magnitude) {
+        return format!("{x:.3e}");
+    }
+    let decimals = (3 - magnitude.log10().floor() as i32).clamp(0, 8) as usize;
+    let text = format!("{x:.decimals$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+/// A table with columns as wide as they need to be: text to the left, numbers to the right.
+pub(crate) fn table(indent: &str, rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter()
+            .filter_map(|row| row.get(column))
+            .map(|cell| cell.chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut out = String::new();
+    for row in rows {
+        let mut line = indent.to_owned();
+        for (column, cell) in row.iter().enumerate() {
+            let numeric = cell
+                .trim_start_matches(['-', '+'])
+                .starts_with(|c: char| c.is_ascii_digit());
+            let pad = " ".repeat(widths[column] - cell.chars().count());
+            if column > 0 {
+                line += "  ";
+            }
+            if numeric {
+                line += &pad;
+                line += cell;
+            } else {
+                line += cell;
+                line += &pad;
+            }
+        }
+        out += line.trim_end();
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!(short(0.0), "0");
+        assert_eq!(short(0.123456), "0.1235");
+        assert_eq!(short(1234.0), "1234");
+        assert_eq!(short(100.0), "100");
+        assert_eq!(short(-2.5), "-2.5");
+        assert_eq!(short(1e-9), "1.000e-9");
+        assert_eq!(thousands(1234567), "1,234,567");
+        assert_eq!(count(1, "row"), "1 row");
+        assert_eq!(count(2, "class"), "2 classes");
+        assert_eq!(count(1000, "triplet"), "1,000 triplets");
+    }
+}

@@ -6,12 +6,16 @@ mod matrix_market;
 mod nips;
 mod npz;
 pub(crate) mod number;
+mod output;
 mod read;
 mod rows;
+mod split;
 mod svmlight;
 pub(crate) mod text;
 mod triples;
 
 pub use labels::Labels;
+pub use output::OutputFile;
 pub use read::{Dataset, Format, IndexBase, ReadOptions, parse_dataset, read_dataset};
 pub use rows::{Rows, SparseRow};
+pub use split::stratified_split;

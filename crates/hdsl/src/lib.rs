@@ -3,9 +3,12 @@
 pub mod atoms;
 pub mod data;
 pub mod error;
+pub(crate) mod random;
 pub mod triplets;
 
 pub use atoms::{ActiveSet, Atom, Sign, Step};
-pub use data::{Labels, Rows, SparseRow};
+pub use data::{
+    Dataset, Format, IndexBase, Labels, ReadOptions, Rows, SparseRow, parse_dataset, read_dataset,
+};
 pub use error::{Error, Result};
 pub use triplets::Triplets;

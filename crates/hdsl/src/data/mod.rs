@@ -1,7 +1,21 @@
 //! Sparse rows and labels, and the way in and out of files.
 
+pub(crate) mod input;
 mod labels;
+mod matrix_market;
+mod nips;
+mod npz;
+pub(crate) mod number;
+mod output;
+mod read;
 mod rows;
+mod split;
+mod svmlight;
+pub(crate) mod text;
+mod triples;
 
 pub use labels::Labels;
+pub use output::OutputFile;
+pub use read::{Dataset, Format, IndexBase, ReadOptions, parse_dataset, read_dataset};
 pub use rows::{Rows, SparseRow};
+pub use split::stratified_split;

@@ -1,5 +1,13 @@
 //! Training data: "anchor is more similar to near than to far", as row numbers into one [`Rows`](crate::Rows).
 
+mod clicks;
+mod judgments;
+mod list;
+
+pub use clicks::{parse_clicks, read_clicks};
+pub use judgments::{GradeOrder, parse_judgments, read_judgments};
+pub use list::{parse_triplets, read_triplets, write_triplets};
+
 use crate::error::{Error, Result};
 
 /// Triplets of row numbers, with optional weights above 0.

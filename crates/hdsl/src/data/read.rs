@@ -1,0 +1,275 @@
+//! One call to read a data set, whatever its format and compression.
+
+use crate::data::input::{self, Input};
+use crate::data::text::{self, Interner, TextRows};
+use crate::data::{Labels, Rows, matrix_market, nips, npz, svmlight};
+use crate::error::{Error, Result};
+use std::path::{Path, PathBuf};
+
+const WANT: &str = "rows of sparse data";
+
+/// The file formats we read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// svmlight or libsvm text: `label [qid:N] index:value … [# comment]`.
+    Svmlight,
+    /// The NIPS 2003 challenge: `index:value …` (dexter) or bare indices (dorothea); labels in a file beside it.
+    Nips,
+    /// Matrix Market coordinate text; a row of the matrix is a row of data.
+    MatrixMarket,
+    /// What `scipy.sparse.save_npz` writes, in CSR or CSC.
+    Npz,
+}
+
+/// What the lowest feature is called in a text file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IndexBase {
+    /// Features count from 0.
+    Zero,
+    /// Features count from 1, as the svmlight program has it.
+    One,
+}
+
+impl IndexBase {
+    /// 0 or 1.
+    pub fn first(self) -> usize {
+        match self {
+            IndexBase::Zero => 0,
+            IndexBase::One => 1,
+        }
+    }
+}
+
+/// How to read a data set. The default finds everything out by looking.
+#[derive(Clone, Debug, Default)]
+pub struct ReadOptions {
+    /// The format; by default, what the content and the file name suggest.
+    pub format: Option<Format>,
+    /// A file of labels, one a line. It takes precedence over labels in the data file itself.
+    pub labels: Option<PathBuf>,
+    /// What the lowest feature is called in svmlight and NIPS files; by default 1, or 0 if an index 0 occurs.
+    pub index_base: Option<IndexBase>,
+    /// How many features there are, if not just as many as the file names. More in the file is an error.
+    pub n_features: Option<usize>,
+}
+
+/// What a data file holds.
+#[derive(Clone, Debug)]
+pub struct Dataset {
+    /// The rows.
+    pub rows: Rows,
+    /// The class of each row, if the file or a labels file says.
+    pub labels: Option<Labels>,
+    /// The query number of each row, if the file gives `qid`s.
+    pub queries: Option<Vec<u64>>,
+    /// What the lowest feature is called in the file, so that it can be written back alike.
+    pub index_base: IndexBase,
+    /// What was accepted but is worth saying, a sentence each, with the file's name.
+    pub notes: Vec<String>,
+}
+
+/// Reads a data set from a file, or from standard input if the path is `-`.
+///
+/// Compression (gzip, bzip2, xz, zstd) is recognised by content. So is the format, helped by the file name
+/// where the content could be either: `.data` means NIPS. A NIPS file without [`ReadOptions::labels`] takes its
+/// labels from the file of the same name that ends in `.labels`, if there is one.
+///
+/// ```
+/// use hdsl::{ReadOptions, read_dataset};
+/// # let folder = std::env::temp_dir().join(format!("hdsl-doc-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder).unwrap();
+/// # let path = folder.join("animals.svm");
+/// std::fs::write(&path, "cat 1:0.5 3:2\ndog 2:1 # a comment\n").unwrap();
+/// let data = read_dataset(&path, &ReadOptions::default())?;
+/// assert_eq!((data.rows.n_rows(), data.rows.n_features()), (2, 3));
+/// assert_eq!(data.labels.unwrap().names(), ["cat", "dog"]);
+/// # std::fs::remove_dir_all(&folder).unwrap();
+/// # Ok::<(), hdsl::Error>(())
+/// ```
+pub fn read_dataset(path: &Path, options: &ReadOptions) -> Result<Dataset> {
+    let (mut dataset, format) = read_input(Input::open(path, WANT)?, options)?;
+    let labels = match (&options.labels, format) {
+        (Some(labels), _) => Some(labels.clone()),
+        (None, Format::Nips) => sibling_labels(path),
+        (None, _) => None,
+    };
+    if let Some(labels) = labels {
+        if options.labels.is_none() {
+            dataset.notes.push(format!(
+                "{}: labels taken from {}",
+                path.display(),
+                labels.display()
+            ));
+        }
+        attach_labels(&mut dataset, Input::open(&labels, "a label a line")?)?;
+    }
+    Ok(dataset)
+}
+
+/// Reads a data set that is already in memory, compressed or not; `name` serves for messages and its extension.
+///
+/// No file is looked for beside `name`, but [`ReadOptions::labels`] is read if given.
+///
+/// ```
+/// use hdsl::{ReadOptions, parse_dataset};
+/// let bytes = b"%%MatrixMarket matrix coordinate real general\n2 3 1\n2 3 0.5\n";
+/// let data = parse_dataset("inline".as_ref(), bytes, &ReadOptions::default())?;
+/// assert_eq!(data.rows.row(1).get(2), 0.5);
+/// # Ok::<(), hdsl::Error>(())
+/// ```
+pub fn parse_dataset(name: &Path, bytes: &[u8], options: &ReadOptions) -> Result<Dataset> {
+    let (mut dataset, _) = read_input(Input::from_bytes(name, bytes, WANT)?, options)?;
+    if let Some(labels) = &options.labels {
+        attach_labels(&mut dataset, Input::open(labels, "a label a line")?)?;
+    }
+    Ok(dataset)
+}
+
+fn read_input(mut input: Input<'_>, options: &ReadOptions) -> Result<(Dataset, Format)> {
+    let extension = data_extension(input.path());
+    let start = first_content(&mut input)?;
+    let format = options
+        .format
+        .unwrap_or_else(|| guess_format(&start, extension.as_deref()));
+    let lines = match format {
+        Format::Svmlight => svmlight::parse_line,
+        Format::Nips => nips::parser(&start),
+        Format::MatrixMarket => {
+            return Ok((matrix_market::read(input, options.n_features)?, format));
+        }
+        Format::Npz => return Ok((npz::read(input, options.n_features)?, format)),
+    };
+    let TextRows {
+        rows,
+        labels,
+        queries,
+        index_base,
+        notes,
+    } = text::read(input, lines, options.index_base, options.n_features)?;
+    let dataset = Dataset {
+        rows,
+        labels,
+        queries,
+        index_base,
+        notes,
+    };
+    Ok((dataset, format))
+}
+
+/// The first line that says anything (or enough of it to tell the format).
+fn first_content(input: &mut Input<'_>) -> Result<Vec<u8>> {
+    let mut wanted = 1 << 16;
+    loop {
+        let start = input.peek(wanted)?;
+        let line = input::lines(start)
+            .map(<[u8]>::trim_ascii)
+            .find(|line| !line.is_empty() && line[0] != b'#');
+        match line {
+            Some(line) => return Ok(line.to_owned()),
+            None if start.len() < wanted => return Ok(Vec::new()),
+            None => wanted = wanted.saturating_mul(4),
+        }
+    }
+}
+
+fn guess_format(line: &[u8], extension: Option<&str>) -> Format {
+    if line.starts_with(b"PK\x03\x04") || line.starts_with(b"PK\x05\x06") {
+        return Format::Npz;
+    }
+    if line
+        .get(..14)
+        .is_some_and(|head| head.eq_ignore_ascii_case(b"%%MatrixMarket"))
+    {
+        return Format::MatrixMarket;
+    }
+    match extension {
+        Some("npz") => return Format::Npz,
+        Some("mtx") => return Format::MatrixMarket,
+        _ => {}
+    }
+    let mut tokens = text::tokens(line).take_while(|t| !t.starts_with(b"#"));
+    let Some(first) = tokens.next() else {
+        return if extension == Some("data") {
+            Format::Nips
+        } else {
+            Format::Svmlight
+        };
+    };
+    if first.contains(&b':') {
+        return Format::Nips;
+    }
+    let rest: Vec<&[u8]> = tokens.collect();
+    if rest.iter().any(|t| t.contains(&b':')) {
+        return Format::Svmlight;
+    }
+    let bare = |t: &[u8]| t.iter().all(u8::is_ascii_digit);
+    if extension == Some("data")
+        || (!rest.is_empty() && bare(first) && rest.iter().all(|t| bare(t)))
+    {
+        Format::Nips
+    } else {
+        Format::Svmlight
+    }
+}
+
+/// The path without the extension of a compressed file.
+fn without_compression(path: &Path) -> PathBuf {
+    match path.extension().and_then(|e| e.to_str()) {
+        Some(e) if COMPRESSIONS.contains(&e.to_ascii_lowercase().as_str()) => {
+            path.with_extension("")
+        }
+        _ => path.to_owned(),
+    }
+}
+
+const COMPRESSIONS: [&str; 4] = ["gz", "bz2", "xz", "zst"];
+
+fn data_extension(path: &Path) -> Option<String> {
+    let plain = without_compression(path);
+    Some(plain.extension()?.to_str()?.to_ascii_lowercase())
+}
+
+fn sibling_labels(path: &Path) -> Option<PathBuf> {
+    let labels = without_compression(path).with_extension("labels");
+    let compressed = COMPRESSIONS.map(|e| labels.with_extension(format!("labels.{e}")));
+    std::iter::once(labels)
+        .chain(compressed)
+        .find(|candidate| candidate != path && candidate.is_file())
+}
+
+fn attach_labels(dataset: &mut Dataset, input: Input<'_>) -> Result<()> {
+    let path = input.path().to_owned();
+    let mut names = Interner::default();
+    let mut ids = Vec::new();
+    input.each_line(|_, line| {
+        let label = line.trim_ascii();
+        if !label.is_empty() {
+            ids.push(names.id(label));
+        }
+        Ok(())
+    })?;
+    let n_rows = dataset.rows.n_rows();
+    if ids.len() != n_rows {
+        return Err(Error::File {
+            path,
+            reason: format!("has {} labels, but the data have {n_rows} rows", ids.len()),
+        });
+    }
+    dataset.labels = Some(names.labels(&ids));
+    Ok(())
+}
+
+/// How many features there are, given how many the file declares and how many the caller asked for.
+pub(crate) fn declared_features(
+    path: &Path,
+    declared: usize,
+    wanted: Option<usize>,
+) -> Result<usize> {
+    match wanted {
+        Some(wanted) if wanted < declared => Err(Error::File {
+            path: path.to_owned(),
+            reason: format!("has {declared} columns, but there are {wanted} features"),
+        }),
+        _ => Ok(wanted.unwrap_or(declared)),
+    }
+}

@@ -26,6 +26,13 @@ pub struct Columns {
     table: Option<Vec<u32>>,
 }
 
+/// Equal when the same features occur; how they are looked up does not matter.
+impl PartialEq for Columns {
+    fn eq(&self, other: &Self) -> bool {
+        self.features == other.features
+    }
+}
+
 impl Columns {
     /// The columns in which some row stores a value.
     pub fn of(rows: &Rows) -> Self {

@@ -3,9 +3,13 @@
 pub mod atoms;
 pub mod data;
 pub mod error;
+pub mod knn;
+pub mod model;
 pub mod triplets;
 
 pub use atoms::{ActiveSet, Atom, Sign, Step};
-pub use data::{Labels, Rows, SparseRow};
+pub use data::{Labels, Rows, Scaling, ScalingKind, SparseRow};
 pub use error::{Error, Result};
+pub use knn::{KnnIndex, Neighbor, Neighbors};
+pub use model::{BilinearModel, Dot, Model, ModelParts, Path, Similarity};
 pub use triplets::Triplets;

@@ -10,5 +10,10 @@ pub use atoms::{ActiveSet, Atom, Sign, Step};
 pub use data::{
     Dataset, Format, IndexBase, Labels, ReadOptions, Rows, SparseRow, parse_dataset, read_dataset,
 };
+pub mod knn;
+pub mod model;
+pub use data::{Labels, Rows, Scaling, ScalingKind, SparseRow};
 pub use error::{Error, Result};
+pub use knn::{KnnIndex, Neighbor, Neighbors};
+pub use model::{BilinearModel, Dot, Model, ModelParts, Path, Similarity};
 pub use triplets::Triplets;

@@ -13,9 +13,15 @@ mod split;
 mod svmlight;
 pub(crate) mod text;
 mod triples;
+mod columns;
+mod map;
+mod scaling;
 
+pub use columns::{ColumnLists, Columns};
 pub use labels::Labels;
 pub use output::OutputFile;
 pub use read::{Dataset, Format, IndexBase, ReadOptions, parse_dataset, read_dataset};
 pub use rows::{Rows, SparseRow};
 pub use split::stratified_split;
+pub(crate) use map::map_rows;
+pub use scaling::{Scaling, ScalingKind, ScalingReport};

@@ -1,0 +1,128 @@
+//! How a model came about: where the solver started and every step it took.
+
+use crate::atoms::{ActiveSet, Atom, Step};
+use crate::error::{Error, Result};
+
+/// A start and the steps from there, so that every iterate can be had again without training.
+///
+/// Iterate 0 is the start, iterate `n` comes after step `n`. Replaying gives the solver's weights bit for bit.
+///
+/// ```
+/// use hdsl::{Atom, Step, model::Path};
+/// let (a, b) = (Atom::plus(0, 1)?, Atom::minus(1, 5)?);
+/// let path = Path::new(vec![(a, 1.0)], vec![Step::Forward { atom: b, gamma: 0.25 }])?;
+/// assert_eq!(path.at(0)?.weight(a), 1.0);
+/// assert_eq!(path.at(1)?.weight(a), 0.75);
+/// assert_eq!(path.counts(), [(1, 2), (2, 3)]); // atoms and features of each iterate
+/// assert_eq!(path.last_within(Some(2), None, 1), Some(0)); // at most two features
+/// # Ok::<(), hdsl::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Path {
+    start: Vec<(Atom, f64)>,
+    steps: Vec<Step>,
+}
+
+impl Path {
+    /// A path from its parts, after replaying it once to see that every step can be taken.
+    pub fn new(start: Vec<(Atom, f64)>, steps: Vec<Step>) -> Result<Self> {
+        let mut active = ActiveSet::from_weighted(&start)?;
+        for (number, step) in steps.iter().enumerate() {
+            if !active.accepts(step) {
+                return Err(Error::Data(format!(
+                    "step {} of the path cannot be taken: {step:?}",
+                    number + 1
+                )));
+            }
+            active.apply(step);
+        }
+        Ok(Self { start, steps })
+    }
+
+    /// The atoms and weights of iterate 0.
+    pub fn start(&self) -> &[(Atom, f64)] {
+        &self.start
+    }
+
+    /// The steps, in order.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// How many steps there are; one less than there are iterates.
+    pub fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Whether there is nothing but the start.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// The active set after `iteration` steps.
+    pub fn at(&self, iteration: usize) -> Result<ActiveSet> {
+        if iteration > self.steps.len() {
+            return Err(Error::Data(format!(
+                "iteration {iteration} is asked for, but the path has {} steps",
+                self.steps.len()
+            )));
+        }
+        let mut active = self.first();
+        self.steps[..iteration]
+            .iter()
+            .for_each(|step| active.apply(step));
+        Ok(active)
+    }
+
+    /// How many atoms and how many features each iterate uses, the start first. One pass.
+    pub fn counts(&self) -> Vec<(usize, usize)> {
+        let mut active = self.first();
+        let mut counts = Vec::with_capacity(self.steps.len() + 1);
+        counts.push((active.len(), active.n_features()));
+        for step in &self.steps {
+            active.apply(step);
+            counts.push((active.len(), active.n_features()));
+        }
+        counts
+    }
+
+    /// The latest iterate, not after `upto`, that uses at most so many features and so many atoms.
+    pub fn last_within(
+        &self,
+        max_features: Option<usize>,
+        max_atoms: Option<usize>,
+        upto: usize,
+    ) -> Option<usize> {
+        let counts = self.counts();
+        (0..=upto.min(self.steps.len())).rev().find(|&iteration| {
+            let (atoms, features) = counts[iteration];
+            max_features.is_none_or(|max| features <= max)
+                && max_atoms.is_none_or(|max| atoms <= max)
+        })
+    }
+
+    /// Every feature that any iterate uses, in increasing order.
+    pub fn features(&self) -> Vec<u32> {
+        let mut features = Vec::new();
+        let mut add = |atom: Atom| features.extend([atom.i(), atom.j()]);
+        self.start.iter().for_each(|s| add(s.0));
+        for step in &self.steps {
+            match *step {
+                Step::Forward { atom, .. } | Step::Away { atom, .. } | Step::Drop { atom } => {
+                    add(atom)
+                }
+                Step::Pairwise { to, from, .. } | Step::Swap { to, from } => {
+                    add(to);
+                    add(from);
+                }
+            }
+        }
+        features.sort_unstable();
+        features.dedup();
+        features
+    }
+
+    fn first(&self) -> ActiveSet {
+        ActiveSet::from_weighted(&self.start).expect("the start was checked when the path was made")
+    }
+}

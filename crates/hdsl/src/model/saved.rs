@@ -1,0 +1,282 @@
+//! The model that training makes and everything else loads.
+
+use super::bilinear::BilinearModel;
+use super::path::Path;
+use crate::data::{Columns, Rows, Scaling, SparseRow};
+use crate::error::{Error, Result};
+use std::borrow::Cow;
+
+/// Features are numbered by `u32` and there may be at most this many.
+pub(super) const MAX_FEATURES: usize = u32::MAX as usize;
+
+/// What the solver knew after a step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TracePoint {
+    /// The objective (Eq. 1).
+    pub objective: f64,
+    /// The gap as the search saw it: certified or an estimate, see [`ModelParts::gap_certified`].
+    pub gap: f64,
+}
+
+/// The contents of a [`Model`], before and after [`Model::new`] has checked them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelParts {
+    /// How many features the training rows had.
+    pub n_features: usize,
+    /// λ.
+    pub scale: f64,
+    /// What was done to the training rows and has to be done to every other.
+    pub scaling: Scaling,
+    /// Whether files called the first feature 0 (otherwise 1). Only for names such as `f17`.
+    pub zero_based: bool,
+    /// Names of features, by increasing feature; features without a name are called by their number.
+    pub names: Vec<(u32, String)>,
+    /// Every step of the solver.
+    pub path: Path,
+    /// The iterate in use.
+    pub chosen: usize,
+    /// One point for the start and one per step, or nothing at all.
+    pub trace: Vec<TracePoint>,
+    /// An upper bound of how far the last objective is from the optimum, if the search could prove one.
+    pub gap_certified: Option<f64>,
+    /// Validation errors, as (iteration, error), by increasing iteration.
+    pub evaluations: Vec<(u32, f64)>,
+    /// Facts about the training worth keeping, as key and text: loss, search, seed, triplets and so on.
+    pub settings: Vec<(String, String)>,
+    /// The classes of the training labels, if there were labels.
+    pub classes: Option<Vec<String>>,
+}
+
+impl ModelParts {
+    /// The least a model needs: no scaling, no names, no trace; the last iterate is in use.
+    pub fn new(n_features: usize, scale: f64, path: Path) -> Self {
+        Self {
+            n_features,
+            scale,
+            scaling: Scaling::none(n_features),
+            zero_based: false,
+            names: Vec::new(),
+            chosen: path.len(),
+            path,
+            trace: Vec::new(),
+            gap_certified: None,
+            evaluations: Vec::new(),
+            settings: Vec::new(),
+            classes: None,
+        }
+    }
+}
+
+/// A learned similarity with all that is needed to use it on raw rows, and to go back to any earlier iterate.
+///
+/// ```
+/// use hdsl::{Atom, Model, ModelParts, SparseRow, Step, model::Path};
+/// let first = Atom::plus(0, 1)?;
+/// let step = Step::Forward { atom: Atom::minus(2, 7)?, gamma: 0.5 };
+/// let mut parts = ModelParts::new(10, 4.0, Path::new(vec![(first, 1.0)], vec![step])?);
+/// parts.names = vec![(2, "tea".into()), (7, "oil".into())];
+/// let model = Model::new(parts)?;
+///
+/// let (a, b) = (SparseRow::new(&[2], &[1.0]), SparseRow::new(&[7], &[1.0]));
+/// assert_eq!(model.score(a, b), -2.0);
+/// assert_eq!(model.name(7), "oil");
+/// assert_eq!(model.name(0), "f1"); // unnamed, and its file counts from 1
+/// assert_eq!(model.with_max_features(2)?.similarity().atoms(), [first]);
+///
+/// let bytes = model.to_bytes();
+/// assert_eq!(Model::from_bytes("model.hdsl", &bytes)?, model);
+/// # Ok::<(), hdsl::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model {
+    parts: ModelParts,
+    similarity: BilinearModel,
+}
+
+impl Model {
+    /// Checks that the parts fit together. What no iterate can ever need is left out: maxima (unless row lengths
+    /// depend on them) and names of features that are not on the path. Settings are sorted by key.
+    pub fn new(mut parts: ModelParts) -> Result<Self> {
+        let bad = |reason: String| Err(Error::Data(reason));
+        if parts.n_features > MAX_FEATURES {
+            return bad(format!(
+                "there are {} features, expected at most {MAX_FEATURES}",
+                parts.n_features
+            ));
+        }
+        if parts.scaling.n_features() != parts.n_features {
+            return bad(format!(
+                "the scaling knows {} features, but the model has {}",
+                parts.scaling.n_features(),
+                parts.n_features
+            ));
+        }
+        let features = parts.path.features();
+        if let Some(last) = features.last().filter(|&&f| f as usize >= parts.n_features) {
+            return bad(format!(
+                "the path uses feature {last}, but there are {} features",
+                parts.n_features
+            ));
+        }
+        if let Some(w) = parts.names.windows(2).find(|w| w[0].0 >= w[1].0) {
+            return bad(format!(
+                "the name of feature {} comes after that of feature {}, expected increasing features",
+                w[1].0, w[0].0
+            ));
+        }
+        if !parts.trace.is_empty() && parts.trace.len() != parts.path.len() + 1 {
+            return bad(format!(
+                "the trace has {} points for a path of {} steps, expected one more than steps",
+                parts.trace.len(),
+                parts.path.len()
+            ));
+        }
+        if let Some(e) = parts
+            .evaluations
+            .iter()
+            .find(|e| e.0 as usize > parts.path.len() || !e.1.is_finite())
+        {
+            return bad(format!(
+                "the validation error {} of iteration {} does not fit a path of {} steps",
+                e.1,
+                e.0,
+                parts.path.len()
+            ));
+        }
+        if parts.evaluations.windows(2).any(|w| w[0].0 >= w[1].0) {
+            return bad("validation errors are expected by increasing iteration".into());
+        }
+        parts.settings.sort();
+        if let Some(w) = parts.settings.windows(2).find(|w| w[0].0 == w[1].0) {
+            return bad(format!("the setting `{}` comes twice", w[0].0));
+        }
+        parts.scaling = parts.scaling.restrict(&features);
+        let on_path = Columns::from_features(parts.n_features, features);
+        parts.names.retain(|n| on_path.number(n.0).is_some());
+        let similarity = BilinearModel::from_active(
+            parts.n_features,
+            parts.scale,
+            &parts.path.at(parts.chosen)?,
+        )?;
+        Ok(Self { parts, similarity })
+    }
+
+    /// Everything the model knows.
+    pub fn parts(&self) -> &ModelParts {
+        &self.parts
+    }
+
+    /// The similarity of the iterate in use. It takes scaled rows, see [`Model::prepare`].
+    pub fn similarity(&self) -> &BilinearModel {
+        &self.similarity
+    }
+
+    /// The iterate in use.
+    pub fn chosen(&self) -> usize {
+        self.parts.chosen
+    }
+
+    /// How many features the training rows had.
+    pub fn n_features(&self) -> usize {
+        self.parts.n_features
+    }
+
+    /// What is done to raw rows before the similarity sees them.
+    pub fn scaling(&self) -> &Scaling {
+        &self.parts.scaling
+    }
+
+    /// The path the solver took.
+    pub fn path(&self) -> &Path {
+        &self.parts.path
+    }
+
+    /// The same model with another iterate in use.
+    pub fn at(&self, iteration: usize) -> Result<Self> {
+        let active = self.parts.path.at(iteration)?;
+        let similarity =
+            BilinearModel::from_active(self.parts.n_features, self.parts.scale, &active)?;
+        let mut parts = self.parts.clone();
+        parts.chosen = iteration;
+        Ok(Self { parts, similarity })
+    }
+
+    /// The latest iterate, not after the one in use, that uses at most `max` features.
+    pub fn with_max_features(&self, max: usize) -> Result<Self> {
+        self.within(Some(max), None, "features", |count| count.1)
+    }
+
+    /// The latest iterate, not after the one in use, that uses at most `max` atoms: the dimensions of
+    /// [`Model::transform`].
+    pub fn with_max_atoms(&self, max: usize) -> Result<Self> {
+        self.within(None, Some(max), "atoms", |count| count.0)
+    }
+
+    fn within(
+        &self,
+        max_features: Option<usize>,
+        max_atoms: Option<usize>,
+        what: &str,
+        size: impl Fn(&(usize, usize)) -> usize,
+    ) -> Result<Self> {
+        let upto = self.parts.chosen;
+        match self.parts.path.last_within(max_features, max_atoms, upto) {
+            Some(iteration) => self.at(iteration),
+            None => {
+                let counts = self.parts.path.counts();
+                let least = counts[..=upto].iter().map(size).min().unwrap_or(0);
+                Err(Error::Data(format!(
+                    "at most {} {what} are asked for, but no iterate uses fewer than {least}",
+                    max_features.or(max_atoms).unwrap_or(0)
+                )))
+            }
+        }
+    }
+
+    /// Raw rows, scaled as the training rows were.
+    pub fn prepare(&self, raw: &Rows) -> Rows {
+        self.parts.scaling.apply(raw)
+    }
+
+    /// The similarity of two raw rows.
+    pub fn score(&self, a: SparseRow<'_>, b: SparseRow<'_>) -> f64 {
+        let (a, b) = (self.scaled(a), self.scaled(b));
+        self.similarity
+            .score(SparseRow::new(&a.0, &a.1), SparseRow::new(&b.0, &b.1))
+    }
+
+    /// A raw row in the space where the similarity is a plain dot product, see [`BilinearModel::transform`].
+    pub fn transform(&self, raw: SparseRow<'_>) -> Vec<f64> {
+        let row = self.scaled(raw);
+        self.similarity.transform(SparseRow::new(&row.0, &row.1))
+    }
+
+    /// [`Model::transform`] of many raw rows, sparse and in parallel.
+    pub fn transform_rows(&self, raw: &Rows) -> Rows {
+        self.similarity.transform_rows(&self.prepare(raw))
+    }
+
+    /// What to call a feature: its name, or `f` and the number it has in files.
+    pub fn name(&self, feature: u32) -> Cow<'_, str> {
+        match self.parts.names.binary_search_by_key(&feature, |n| n.0) {
+            Ok(at) => Cow::Borrowed(&self.parts.names[at].1),
+            Err(_) => Cow::Owned(format!(
+                "f{}",
+                u64::from(feature) + u64::from(!self.parts.zero_based)
+            )),
+        }
+    }
+
+    /// The value of a setting.
+    pub fn setting(&self, key: &str) -> Option<&str> {
+        self.parts
+            .settings
+            .binary_search_by_key(&key, |s| &s.0)
+            .ok()
+            .map(|at| self.parts.settings[at].1.as_str())
+    }
+
+    fn scaled(&self, raw: SparseRow<'_>) -> (Vec<u32>, Vec<f64>) {
+        self.parts.scaling.apply_row(raw)
+    }
+}

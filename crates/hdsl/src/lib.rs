@@ -3,17 +3,27 @@
 pub mod atoms;
 pub mod data;
 pub mod error;
+mod gradient;
+pub mod knn;
+mod lmo;
+pub mod loss;
+pub mod model;
+mod objective;
 pub(crate) mod random;
+pub mod solver;
+mod step;
+pub mod train;
 pub mod triplets;
 
 pub use atoms::{ActiveSet, Atom, Sign, Step};
 pub use data::{
-    Dataset, Format, IndexBase, Labels, ReadOptions, Rows, SparseRow, parse_dataset, read_dataset,
+    Dataset, Format, IndexBase, Labels, ReadOptions, Rows, Scaling, ScalingKind, SparseRow,
+    parse_dataset, read_dataset,
 };
-pub mod knn;
-pub mod model;
-pub use data::{Labels, Rows, Scaling, ScalingKind, SparseRow};
 pub use error::{Error, Result};
 pub use knn::{KnnIndex, Neighbor, Neighbors};
+pub use loss::LossKind;
 pub use model::{BilinearModel, Dot, Model, ModelParts, Path, Similarity};
+pub use solver::{Gap, Iteration, Observer, Run, Search, Solver, SolverParams, StepRule, Stop};
+pub use train::{Event, GridPoint, TrainParams, Trained, TripletSource, Watcher, train};
 pub use triplets::Triplets;

@@ -59,3 +59,16 @@ fn steps_that_cannot_be_taken_are_refused() {
         assert!(Path::new(vec![(a, 1.0)], vec![step]).is_err(), "{step:?}");
     }
 }
+
+#[test]
+fn weights_cannot_be_driven_away_from_sum_one() {
+    let (a, b) = (Atom::plus(0, 1).unwrap(), Atom::minus(0, 1).unwrap());
+    // A lone atom just below 1, as rounding may leave it: any step away would pass a look at its weight alone.
+    let lone = vec![(a, 1.0 - 1e-10)];
+    let away = |gamma| vec![Step::Away { atom: a, gamma }];
+    assert!(Path::new(lone, away(1e9)).is_err());
+    // Each weight is fine, and the sum is within the tolerance of a start, but one step magnifies the difference.
+    let skewed = vec![(a, 1.0 - 1e-15), (b, 5e-10)];
+    assert!(Path::new(skewed.clone(), away(1e14)).is_err());
+    assert!(Path::new(skewed, away(1e3)).is_ok());
+}

@@ -67,3 +67,29 @@ fn rank_of_a_cycle_depends_on_its_signs() {
     assert_eq!(cycle(Atom::minus(0, 2).unwrap()).reduced(None).rank(), 2);
     assert_eq!(cycle(Atom::plus(0, 2).unwrap()).reduced(None).rank(), 3);
 }
+
+#[test]
+fn weights_of_very_different_size_are_no_trouble() {
+    use hdsl::{Atom, BilinearModel, Sign};
+    for spread in [-20, -150, -300, -323] {
+        let mut atoms = vec![(Atom::plus(0, 1).unwrap(), 1.0)];
+        for n in 1..40u32 {
+            let sign = if n % 3 == 0 { Sign::Minus } else { Sign::Plus };
+            let weight = 10f64.powi(spread * n as i32 / 39).max(5e-324) * 1e-12;
+            if weight > 0.0 {
+                atoms.push((Atom::new(n, n * n % 41 + n + 1, sign).unwrap(), weight));
+            }
+        }
+        atoms[0].1 = 1.0 - atoms[1..].iter().map(|a| a.1).sum::<f64>();
+        atoms.dedup_by_key(|a| a.0);
+        let model = BilinearModel::new(100, 1.0, atoms).unwrap();
+        let reduced = model.reduced(None);
+        assert!(
+            reduced
+                .eigenvalues()
+                .iter()
+                .all(|v| v.is_finite() && *v > 0.0)
+        );
+        assert!((reduced.eigenvalues()[0] - 2.0).abs() < 1e-9);
+    }
+}

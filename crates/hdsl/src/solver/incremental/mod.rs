@@ -231,6 +231,7 @@ impl<'p> Incremental<'p> {
         let active_rows = std::mem::take(&mut self.active_rows);
         let links = std::mem::take(&mut self.links);
         let books = Books {
+            sigma: self.sigma,
             rows: &self.problem.rows,
             active_rows: &active_rows,
             links: &links,
@@ -657,8 +658,8 @@ impl<'p> Engine<'p> for Incremental<'p> {
             return self.start_at(self.active.clone());
         }
         self.sigma *= factor;
-        let (sigma, zones) = (self.sigma, self.zones);
-        self.each_with_books(|shard, books| shard.advance(sigma, rate, gamma, books, zones));
+        let zones = self.zones;
+        self.each_with_books(|shard, books| shard.advance(rate, gamma, books, zones));
         if let (Some(atom), Some(at)) = (leaving, at) {
             self.dismiss(atom, at);
         }

@@ -430,35 +430,47 @@ impl Shard {
                 by_column[column as usize] = x;
             }
         }
-        let mut add_diagonal = |column: u32, x: f64, delta: Two| {
-            let d = &mut self.diagonal[column as usize];
-            d[0] += delta[0] * x;
-            d[1] += delta[1] * x;
-            self.stale[column as usize / COLUMNS] = true;
-        };
         for local in changed.drain(..) {
             let local = local as usize;
             marked[local] = false;
             let delta = std::mem::take(&mut by_pair[local]);
             let pair = base + local;
-            self.pairs[pair][0] += delta[0];
-            self.pairs[pair][1] += delta[1];
+            let sum = &mut self.pairs[pair];
+            *sum = [sum[0] + delta[0], sum[1] + delta[1]];
+            // What is left when all triplets of a pair are satisfied is rounding: a true 0 can be passed over.
+            if sum[0].abs() < 1e-12 && (books.sigma * sum[1]).abs() < 1e-12 {
+                *sum = [0.0; 2];
+            }
             let other = self.others[pair] as usize;
             match &self.products {
                 Some(products) => {
                     let range = products.starts[pair] as usize..products.starts[pair + 1] as usize;
-                    for (&column, &x) in products.columns[range.clone()]
+                    let products = products.columns[range.clone()]
                         .iter()
-                        .zip(&products.values[range])
-                    {
-                        add_diagonal(column, x, delta);
+                        .zip(&products.values[range]);
+                    if delta[0] == 0.0 {
+                        // Most changes are within the bent zone.
+                        for (&column, &x) in products {
+                            self.diagonal[column as usize][1] += delta[1] * x;
+                            self.stale[column as usize / COLUMNS] = true;
+                        }
+                    } else {
+                        for (&column, &x) in products {
+                            let d = &mut self.diagonal[column as usize];
+                            d[0] += delta[0] * x;
+                            d[1] += delta[1] * x;
+                            self.stale[column as usize / COLUMNS] = true;
+                        }
                     }
                 }
                 None => {
                     for (column, x) in books.rows.row(other).iter() {
-                        let mine = by_column[column as usize];
-                        if mine != 0.0 {
-                            add_diagonal(column, mine * x, delta);
+                        let product = by_column[column as usize] * x;
+                        if product != 0.0 {
+                            let d = &mut self.diagonal[column as usize];
+                            d[0] += delta[0] * product;
+                            d[1] += delta[1] * product;
+                            self.stale[column as usize / COLUMNS] = true;
                         }
                     }
                 }
@@ -610,15 +622,9 @@ impl Shard {
         }
     }
 
-    /// Carries the step out. `sigma` is the new one.
-    pub(super) fn advance(
-        &mut self,
-        sigma: f64,
-        rate: f64,
-        gamma: f64,
-        books: Books<'_>,
-        zones: Zones,
-    ) {
+    /// Carries the step out. σ is the new one.
+    pub(super) fn advance(&mut self, rate: f64, gamma: f64, books: Books<'_>, zones: Zones) {
+        let sigma = books.sigma;
         let touched = std::mem::take(&mut self.touched);
         let mut anchor = self.first;
         for touched in &touched {
@@ -640,7 +646,7 @@ impl Shard {
         self.touched = touched;
         self.touched.clear();
         if rate != 0.0 {
-            self.change_zones(sigma, rate, books, zones);
+            self.change_zones(rate, books, zones);
         }
     }
 
@@ -655,7 +661,8 @@ impl Shard {
     }
 
     /// Zone changes of untouched triplets: only where σ μ crosses 1.
-    fn change_zones(&mut self, sigma: f64, rate: f64, books: Books<'_>, zones: Zones) {
+    fn change_zones(&mut self, rate: f64, books: Books<'_>, zones: Zones) {
+        let sigma = books.sigma;
         let joint = 1.0 / sigma;
         let mut anchor = self.first;
         for block in 0..self.least_satisfied.len() {
@@ -751,6 +758,9 @@ impl Shard {
             let (row, x) = (row as usize, spread[row as usize]);
             if self.anchors().contains(&row) {
                 for pair in self.pairs_of(row) {
+                    if self.pairs[pair] == [0.0; 2] {
+                        continue;
+                    }
                     let s = self.pairs[pair][0] - sigma * self.pairs[pair][1];
                     let other = self.others[pair] as usize;
                     if self.u[other] == 0.0 {
@@ -761,6 +771,9 @@ impl Shard {
             }
             for at in self.back_starts[row] as usize..self.back_starts[row + 1] as usize {
                 let (pair, anchor) = self.back[at];
+                if self.pairs[pair as usize] == [0.0; 2] {
+                    continue;
+                }
                 let s = self.pairs[pair as usize][0] - sigma * self.pairs[pair as usize][1];
                 if self.u[anchor as usize] == 0.0 {
                     reached.push(anchor);
@@ -852,9 +865,10 @@ impl Partners {
     }
 }
 
-/// What every shard reads: the rows, the active features of each, and which atoms link them.
+/// What every shard reads: σ, the rows, the active features of each, and which atoms link them.
 #[derive(Clone, Copy)]
 pub(super) struct Books<'a> {
+    pub(super) sigma: f64,
     pub(super) rows: &'a Rows,
     pub(super) active_rows: &'a ActiveRows,
     pub(super) links: &'a Links,

@@ -3,16 +3,16 @@
 pub mod atoms;
 pub mod data;
 pub mod error;
+pub mod knn;
+pub mod model;
 pub(crate) mod random;
 pub mod triplets;
 
 pub use atoms::{ActiveSet, Atom, Sign, Step};
 pub use data::{
-    Dataset, Format, IndexBase, Labels, ReadOptions, Rows, SparseRow, parse_dataset, read_dataset,
+    Dataset, Format, IndexBase, Labels, ReadOptions, Rows, Scaling, ScalingKind, SparseRow,
+    parse_dataset, read_dataset,
 };
-pub mod knn;
-pub mod model;
-pub use data::{Labels, Rows, Scaling, ScalingKind, SparseRow};
 pub use error::{Error, Result};
 pub use knn::{KnnIndex, Neighbor, Neighbors};
 pub use model::{BilinearModel, Dot, Model, ModelParts, Path, Similarity};

@@ -1,27 +1,29 @@
 //! Sparse rows and labels, and the way in and out of files.
 
+mod columns;
 pub(crate) mod input;
 mod labels;
+mod map;
 mod matrix_market;
 mod nips;
 mod npz;
 pub(crate) mod number;
 mod output;
+mod planted;
 mod read;
 mod rows;
+mod scaling;
 mod split;
 mod svmlight;
 pub(crate) mod text;
 mod triples;
-mod columns;
-mod map;
-mod scaling;
 
 pub use columns::{ColumnLists, Columns};
 pub use labels::Labels;
+pub(crate) use map::map_rows;
 pub use output::OutputFile;
+pub use planted::{Planted, PlantedParams, planted};
 pub use read::{Dataset, Format, IndexBase, ReadOptions, parse_dataset, read_dataset};
 pub use rows::{Rows, SparseRow};
-pub use split::stratified_split;
-pub(crate) use map::map_rows;
 pub use scaling::{Scaling, ScalingKind, ScalingReport};
+pub use split::stratified_split;

@@ -81,7 +81,7 @@ impl Default for PlantedParams {
             n_test: 1_000,
             n_features: 5_000,
             n_fields: 4,
-            n_topic_words: 4,
+            n_topic_words: 3,
             noise_words: 25,
             present: 0.97,
             stray: 0.1,
@@ -90,7 +90,7 @@ impl Default for PlantedParams {
 }
 
 /// A planted problem and its answers.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Planted {
     /// Rows to learn from.
@@ -113,8 +113,8 @@ pub struct Planted {
 /// use hdsl::data::{PlantedParams, planted};
 /// let problem = planted(7, &PlantedParams::default())?;
 /// assert_eq!(problem.train.rows.n_features(), 5_000);
-/// assert_eq!(problem.relevant.len(), 4 * (4 + 2)); // 4 fields, each of 4 topic words and 2 opposites
-/// assert_eq!(problem.pairs.len(), 4 * (6 + 1)); // pairs of topic words, and the opposites
+/// assert_eq!(problem.relevant.len(), 4 * (3 + 2)); // 4 fields, each of 3 topic words and 2 opposites
+/// assert_eq!(problem.pairs.len(), 4 * (3 + 1)); // pairs of topic words, and the opposites
 /// # Ok::<(), hdsl::Error>(())
 /// ```
 pub fn planted(seed: u64, params: &PlantedParams) -> Result<Planted> {
@@ -195,7 +195,13 @@ pub fn planted(seed: u64, params: &PlantedParams) -> Result<Planted> {
             rows.push(SparseRow::new(&indices, &values));
         }
         let labels = Labels::from_names(codes.iter().map(|&c| class_names[c].as_str()));
-        Ok(dataset(rows, labels))
+        Ok(Dataset {
+            rows,
+            labels: Some(labels),
+            queries: None,
+            index_base: IndexBase::One,
+            notes: Vec::new(),
+        })
     };
     let train = part(params.n_train)?;
     let valid = part(params.n_valid)?;
@@ -279,4 +285,70 @@ fn made_up_word(rng: &mut impl Rng, taken: &mut HashSet<String>) -> String {
         }
     }
     unreachable!("words grow longer until one is free")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Scaling, ScalingKind};
+    use crate::knn::evaluate_similarity;
+    use crate::model::{BilinearModel, Dot, Similarity};
+
+    #[test]
+    fn the_same_seed_plants_the_same_problem() {
+        let params = PlantedParams::default();
+        let (a, b) = (planted(3, &params).unwrap(), planted(3, &params).unwrap());
+        assert_eq!(a.train.rows, b.train.rows);
+        assert_eq!(a.test.labels, b.test.labels);
+        assert_eq!((&a.names, &a.pairs), (&b.names, &b.pairs));
+        assert_ne!(a.relevant, planted(4, &params).unwrap().relevant);
+    }
+
+    #[test]
+    fn names_differ_and_answers_fit() {
+        let problem = planted(0, &PlantedParams::default()).unwrap();
+        let distinct: HashSet<&String> = problem.names.iter().collect();
+        assert_eq!(distinct.len(), 5_000);
+        assert!(problem.relevant.windows(2).all(|w| w[0] < w[1]));
+        for pair in &problem.pairs {
+            assert!(problem.relevant.contains(&pair.i()) && problem.relevant.contains(&pair.j()));
+        }
+        let counts = problem.train.labels.as_ref().unwrap().counts();
+        assert_eq!(counts, [125; 8]);
+    }
+
+    #[test]
+    fn the_planted_pairs_are_the_answer_and_the_dot_product_is_not() {
+        let problem = planted(1, &PlantedParams::default()).unwrap();
+        let scaling = Scaling::fit(ScalingKind::Max, &problem.train.rows);
+        let train = scaling.apply(&problem.train.rows);
+        let test = scaling.apply(&problem.test.rows);
+        let weight = 1.0 / problem.pairs.len() as f64;
+        let atoms = problem.pairs.iter().map(|&p| (p, weight)).collect();
+        let answer = BilinearModel::new(train.n_features(), 100.0, atoms).unwrap();
+        let error = |similarity: &dyn Similarity| {
+            let labels = |part: &Dataset| part.labels.clone().unwrap();
+            let (labels, truth) = (labels(&problem.train), labels(&problem.test));
+            evaluate_similarity(similarity, &train, &labels, &test, &truth, 3)
+                .unwrap()
+                .error
+        };
+        let (dot, planted) = (error(&Dot), error(&answer));
+        assert!((0.2..0.45).contains(&dot), "dot product {dot}");
+        assert!(planted < 0.08, "planted pairs {planted}");
+    }
+
+    #[test]
+    fn impossible_wishes_are_refused() {
+        let refused = |change: fn(&mut PlantedParams)| {
+            let mut params = PlantedParams::default();
+            change(&mut params);
+            planted(0, &params).is_err()
+        };
+        assert!(refused(|p| p.n_fields = 0));
+        assert!(refused(|p| p.n_fields = 7));
+        assert!(refused(|p| p.n_topic_words = 6));
+        assert!(refused(|p| p.n_features = 20));
+        assert!(refused(|p| p.present = f64::NAN));
+    }
 }

@@ -13,9 +13,12 @@ mod split;
 mod svmlight;
 pub(crate) mod text;
 mod triples;
+pub(crate) mod write;
 
 pub use labels::Labels;
+pub use npz::write_npz;
 pub use output::OutputFile;
 pub use read::{Dataset, Format, IndexBase, ReadOptions, parse_dataset, read_dataset};
 pub use rows::{Rows, SparseRow};
 pub use split::stratified_split;
+pub use write::write_svmlight;

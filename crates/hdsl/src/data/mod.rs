@@ -17,13 +17,16 @@ mod split;
 mod svmlight;
 pub(crate) mod text;
 mod triples;
+pub(crate) mod write;
 
 pub use columns::{ColumnLists, Columns};
 pub use labels::Labels;
 pub(crate) use map::map_rows;
+pub use npz::write_npz;
 pub use output::OutputFile;
 pub use planted::{Planted, PlantedParams, planted};
 pub use read::{Dataset, Format, IndexBase, ReadOptions, parse_dataset, read_dataset};
 pub use rows::{Rows, SparseRow};
 pub use scaling::{Scaling, ScalingKind, ScalingReport};
 pub use split::stratified_split;
+pub use write::write_svmlight;

@@ -117,6 +117,32 @@ pub enum Step {
     },
 }
 
+impl Step {
+    /// The same step with its atoms renamed.
+    pub(crate) fn map_atoms(self, rename: impl Fn(Atom) -> Atom) -> Self {
+        match self {
+            Step::Forward { atom, gamma } => Step::Forward {
+                atom: rename(atom),
+                gamma,
+            },
+            Step::Away { atom, gamma } => Step::Away {
+                atom: rename(atom),
+                gamma,
+            },
+            Step::Drop { atom } => Step::Drop { atom: rename(atom) },
+            Step::Pairwise { to, from, gamma } => Step::Pairwise {
+                to: rename(to),
+                from: rename(from),
+                gamma,
+            },
+            Step::Swap { to, from } => Step::Swap {
+                to: rename(to),
+                from: rename(from),
+            },
+        }
+    }
+}
+
 /// A convex combination of atoms: weights above 0 that sum to 1, in order of first use.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ActiveSet {

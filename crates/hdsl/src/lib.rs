@@ -5,7 +5,14 @@ pub mod data;
 pub mod error;
 pub mod knn;
 pub mod model;
+mod gradient;
+mod lmo;
+pub mod loss;
+mod objective;
 pub(crate) mod random;
+pub mod solver;
+mod step;
+pub mod train;
 pub mod triplets;
 
 pub use atoms::{ActiveSet, Atom, Sign, Step};
@@ -15,5 +22,8 @@ pub use data::{
 };
 pub use error::{Error, Result};
 pub use knn::{KnnIndex, Neighbor, Neighbors};
+pub use loss::LossKind;
 pub use model::{BilinearModel, Dot, Model, ModelParts, Path, Similarity};
+pub use solver::{Gap, Iteration, Observer, Run, Search, Solver, SolverParams, StepRule, Stop};
+pub use train::{Event, GridPoint, TrainParams, Trained, TripletSource, Watcher, train};
 pub use triplets::Triplets;

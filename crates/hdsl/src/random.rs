@@ -33,6 +33,21 @@ pub(crate) fn shuffle<T>(rng: &mut impl Rng, list: &mut [T]) {
     }
 }
 
+/// `size` different numbers in `0..n`, each such set as likely as the others (Floyd), in increasing order. Takes time
+/// and memory for `size` numbers, whatever `n`.
+pub(crate) fn sample(rng: &mut impl Rng, n: usize, size: usize) -> Vec<u32> {
+    let mut taken = std::collections::HashSet::with_capacity(size);
+    for last in n - size..n {
+        let drawn = below(rng, last + 1) as u32;
+        if !taken.insert(drawn) {
+            taken.insert(last as u32);
+        }
+    }
+    let mut list: Vec<u32> = taken.into_iter().collect();
+    list.sort_unstable();
+    list
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

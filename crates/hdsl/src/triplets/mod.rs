@@ -3,6 +3,8 @@
 mod clicks;
 mod judgments;
 mod list;
+mod neighbours;
+mod random;
 
 pub use clicks::{parse_clicks, read_clicks};
 pub use judgments::{GradeOrder, parse_judgments, read_judgments};

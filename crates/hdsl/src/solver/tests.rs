@@ -1,0 +1,463 @@
+//! The mathematics of the solver, checked on tiny problems against dense arrays and brute force.
+
+use super::*;
+use crate::loss::{Loss, LossKind, with_loss};
+use crate::model::BilinearModel;
+use crate::{Rows, Sign};
+use proptest::prelude::*;
+
+/// A problem small enough to write M out.
+#[derive(Clone, Debug)]
+struct Tiny {
+    dense: Vec<Vec<f64>>,
+    triplets: Triplets,
+    scale: f64,
+}
+
+impl Tiny {
+    fn rows(&self) -> Rows {
+        let (mut starts, mut indices, mut values) = (vec![0], vec![], vec![]);
+        for row in &self.dense {
+            for (i, &x) in row.iter().enumerate().filter(|(_, x)| **x != 0.0) {
+                indices.push(i as u32);
+                values.push(x);
+            }
+            starts.push(indices.len());
+        }
+        Rows::from_parts(self.dense[0].len(), starts, indices, values).unwrap()
+    }
+
+    /// All d(d-1) atoms over features that occur, pairs no triplet joins included.
+    fn atoms(&self) -> Vec<Atom> {
+        let d = self.dense[0].len() as u32;
+        let occurs = |i: u32| self.dense.iter().any(|row| row[i as usize] != 0.0);
+        let mut atoms = Vec::new();
+        for i in (0..d).filter(|&i| occurs(i)) {
+            for j in (i + 1..d).filter(|&j| occurs(j)) {
+                for sign in [Sign::Plus, Sign::Minus] {
+                    atoms.push(Atom::new(i, j, sign).unwrap());
+                }
+            }
+        }
+        atoms
+    }
+
+    /// <A^t, B> straight from the definition.
+    fn atom_margin(&self, t: usize, atom: Atom) -> f64 {
+        let (a, n, f) = self.triplets.get(t);
+        let z = |row: u32| {
+            let x = &self.dense[row as usize];
+            x[atom.i() as usize] + atom.sign().value() * x[atom.j() as usize]
+        };
+        self.scale * z(a) * (z(n) - z(f))
+    }
+
+    /// f at a linear (not only convex) combination of atoms.
+    fn objective(&self, weighted: &[(Atom, f64)], kind: LossKind) -> f64 {
+        let total: f64 = (0..self.triplets.len())
+            .map(|t| self.triplets.weight(t))
+            .sum();
+        let sum: f64 = (0..self.triplets.len())
+            .map(|t| {
+                let m = weighted
+                    .iter()
+                    .map(|&(atom, w)| w * self.atom_margin(t, atom))
+                    .sum();
+                self.triplets.weight(t) * with_loss!(kind, loss => loss.value(m))
+            })
+            .sum();
+        sum / total
+    }
+
+    /// The optimum by an algorithm of another kind: mirror descent over the weights of all atoms at once.
+    fn optimum_by_mirror_descent(&self, kind: LossKind, rounds: usize) -> f64 {
+        let atoms = self.atoms();
+        let total: f64 = (0..self.triplets.len())
+            .map(|t| self.triplets.weight(t))
+            .sum();
+        let table: Vec<Vec<f64>> = (0..self.triplets.len())
+            .map(|t| {
+                atoms
+                    .iter()
+                    .map(|&atom| self.atom_margin(t, atom))
+                    .collect()
+            })
+            .collect();
+        let mut weights = vec![1.0 / atoms.len() as f64; atoms.len()];
+        let (mut best, mut rate) = (f64::INFINITY, 1.0);
+        for _ in 0..rounds {
+            let weighted: Vec<_> = atoms.iter().copied().zip(weights.iter().copied()).collect();
+            let now = self.objective(&weighted, kind);
+            rate = if now <= best { rate * 1.05 } else { rate * 0.5 };
+            best = best.min(now);
+            let mut gradient = vec![0.0; atoms.len()];
+            for (t, row) in table.iter().enumerate() {
+                let m: f64 = row.iter().zip(&weights).map(|(b, w)| b * w).sum();
+                let slope =
+                    self.triplets.weight(t) * with_loss!(kind, loss => loss.slope(m)) / total;
+                gradient
+                    .iter_mut()
+                    .zip(row)
+                    .for_each(|(g, b)| *g += slope * b);
+            }
+            let least = gradient.iter().cloned().fold(f64::INFINITY, f64::min);
+            for (w, g) in weights.iter_mut().zip(&gradient) {
+                *w *= (-rate * (g - least)).exp();
+            }
+            let sum: f64 = weights.iter().sum();
+            weights.iter_mut().for_each(|w| *w /= sum);
+        }
+        best
+    }
+}
+
+/// Few rows and features, values of both signs, many zeros, weights now and then, rows that pair with themselves.
+fn tiny() -> impl Strategy<Value = Tiny> {
+    (3usize..8, 3usize..8).prop_flat_map(|(n, d)| {
+        let value = prop_oneof![3 => Just(0.0), 2 => 0.1f64..2.0, 1 => -1.5f64..-0.1];
+        let dense = prop::collection::vec(prop::collection::vec(value, d), n);
+        let triplet = (
+            0..n as u32,
+            0..n as u32,
+            0..n as u32,
+            prop_oneof![Just(1.0), 0.2f64..3.0],
+        );
+        let triplets = prop::collection::vec(triplet, 1..25);
+        (dense, triplets, 0.1f64..20.0).prop_filter_map(
+            "two features and a triplet",
+            |(dense, list, scale)| {
+                let mut triplets = Triplets::new();
+                for (a, n, f, w) in list {
+                    if n != f {
+                        triplets.push_weighted(a, n, f, w);
+                    }
+                }
+                let tiny = Tiny {
+                    dense,
+                    triplets,
+                    scale,
+                };
+                (!tiny.atoms().is_empty() && !tiny.triplets.is_empty()).then_some(tiny)
+            },
+        )
+    })
+}
+
+fn any_loss() -> impl Strategy<Value = LossKind> {
+    prop::sample::select(LossKind::ALL.to_vec())
+}
+
+fn any_rule() -> impl Strategy<Value = StepRule> {
+    prop::sample::select(vec![StepRule::Away, StepRule::Pairwise, StepRule::Forward])
+}
+
+fn params(tiny: &Tiny) -> SolverParams {
+    SolverParams::new(tiny.scale)
+}
+
+fn close(a: f64, b: f64, tolerance: f64) -> bool {
+    (a - b).abs() <= tolerance * (1.0 + a.abs().max(b.abs()))
+}
+
+/// A convex combination of a few atoms of the problem, as the solver numbers features.
+fn some_active(tiny: &Tiny, problem: &Problem<'_>, picks: &[usize]) -> ActiveSet {
+    let atoms = tiny.atoms();
+    let mut chosen: Vec<Atom> = picks
+        .iter()
+        .map(|&p| problem.inside(atoms[p % atoms.len()]).unwrap())
+        .collect();
+    chosen.sort();
+    chosen.dedup();
+    let total: f64 = (1..=chosen.len()).map(|k| k as f64).sum();
+    let weighted: Vec<_> = chosen
+        .iter()
+        .enumerate()
+        .map(|(k, &a)| (a, (k + 1) as f64 / total))
+        .collect();
+    ActiveSet::from_weighted(&weighted).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Eq. 2: gains of all atoms, by rows of H and as active atoms, against differences of f.
+    #[test]
+    fn gains_are_the_derivatives_of_the_objective(tiny in tiny(), kind in any_loss(), picks in prop::collection::vec(0usize..1000, 1..6)) {
+        let rows = tiny.rows();
+        let problem = Problem::new(&rows, &tiny.triplets, tiny.scale, kind).unwrap();
+        let active = some_active(&tiny, &problem, &picks);
+        let outside: Vec<_> = active.iter().map(|(a, w)| (problem.outside(a), w)).collect();
+        let margins = problem.margins(&active);
+        prop_assert!(close(problem.value(&margins), tiny.objective(&outside, kind), 1e-10));
+        let mut pushes = Vec::new();
+        problem.pushes(&margins, &mut pushes);
+        let kept = Gradient::full(&problem);
+        let everything: Vec<u32> = (0..tiny.triplets.len() as u32).collect();
+        let unkept = Gradient::batch(&problem, &everything);
+        for mut gradient in [kept, unkept] {
+            gradient.refresh(&problem.rows, &pushes, &margins);
+            let mut scratch = Scratch::new(&problem);
+            let base: f64 = outside.iter().map(|w| w.1).sum();
+            prop_assert!((base - 1.0).abs() < 1e-12);
+            for atom in tiny.atoms() {
+                let inside = problem.inside(atom).unwrap();
+                let h = 1e-6 / (1.0 + tiny.scale * 10.0);
+                let moved = |by: f64| {
+                    let mut all = outside.clone();
+                    all.push((atom, by));
+                    tiny.objective(&all, kind)
+                };
+                let slope = (moved(h) - moved(-h)) / (2.0 * h);
+                let d = gradient.diagonal();
+                let plain = d[inside.i() as usize] + d[inside.j() as usize];
+                let score = plain + inside.sign().value() * gradient.row(&problem, inside.i(), &mut scratch)[inside.j() as usize];
+                let gain = gradient.gain(score);
+                // Kinks in ℓ' make the difference inexact there; scale and h keep it small.
+                prop_assert!(close(gain, -slope, 2e-4), "{atom:?}: {gain} against {}", -slope);
+            }
+            let mut table = RowAtoms::new(problem.rows.n_rows());
+            table.follow(&problem, &active);
+            let scores = gradient.active_scores(&table, active.len());
+            let mut of_model = 0.0;
+            for ((atom, weight), score) in active.iter().zip(scores) {
+                let d = gradient.diagonal();
+                let sum = d[atom.i() as usize] + d[atom.j() as usize];
+                let want = sum + atom.sign().value() * gradient.row(&problem, atom.i(), &mut scratch)[atom.j() as usize];
+                prop_assert!(close(score, want, 1e-9));
+                of_model += weight * gradient.gain(score);
+            }
+            prop_assert!(close(of_model, gradient.gain_of_model(&problem), 1e-9));
+        }
+    }
+
+    /// Exact search is the maximum over all atoms, and ties go to the first.
+    #[test]
+    fn exact_search_agrees_with_brute_force(tiny in tiny(), kind in any_loss(), picks in prop::collection::vec(0usize..1000, 1..6)) {
+        let rows = tiny.rows();
+        let problem = Problem::new(&rows, &tiny.triplets, tiny.scale, kind).unwrap();
+        let active = some_active(&tiny, &problem, &picks);
+        let margins = problem.margins(&active);
+        let mut pushes = Vec::new();
+        problem.pushes(&margins, &mut pushes);
+        let mut gradient = Gradient::full(&problem);
+        gradient.refresh(&problem.rows, &pushes, &margins);
+        let mut scratch = Scratch::new(&problem);
+        let start = lmo::alternating(&problem, &gradient, 0, &mut scratch);
+        let (found, _) = lmo::exact(&problem, &gradient, start, &mut scratch);
+        let best = tiny.atoms().into_iter().map(|atom| {
+            let sum: f64 = (0..tiny.triplets.len()).map(|t| pushes[t] * tiny.atom_margin(t, atom)).sum();
+            sum / tiny.scale
+        }).fold(f64::NEG_INFINITY, f64::max);
+        prop_assert!(close(found.1, best, 1e-9), "{} against {best}", found.1);
+        prop_assert!(start.1 <= found.1);
+    }
+
+    /// Weights, trace, PSD, Lemma 1's counts and bound, decreasing objective, along whole runs of every kind.
+    #[test]
+    fn iterates_stay_in_the_domain(tiny in tiny(), kind in any_loss(), rule in any_rule(), exact in any::<bool>(), steps in 1usize..40) {
+        let rows = tiny.rows();
+        let search = if exact { Search::Exact } else { Search::Alternating };
+        let solver = params(&tiny).loss(kind).step_rule(rule).search(search).max_iter(steps).build().unwrap();
+        let mut last = f64::INFINITY;
+        let mut problems = Vec::new();
+        let run = solver.fit(&rows, &tiny.triplets, &mut |now: &Iteration, active: &ActiveSet| {
+            let sum: f64 = active.weights().iter().sum();
+            if (sum - 1.0).abs() > 1e-9 || active.weights().iter().any(|&w| w <= 0.0) {
+                problems.push(format!("weights {:?}", active.weights()));
+            }
+            if active.len() > now.iter + 1 || active.n_features() > 2 * (now.iter + 1) {
+                problems.push(format!("{} atoms at iteration {}", active.len(), now.iter));
+            }
+            if now.objective > last * (1.0 + 1e-9) + 1e-12 {
+                problems.push(format!("objective rose from {last} to {}", now.objective));
+            }
+            last = now.objective;
+            ControlFlow::Continue(())
+        }).unwrap();
+        prop_assert!(problems.is_empty(), "{problems:?}");
+        for point in &run.trace {
+            prop_assert!(point.gap.value() >= -1e-9 * (1.0 + point.objective), "gap {:?}", point.gap);
+            prop_assert_eq!(point.gap.is_certified(), exact || point.objective == 0.0);
+        }
+        prop_assert_eq!(run.trace.len(), run.path.len() + 1);
+        for k in [0, run.path.len() / 2, run.path.len()] {
+            let active = run.path.at(k).unwrap();
+            let weighted: Vec<_> = active.iter().collect();
+            prop_assert!(close(tiny.objective(&weighted, kind), run.trace[k].objective, 1e-9));
+            let model = BilinearModel::from_active(rows.n_features(), tiny.scale, &active).unwrap();
+            prop_assert!(close(model.trace(), 2.0 * tiny.scale, 1e-9));
+            prop_assert!(model.matrix().len() <= 4 * (k + 1));
+        }
+        prop_assert_eq!(run.path.at(run.path.len()).unwrap(), run.active);
+    }
+
+    /// A certified gap bounds the distance to the optimum, which an algorithm of another kind finds too; Lemma 1.
+    #[test]
+    fn certified_gap_and_lemma_1_bound_the_suboptimality(tiny in tiny(), rule in any_rule()) {
+        let rows = tiny.rows();
+        let solver = params(&tiny).search(Search::Exact).step_rule(rule).max_iter(60).build().unwrap();
+        let run = solver.fit(&rows, &tiny.triplets, &mut ()).unwrap();
+        let long = params(&tiny).search(Search::Exact).max_iter(4000).tolerance(1e-7).build().unwrap();
+        let optimum = long.fit(&rows, &tiny.triplets, &mut ()).unwrap();
+        let other = tiny.optimum_by_mirror_descent(LossKind::SmoothedHinge, 3000);
+        prop_assert!(optimum.objective() <= other + 1e-6, "{} against {other}", optimum.objective());
+        prop_assert!(other - optimum.objective() <= 0.02 * (0.05 + other), "{} against {other}", optimum.objective());
+        let best = optimum.objective().min(other);
+        let lipschitz = {
+            let total: f64 = (0..tiny.triplets.len()).map(|t| tiny.triplets.weight(t)).sum();
+            let square = |x: &[f64]| x.iter().map(|v| v * v).sum::<f64>();
+            (0..tiny.triplets.len()).map(|t| {
+                let (a, n, f) = tiny.triplets.get(t);
+                let diff: Vec<f64> = tiny.dense[n as usize].iter().zip(&tiny.dense[f as usize]).map(|(y, z)| y - z).collect();
+                tiny.triplets.weight(t) * square(&tiny.dense[a as usize]) * square(&diff)
+            }).sum::<f64>() / total
+        };
+        for (k, point) in run.trace.iter().enumerate() {
+            prop_assert!(point.objective - best <= point.gap.value() + 1e-9, "iterate {k}: {point:?}, optimum {best}");
+            if k >= 1 {
+                prop_assert!(point.objective - best <= 16.0 * lipschitz * tiny.scale.powi(2) / (k + 2) as f64 + 1e-12);
+            }
+        }
+    }
+
+    /// Batches: valid iterates, the same for the same seed, never a certified gap.
+    #[test]
+    fn batches_descend_and_repeat(tiny in tiny(), size in 1usize..6, seed in any::<u64>(), exact in any::<bool>()) {
+        let rows = tiny.rows();
+        let search = if exact { Search::Exact } else { Search::Alternating };
+        let fit = || {
+            let solver = params(&tiny).batch(size).seed(seed).search(search).max_iter(20).build().unwrap();
+            solver.fit(&rows, &tiny.triplets, &mut ()).unwrap()
+        };
+        let (one, two) = (fit(), fit());
+        prop_assert_eq!(&one.path, &two.path);
+        prop_assert!(one.trace.windows(2).all(|w| w[1].objective <= w[0].objective + 1e-12));
+        if size < tiny.triplets.len() {
+            prop_assert!(one.trace.iter().all(|p| !p.gap.is_certified() || p.objective == 0.0));
+        }
+    }
+}
+
+/// Text-like rows of two classes, large enough for thousands of steps of every kind.
+fn wordy(n: usize, d: usize, seed: u64) -> (Rows, Triplets) {
+    let mut rng = random::rng(seed, 77);
+    let mut rows = Rows::new(d);
+    for r in 0..n {
+        let mut row: Vec<u32> = (0..12)
+            .map(|_| {
+                let u = random::below(&mut rng, 1_000_000) as f64 / 1e6;
+                ((d as f64).powf(u) - 1.0) as u32
+            })
+            .map(|i| (i + if r % 2 == 0 { 0 } else { (i % 3 == 0) as u32 }).min(d as u32 - 1))
+            .collect();
+        row.sort_unstable();
+        row.dedup();
+        let values: Vec<f64> = row
+            .iter()
+            .map(|_| (1 + random::below(&mut rng, 9)) as f64 / 9.0)
+            .collect();
+        rows.push(crate::SparseRow::new(&row, &values));
+    }
+    let mut triplets = Triplets::new();
+    for a in 0..n as u32 {
+        for _ in 0..10 {
+            let near = 2 * random::below(&mut rng, n / 2) as u32 + a % 2;
+            let far = 2 * random::below(&mut rng, n / 2) as u32 + 1 - a % 2;
+            triplets.push(a, near, far);
+        }
+    }
+    (rows, triplets)
+}
+
+#[test]
+fn running_margins_match_recomputed_ones_after_thousands_of_steps() {
+    let (rows, triplets) = wordy(60, 200, 5);
+    for scale in [10.0, 1e6] {
+        let params = SolverParams::new(scale).max_iter(4000);
+        let problem = Problem::new(&rows, &triplets, scale, LossKind::SmoothedHinge).unwrap();
+        let mut state = State::new(&problem, &params, None).unwrap();
+        let (mut aways, mut drops, mut taken) = (0, 0, 0);
+        for iter in 1..=4000 {
+            let view = state.look(iter);
+            let direction = view.direction(StepRule::Away);
+            let gamma_max = direction.gamma_max(&state.active);
+            let Some(gamma) = state.search_line(direction, gamma_max) else {
+                continue;
+            };
+            let step = direction.step(gamma, &state.active);
+            aways += usize::from(matches!(step, Step::Away { .. }));
+            drops += usize::from(matches!(step, Step::Drop { .. }));
+            taken += 1;
+            state.advance(&step, gamma);
+        }
+        assert!(
+            aways > 50 && drops > 10 && taken > 1000,
+            "{aways} away, {drops} drops of {taken}"
+        );
+        let fresh = problem.margins(&state.active);
+        let worst = state
+            .margins
+            .iter()
+            .zip(&fresh)
+            .map(|(a, b)| (a - b).abs())
+            .fold(0.0, f64::max);
+        assert!(
+            worst < 1e-9,
+            "drift {worst} after {taken} steps at scale {scale}"
+        );
+        let sum: f64 = state.active.weights().iter().sum();
+        assert!((sum - 1.0).abs() < 1e-9, "weights sum to {sum}");
+    }
+}
+
+#[test]
+fn runs_end_for_the_reason_asked_for() {
+    let (rows, triplets) = wordy(40, 100, 1);
+    let fit = |params: SolverParams| {
+        params
+            .build()
+            .unwrap()
+            .fit(&rows, &triplets, &mut ())
+            .unwrap()
+    };
+    assert_eq!(
+        fit(SolverParams::new(100.0).max_iter(3)).stop,
+        Stop::MaxIter
+    );
+    let run = fit(SolverParams::new(100.0).max_iter(100_000).tolerance(0.02));
+    assert_eq!(run.stop, Stop::Tolerance);
+    assert!(run.gap().is_certified() && run.gap().value() <= 0.02);
+    let run = fit(SolverParams::new(100.0).max_features(7));
+    assert_eq!(run.stop, Stop::FeatureBudget);
+    assert!(run.active.n_features() <= 7);
+    let run = fit(SolverParams::new(100.0).time_limit(Duration::ZERO));
+    assert_eq!((run.stop, run.path.len()), (Stop::TimeLimit, 0));
+    let mut left = 5;
+    let run = SolverParams::new(100.0)
+        .build()
+        .unwrap()
+        .fit(&rows, &triplets, &mut |_: &Iteration, _: &ActiveSet| {
+            left -= 1;
+            if left == 0 {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        })
+        .unwrap();
+    assert_eq!((run.stop, run.path.len()), (Stop::ObserverAsked, 5));
+    let run = fit(SolverParams::new(100.0).max_iter(30).certify(true));
+    assert!(run.gap().is_certified());
+}
+
+#[test]
+fn going_on_from_a_solution_keeps_its_objective() {
+    let (rows, triplets) = wordy(40, 100, 2);
+    let solver = SolverParams::new(50.0).max_iter(40).build().unwrap();
+    let first = solver.fit(&rows, &triplets, &mut ()).unwrap();
+    let second = solver
+        .fit_from(&first.active, &rows, &triplets, &mut ())
+        .unwrap();
+    assert!((second.trace[0].objective - first.objective()).abs() < 1e-12);
+    assert!(second.objective() < first.objective());
+}

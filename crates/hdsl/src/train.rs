@@ -1,0 +1,623 @@
+//! From data sets to a saved model: scaling, triplets, a run for each λ, and the choice on validation rows.
+//!
+//! The command line and the Python package both train through here, so that they make the same model.
+
+use crate::atoms::ActiveSet;
+use crate::data::{Dataset, IndexBase, Labels, Rows, Scaling, ScalingKind};
+use crate::error::{Error, Result};
+use crate::knn;
+use crate::model::{BilinearModel, Dot, Model, ModelParts, TracePoint};
+use crate::solver::{Gap, Iteration, Observer, Run, SolverParams, Stop};
+use crate::triplets::Triplets;
+use std::fmt;
+use std::ops::ControlFlow;
+use std::str::FromStr;
+use std::time::Instant;
+
+/// Where the triplets come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TripletSource {
+    /// Nearest rows of the same class x nearest rows of others, under the dot product of the scaled rows.
+    Neighbours {
+        /// Same-class neighbours a row.
+        targets: usize,
+        /// Other-class neighbours a row.
+        impostors: usize,
+    },
+    /// Random rows of the same and of other classes.
+    Random {
+        /// Triplets a row.
+        per_row: usize,
+    },
+    /// Given: by an expert, from clicks, from judgments. Labels are then not needed.
+    Given(Triplets),
+}
+
+impl FromStr for TripletSource {
+    type Err = Error;
+    /// `knn:3:5` or `random:20`.
+    fn from_str(text: &str) -> Result<Self> {
+        let number = |word: &str| word.parse::<usize>().ok().filter(|&n| n > 0);
+        let parsed = match text.split(':').collect::<Vec<_>>()[..] {
+            ["knn"] => Some((3, 5))
+                .map(|(targets, impostors)| TripletSource::Neighbours { targets, impostors }),
+            ["random"] => Some(TripletSource::Random { per_row: 20 }),
+            ["knn", targets, impostors] => number(targets)
+                .zip(number(impostors))
+                .map(|(targets, impostors)| TripletSource::Neighbours { targets, impostors }),
+            ["random", per_row] => number(per_row).map(|per_row| TripletSource::Random { per_row }),
+            _ => None,
+        };
+        parsed.ok_or_else(|| {
+            Error::param(
+                "triplets",
+                text,
+                "knn:K:M or random:N with whole numbers above 0",
+            )
+        })
+    }
+}
+
+impl fmt::Display for TripletSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TripletSource::Neighbours { targets, impostors } => {
+                write!(f, "knn:{targets}:{impostors}")
+            }
+            TripletSource::Random { per_row } => write!(f, "random:{per_row}"),
+            TripletSource::Given(triplets) => write!(f, "given:{}", triplets.len()),
+        }
+    }
+}
+
+/// Settings of [`train`].
+#[derive(Clone, Debug)]
+pub struct TrainParams {
+    /// The λ to try; more than one needs validation rows to choose by.
+    pub scales: Vec<f64>,
+    /// What to do to raw values first.
+    pub scaling: ScalingKind,
+    /// Where the triplets come from.
+    pub triplets: TripletSource,
+    /// Settings of the solver; its λ is taken from `scales`, its seed also feeds random triplets.
+    pub solver: SolverParams,
+    /// Neighbours that vote on validation rows.
+    pub k: usize,
+    /// Look at the validation error every so many iterations.
+    pub eval_every: usize,
+    /// End a run when the validation error has not improved for this many iterations.
+    pub patience: Option<usize>,
+}
+
+impl TrainParams {
+    /// The paper's recipe at one λ: [0, 1] scaling, 3 x 5 neighbours, 3-NN on validation rows.
+    pub fn new(scale: f64) -> Self {
+        Self {
+            scales: vec![scale],
+            scaling: ScalingKind::Max,
+            triplets: TripletSource::Neighbours {
+                targets: 3,
+                impostors: 5,
+            },
+            solver: SolverParams::new(scale),
+            k: 3,
+            eval_every: 10,
+            patience: None,
+        }
+    }
+
+    fn check(&self, validated: bool) -> Result<()> {
+        if self.scales.is_empty() {
+            return Err(Error::param(
+                "scale",
+                "an empty list",
+                "at least one number above 0",
+            ));
+        }
+        for &scale in &self.scales {
+            self.solver.clone().scale(scale).build()?;
+        }
+        for (name, value) in [
+            ("k", Some(self.k)),
+            ("eval-every", Some(self.eval_every)),
+            ("patience", self.patience),
+        ] {
+            if value == Some(0) {
+                return Err(Error::param(name, 0, "a whole number above 0"));
+            }
+        }
+        if self.scales.len() > 1 && !validated {
+            return Err(Error::param(
+                "scale",
+                format!("a list of {}", self.scales.len()),
+                "one number, or validation rows to choose by",
+            ));
+        }
+        if self.patience.is_some() && !validated {
+            return Err(Error::param(
+                "patience",
+                self.patience.unwrap_or(0),
+                "validation rows to watch, or no patience",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// What happens while training, told as it happens.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// The triplets are there.
+    Triplets {
+        /// How many.
+        count: usize,
+        /// How long mining took.
+        seconds: f64,
+    },
+    /// A run begins.
+    ScaleStarted {
+        /// Which of the grid, from 0.
+        index: usize,
+        /// How many there are.
+        of: usize,
+        /// λ.
+        scale: f64,
+    },
+    /// An iteration is done.
+    Iteration(&'a Iteration),
+    /// Validation rows were classified under the iterate of now.
+    Evaluated {
+        /// Which iterate.
+        iter: usize,
+        /// f there.
+        objective: f64,
+        /// The gap before its last step.
+        gap: Gap,
+        /// Active atoms.
+        n_atoms: usize,
+        /// Features they use.
+        n_features: usize,
+        /// k-NN error on the validation rows.
+        error: f64,
+    },
+    /// A run has ended.
+    ScaleDone {
+        /// λ.
+        scale: f64,
+        /// Steps taken.
+        iterations: usize,
+        /// Why it ended.
+        stop: Stop,
+        /// The lowest validation error on its path.
+        valid_error: Option<f64>,
+    },
+}
+
+/// Hears [`Event`]s. Break stops training and keeps the best so far.
+pub trait Watcher {
+    /// Called for each event, in order.
+    fn event(&mut self, event: &Event<'_>) -> ControlFlow<()>;
+}
+
+impl<F: FnMut(&Event<'_>) -> ControlFlow<()>> Watcher for F {
+    fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+        self(event)
+    }
+}
+
+/// One λ of the grid, when done.
+#[derive(Clone, Debug)]
+pub struct GridPoint {
+    /// λ.
+    pub scale: f64,
+    /// f at the chosen iterate.
+    pub objective: f64,
+    /// Steps taken.
+    pub iterations: usize,
+    /// The iterate chosen.
+    pub chosen: usize,
+    /// k-NN error on the validation rows at the chosen iterate.
+    pub valid_error: Option<f64>,
+    /// Why the run ended.
+    pub stop: Stop,
+    /// Seconds the solver worked.
+    pub train_seconds: f64,
+}
+
+/// What [`train`] gives back.
+#[derive(Clone, Debug)]
+pub struct Trained {
+    /// The best model.
+    pub model: Model,
+    /// Why its run ended.
+    pub stop: Stop,
+    /// f at its chosen iterate.
+    pub objective: f64,
+    /// The gap at its chosen iterate.
+    pub gap: Gap,
+    /// Steps its run took.
+    pub iterations: usize,
+    /// k-NN error on the validation rows at the chosen iterate.
+    pub valid_error: Option<f64>,
+    /// Triplets learned from.
+    pub n_triplets: usize,
+    /// Seconds the solver worked on the best model: no reading, mining or evaluation.
+    pub train_seconds: f64,
+    /// Every λ tried, in the order given.
+    pub grid: Vec<GridPoint>,
+}
+
+/// Learns a similarity: fits the scaling on the training rows, finds triplets, runs the solver for each λ, and
+/// keeps the iterate with the lowest validation error (the earliest of equals, which uses the fewest features), or
+/// the last one where there are no validation rows.
+///
+/// `names` are feature names by number; those on the path are stored in the model.
+pub fn train(
+    train: &Dataset,
+    valid: Option<&Dataset>,
+    names: Option<&[String]>,
+    params: &TrainParams,
+    watcher: &mut dyn Watcher,
+) -> Result<Trained> {
+    params.check(valid.is_some())?;
+    let labels = train.labels.as_ref();
+    let scaling = Scaling::fit(params.scaling, &train.rows);
+    let rows = scaling.apply(&train.rows);
+    let jury = match valid {
+        Some(valid) => Some(Jury::new(&rows, labels, valid, &scaling, params.k)?),
+        None => None,
+    };
+    let started = Instant::now();
+    let triplets = match &params.triplets {
+        TripletSource::Given(triplets) => triplets.clone(),
+        mined => mine(mined, &rows, labels, params.solver.seed)?,
+    };
+    triplets.check(rows.n_rows())?;
+    let mut halted = watcher
+        .event(&Event::Triplets {
+            count: triplets.len(),
+            seconds: started.elapsed().as_secs_f64(),
+        })
+        .is_break();
+    let mut grid = Vec::new();
+    let mut best: Option<(Run, f64, Choice)> = None;
+    for (index, &scale) in params.scales.iter().enumerate() {
+        if halted && best.is_some() {
+            break;
+        }
+        let of = params.scales.len();
+        halted |= watcher
+            .event(&Event::ScaleStarted { index, of, scale })
+            .is_break();
+        let mut listener = Listener {
+            watcher,
+            jury: jury.as_ref(),
+            params,
+            scale,
+            n_features: train.rows.n_features(),
+            choice: Choice::default(),
+            outcome: None,
+            failed: None,
+        };
+        if halted {
+            // Asked to stop before anything was learned: one step, so that there is a model to keep.
+            listener.outcome = Some(Stop::ObserverAsked);
+        }
+        let run =
+            params
+                .solver
+                .clone()
+                .scale(scale)
+                .build()?
+                .fit(&rows, &triplets, &mut listener)?;
+        let mut choice = listener.finish(&run)?;
+        let stop = choice.stop.unwrap_or(run.stop);
+        halted |= stop == Stop::ObserverAsked;
+        choice.stop = Some(stop);
+        let point = GridPoint {
+            scale,
+            objective: run.trace[choice.iterate].objective,
+            iterations: run.path.len(),
+            chosen: choice.iterate,
+            valid_error: choice.error,
+            stop,
+            train_seconds: run.seconds,
+        };
+        let iterations = point.iterations;
+        grid.push(point);
+        let done = Event::ScaleDone {
+            scale,
+            iterations,
+            stop,
+            valid_error: choice.error,
+        };
+        halted |= watcher.event(&done).is_break();
+        let wins = best.as_ref().is_none_or(|(_, _, b)| {
+            choice
+                .error
+                .zip(b.error)
+                .is_some_and(|(new, old)| new < old)
+        });
+        if wins {
+            best = Some((run, scale, choice));
+        }
+    }
+    let (run, scale, choice) = best.expect("at least one scale was run");
+    let facts = run.trace[choice.iterate];
+    Ok(Trained {
+        stop: choice.stop.unwrap_or(run.stop),
+        objective: facts.objective,
+        gap: facts.gap,
+        iterations: run.path.len(),
+        valid_error: choice.error,
+        n_triplets: triplets.len(),
+        train_seconds: run.seconds,
+        model: assemble(
+            train,
+            names,
+            params,
+            Won {
+                run,
+                scale,
+                choice,
+                scaling,
+            },
+        )?,
+        grid,
+    })
+}
+
+/// The run to keep, and what to keep with it.
+struct Won {
+    run: Run,
+    scale: f64,
+    choice: Choice,
+    scaling: Scaling,
+}
+
+/// Triplets from labels.
+pub fn mine(
+    source: &TripletSource,
+    rows: &Rows,
+    labels: Option<&Labels>,
+    seed: u64,
+) -> Result<Triplets> {
+    let labelled = || {
+        labels.ok_or_else(|| {
+            Error::data(format!(
+                "the training rows have no labels, which {source} triplets are made from"
+            ))
+        })
+    };
+    match source {
+        TripletSource::Neighbours { targets, impostors } => {
+            Triplets::by_neighbours(&Dot, rows, labelled()?, *targets, *impostors)
+        }
+        TripletSource::Random { per_row } => Triplets::at_random(rows, labelled()?, *per_row, seed),
+        TripletSource::Given(triplets) => Ok(triplets.clone()),
+    }
+}
+
+/// Validation rows, scaled, and the training rows they are classified by.
+struct Jury<'a> {
+    train: &'a Rows,
+    labels: &'a Labels,
+    rows: Rows,
+    truth: &'a Labels,
+    k: usize,
+}
+
+impl<'a> Jury<'a> {
+    fn new(
+        train: &'a Rows,
+        labels: Option<&'a Labels>,
+        valid: &'a Dataset,
+        scaling: &Scaling,
+        k: usize,
+    ) -> Result<Self> {
+        let unlabelled = |which: &str| {
+            Error::data(format!(
+                "the {which} rows have no labels to compute an error with"
+            ))
+        };
+        let labels = labels.ok_or_else(|| unlabelled("training"))?;
+        let truth = valid
+            .labels
+            .as_ref()
+            .ok_or_else(|| unlabelled("validation"))?;
+        if k > train.n_rows() {
+            return Err(Error::data(format!(
+                "there are {} training rows, too few for {k} neighbours",
+                train.n_rows()
+            )));
+        }
+        Ok(Self {
+            train,
+            labels,
+            rows: scaling.apply(&valid.rows),
+            truth,
+            k,
+        })
+    }
+
+    fn error(&self, similarity: &BilinearModel) -> Result<f64> {
+        knn::evaluate_similarity(
+            similarity,
+            self.train,
+            self.labels,
+            &self.rows,
+            self.truth,
+            self.k,
+        )
+        .map(|e| e.error)
+    }
+}
+
+/// Which iterate of a run to keep.
+#[derive(Clone, Debug, Default)]
+struct Choice {
+    iterate: usize,
+    error: Option<f64>,
+    evaluations: Vec<(u32, f64)>,
+    stop: Option<Stop>,
+}
+
+impl Choice {
+    fn record(&mut self, iterate: usize, error: f64) {
+        self.evaluations.push((iterate as u32, error));
+        if self.error.is_none_or(|best| error < best) {
+            (self.iterate, self.error) = (iterate, Some(error));
+        }
+    }
+}
+
+/// Passes iterations on, and classifies validation rows now and then.
+struct Listener<'a> {
+    watcher: &'a mut dyn Watcher,
+    jury: Option<&'a Jury<'a>>,
+    params: &'a TrainParams,
+    scale: f64,
+    n_features: usize,
+    choice: Choice,
+    outcome: Option<Stop>,
+    failed: Option<Error>,
+}
+
+impl Listener<'_> {
+    /// The validation error of an iterate; none without validation rows.
+    fn judge(&mut self, iterate: usize, active: &ActiveSet) -> Result<Option<f64>> {
+        let Some(jury) = self.jury else {
+            return Ok(None);
+        };
+        let similarity = BilinearModel::from_active(self.n_features, self.scale, active)?;
+        let error = jury.error(&similarity)?;
+        self.choice.record(iterate, error);
+        Ok(Some(error))
+    }
+
+    /// Judges the last iterate too, unless that was done.
+    fn finish(mut self, run: &Run) -> Result<Choice> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let last = run.path.len();
+        if self
+            .choice
+            .evaluations
+            .last()
+            .is_none_or(|&(at, _)| at as usize != last)
+        {
+            self.judge(last, &run.active)?;
+        }
+        if self.jury.is_none() {
+            self.choice.iterate = last;
+        }
+        self.choice.stop = self.outcome;
+        Ok(self.choice)
+    }
+}
+
+impl Observer for Listener<'_> {
+    fn after(&mut self, now: &Iteration, active: &ActiveSet) -> ControlFlow<()> {
+        let mut asked = self.watcher.event(&Event::Iteration(now)).is_break();
+        if now.iter.is_multiple_of(self.params.eval_every) {
+            match self.judge(now.iter, active) {
+                Ok(Some(error)) => {
+                    asked |= self
+                        .watcher
+                        .event(&Event::Evaluated {
+                            iter: now.iter,
+                            objective: now.objective,
+                            gap: now.gap,
+                            n_atoms: now.n_atoms,
+                            n_features: now.n_active_features,
+                            error,
+                        })
+                        .is_break();
+                    let stale = now.iter - self.choice.iterate;
+                    if self
+                        .params
+                        .patience
+                        .is_some_and(|patience| stale >= patience)
+                    {
+                        self.outcome.get_or_insert(Stop::Patience);
+                    }
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    self.failed = Some(error);
+                    return ControlFlow::Break(());
+                }
+            }
+        }
+        if asked {
+            self.outcome = Some(Stop::ObserverAsked);
+        }
+        if self.outcome.is_some() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+}
+
+/// Puts the facts of the best run into a model.
+fn assemble(
+    data: &Dataset,
+    names: Option<&[String]>,
+    params: &TrainParams,
+    won: Won,
+) -> Result<Model> {
+    let Won {
+        run,
+        scale,
+        choice,
+        scaling,
+    } = won;
+    let mut parts = ModelParts::new(data.rows.n_features(), scale, run.path);
+    let features = parts.path.features();
+    // Under `max` a feature off the path never matters; under `max+unit` it counts for the length of a row.
+    parts.scaling = match scaling.kind() {
+        ScalingKind::Max => scaling.restrict(&features),
+        _ => scaling,
+    };
+    parts.zero_based = data.index_base == IndexBase::Zero;
+    if let Some(names) = names {
+        let name = |&feature: &u32| {
+            names
+                .get(feature as usize)
+                .map(|name| (feature, name.clone()))
+        };
+        parts.names = features.iter().filter_map(name).collect();
+    }
+    parts.chosen = choice.iterate;
+    parts.trace = run
+        .trace
+        .iter()
+        .map(|point| TracePoint {
+            objective: point.objective,
+            gap: point.gap.value(),
+        })
+        .collect();
+    let gap = run.trace[choice.iterate].gap;
+    parts.gap_certified = gap.is_certified().then(|| gap.value());
+    parts.evaluations = choice.evaluations;
+    parts.classes = data.labels.as_ref().map(|labels| labels.names().to_vec());
+    let solver = &params.solver;
+    let setting = |key: &str, value: String| (key.to_owned(), value);
+    parts.settings = vec![
+        setting("k", params.k.to_string()),
+        setting("loss", solver.loss.to_string()),
+        setting("search", solver.search.to_string()),
+        setting("seed", solver.seed.to_string()),
+        setting("steps", solver.step_rule.to_string()),
+        setting("stop", choice.stop.unwrap_or(run.stop).to_string()),
+        setting("triplets", params.triplets.to_string()),
+    ];
+    parts
+        .settings
+        .extend(solver.batch.map(|size| setting("batch", size.to_string())));
+    parts.settings.sort();
+    Model::new(parts)
+}

@@ -13,6 +13,7 @@ mod split;
 mod svmlight;
 pub(crate) mod text;
 mod triples;
+mod vectorize;
 pub(crate) mod write;
 
 pub use labels::Labels;
@@ -21,4 +22,8 @@ pub use output::OutputFile;
 pub use read::{Dataset, Format, IndexBase, ReadOptions, parse_dataset, read_dataset};
 pub use rows::{Rows, SparseRow};
 pub use split::stratified_split;
+pub use vectorize::{
+    Frequency, VectorizeOptions, Vectorizer, Vocabulary, Weighting, parse_names, parse_texts,
+    read_names, read_texts,
+};
 pub use write::write_svmlight;

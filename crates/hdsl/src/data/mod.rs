@@ -17,6 +17,7 @@ mod split;
 mod svmlight;
 pub(crate) mod text;
 mod triples;
+mod vectorize;
 pub(crate) mod write;
 
 pub use columns::{ColumnLists, Columns};
@@ -29,4 +30,8 @@ pub use read::{Dataset, Format, IndexBase, ReadOptions, parse_dataset, read_data
 pub use rows::{Rows, SparseRow};
 pub use scaling::{Scaling, ScalingKind, ScalingReport};
 pub use split::stratified_split;
+pub use vectorize::{
+    Frequency, VectorizeOptions, Vectorizer, Vocabulary, Weighting, parse_names, parse_texts,
+    read_names, read_texts,
+};
 pub use write::write_svmlight;

@@ -99,11 +99,12 @@ pub(crate) enum Command {
 
 /// See it work: plant a data set, learn it, compare, explain. No download, a few seconds
 ///
-/// Makes rows that look like short texts: thousands of made-up words with Zipf frequencies, nearly all
-/// of them noise. A row tells what it is about by one of several words that stand for each other
-/// (`stove`, `oven`, `skillet`), and its class by one of two opposites (`sugar` or `salt`). Two rows
-/// about the same thing mostly share no such word, so a plain dot product hardly sees it. The learned
-/// similarity does, by pairs: stove here and oven there is alike, sugar here and salt there is not.
+/// Makes rows that look like short restaurant reviews: thousands of made-up words with Zipf frequencies,
+/// nearly all of them noise. A review tells what it thinks of the food, the service and the price, each
+/// by one of several words that stand for each other (`delicious` or `savoury`, `stale` or `soggy`), and
+/// its class is all of its verdicts together. Two reviews that agree often share no such word, so a
+/// plain dot product hardly sees it. The learned similarity does, by pairs: delicious here and savoury
+/// there is alike, delicious here and stale there is not.
 ///
 /// The planted words and pairs are known, so the demo counts how many of them were found. Everything
 /// it makes is written to a folder, to play with in the next commands.

@@ -114,11 +114,11 @@ fn to_text(args: &Evaluate, ranker: &Ranker, n_train: usize, evaluation: &Evalua
                 .filter(|c| c.1 != code as u32)
                 .max_by_key(|c| (c.2, std::cmp::Reverse(c.1)));
             table.push(vec![
-                format!("`{class}`"),
+                class.clone(),
                 thousands(total),
                 percent(1.0 - right as f64 / total as f64),
                 other.map_or(String::new(), |c| {
-                    format!("`{}` ({})", evaluation.classes[c.1 as usize], c.2)
+                    format!("{} ({})", evaluation.classes[c.1 as usize], c.2)
                 }),
             ]);
         }

@@ -279,7 +279,8 @@ impl ActiveSet {
             Step::Forward { gamma, .. } => gamma > 0.0 && gamma <= 1.0,
             Step::Away { atom, gamma } => {
                 let weight = self.weight(atom);
-                gamma > 0.0
+                self.len() > 1
+                    && gamma > 0.0
                     && gamma.is_finite()
                     && weight < 1.0
                     && weight * (1.0 + gamma) - gamma > 0.0

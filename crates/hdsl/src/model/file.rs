@@ -94,8 +94,7 @@ fn encode(parts: &ModelParts) -> Vec<u8> {
             ScalingKind::MaxUnit => 3,
         });
         put(out, parts.scaling.maxima().len() as u64);
-        put_increasing(out, parts.scaling.maxima().map(|m| m.0));
-        parts.scaling.maxima().for_each(|m| put_maximum(out, m.1));
+        put_maxima(out, parts.scaling.maxima());
     });
     section(&mut body, FEATURES, |out| {
         put(out, features.len() as u64);
@@ -109,7 +108,7 @@ fn encode(parts: &ModelParts) -> Vec<u8> {
     section(&mut body, NAMES, |out| {
         put(out, parts.names.len() as u64);
         put_increasing(out, parts.names.iter().map(|n| number(n.0) as u32));
-        parts.names.iter().for_each(|n| put_text(out, &n.1));
+        put_names(out, parts.names.iter().map(|n| n.1.as_str()));
     });
     section(&mut body, PATH, |out| {
         put(out, parts.path.start().len() as u64);
@@ -124,8 +123,8 @@ fn encode(parts: &ModelParts) -> Vec<u8> {
     });
     section(&mut body, TRACE, |out| {
         put(out, parts.trace.len() as u64);
-        parts.trace.iter().for_each(|t| put_f64(out, t.objective));
-        parts.trace.iter().for_each(|t| put_f64(out, t.gap));
+        put_smooth(out, parts.trace.iter().map(|t| t.objective));
+        put_smooth(out, parts.trace.iter().map(|t| t.gap));
     });
     section(&mut body, EVALUATIONS, |out| {
         put(out, parts.evaluations.len() as u64);
@@ -185,14 +184,51 @@ fn put_increasing(out: &mut Vec<u8>, numbers: impl Iterator<Item = u32>) {
     }
 }
 
-/// Whole numbers, which maxima of counts are, as themselves; others as 0 and eight bytes.
-fn put_maximum(out: &mut Vec<u8>, max: f64) {
-    if max.fract() == 0.0 && max < 1e15 {
-        put(out, max as u64);
-    } else {
-        out.push(0);
-        put_f64(out, max);
+/// Names share up to fifteen bytes with the name before. (More would let a small file ask for much memory.)
+fn put_names<'a>(out: &mut Vec<u8>, names: impl Iterator<Item = &'a str>) {
+    let mut before: &[u8] = &[];
+    for name in names {
+        let name = name.as_bytes();
+        let shared = shared_prefix(before, name);
+        put(out, ((name.len() - shared) as u64) << 4 | shared as u64);
+        out.extend_from_slice(&name[shared..]);
+        before = name;
     }
+}
+
+fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take(15).take_while(|(x, y)| x == y).count()
+}
+
+/// Numbers that resemble the one before: the bits in which they differ, which are the low ones.
+fn put_smooth(out: &mut Vec<u8>, numbers: impl Iterator<Item = f64>) {
+    let mut before = 0;
+    for number in numbers {
+        put(out, number.to_bits() ^ before);
+        before = number.to_bits();
+    }
+}
+
+/// Feature and maximum in one number, two bytes for most counts up to 4,095: the maximum if it is whole (0 if not,
+/// and eight bytes follow), then two bits for the features skipped (3 if it is three or more, and the rest follows).
+fn put_maxima(out: &mut Vec<u8>, maxima: impl Iterator<Item = (u32, f64)>) {
+    let mut next = 0;
+    for (feature, max) in maxima {
+        let skipped = u64::from(feature) - next;
+        next = u64::from(feature) + 1;
+        let whole = if is_whole(max) { max as u64 } else { 0 };
+        put(out, whole << 2 | skipped.min(3));
+        if skipped >= 3 {
+            put(out, skipped - 3);
+        }
+        if whole == 0 {
+            put_f64(out, max);
+        }
+    }
+}
+
+fn is_whole(max: f64) -> bool {
+    (1.0..1e15).contains(&max) && max.fract() == 0.0
 }
 
 fn put_atom(out: &mut Vec<u8>, atom: Atom, number: &impl Fn(u32) -> u64) {
@@ -284,18 +320,14 @@ fn decode(bytes: &[u8]) -> Read<Model> {
         return Err("checksum mismatch: the file was damaged".into());
     }
     let parts = decode_body(&content[HEADER..])?;
-    let kept = parts.clone();
+    let sizes = |p: &ModelParts| (p.names.len(), p.scaling.maxima().len());
+    let (announced, settings) = (sizes(&parts), parts.settings.clone());
     let model = Model::new(parts).map_err(|e| e.to_string())?;
     // Only what `to_bytes` writes is accepted, so a file that loads is written back to the same bytes.
-    if *model.parts() != kept && !same_bytes(model.parts(), &kept) {
-        return Err("it holds names, maxima or settings that no model would keep".into());
+    if sizes(model.parts()) != announced || model.parts().settings != settings {
+        return Err("it holds names, maxima or settings that no model keeps".into());
     }
     Ok(model)
-}
-
-/// Equality that does not stumble over not-a-number in a trace.
-fn same_bytes(a: &ModelParts, b: &ModelParts) -> bool {
-    a.names == b.names && a.scaling == b.scaling && a.settings == b.settings
 }
 
 fn decode_body(body: &[u8]) -> Read<ModelParts> {
@@ -321,12 +353,8 @@ fn decode_body(body: &[u8]) -> Read<ModelParts> {
         3 => ScalingKind::MaxUnit,
         other => return Err(format!("the scaling has the unknown kind {other}")),
     };
-    let n_maxima = s.count(2)?;
-    let columns = s.increasing(n_maxima)?;
-    let maxima = columns
-        .into_iter()
-        .map(|feature| Ok((feature, s.maximum()?)))
-        .collect::<Read<Vec<_>>>()?;
+    let n_maxima = s.count(1)?;
+    let maxima = s.maxima(n_maxima)?;
     s.end()?;
     let scaling = Scaling::from_parts(kind, n_features, maxima).map_err(|e| e.to_string())?;
 
@@ -338,9 +366,11 @@ fn decode_body(body: &[u8]) -> Read<ModelParts> {
     let mut s = body.section(NAMES, "names")?;
     let n = s.count(2)?;
     let named = s.increasing(n)?;
+    let names = s.names(n)?;
     let names = named
         .into_iter()
-        .map(|number| Ok((feature(&features, number.into())?, s.text()?)))
+        .zip(names)
+        .map(|(number, name)| Ok((feature(&features, number.into())?, name)))
         .collect::<Read<Vec<_>>>()?;
     s.end()?;
 
@@ -360,9 +390,9 @@ fn decode_body(body: &[u8]) -> Read<ModelParts> {
     }
 
     let mut s = body.section(TRACE, "trace")?;
-    let n = s.count(16)?;
-    let objectives = s.f64s(n)?;
-    let gaps = s.f64s(n)?;
+    let n = s.count(2)?;
+    let objectives = s.smooth(n)?;
+    let gaps = s.smooth(n)?;
     s.end()?;
     let trace = objectives
         .into_iter()
@@ -416,6 +446,10 @@ fn feature(features: &[u32], number: u64) -> Read<u32> {
         .and_then(|n| features.get(n))
         .copied()
         .ok_or_else(|| format!("feature number {number} of a list of {}", features.len()))
+}
+
+fn text(bytes: Vec<u8>) -> Read<String> {
+    String::from_utf8(bytes).map_err(|_| "a text is not valid UTF-8".into())
 }
 
 /// The bytes still to be read.
@@ -523,25 +557,62 @@ impl<'a> Reader<'a> {
 
     fn text(&mut self) -> Read<String> {
         let length = self.varint()?;
-        let bytes = self.take(length)?;
-        match std::str::from_utf8(bytes) {
-            Ok(text) => Ok(text.to_owned()),
-            Err(_) => Err("a name is not valid UTF-8".into()),
-        }
+        text(self.take(length)?.to_vec())
     }
 
-    fn maximum(&mut self) -> Read<f64> {
-        match self.varint()? {
-            0 => {
-                let max = self.f64()?;
-                if max.fract() == 0.0 && max < 1e15 {
-                    return Err("a whole maximum is not written as it should be".into());
-                }
-                Ok(max)
+    fn names(&mut self, n: usize) -> Read<Vec<String>> {
+        let mut names: Vec<String> = Vec::with_capacity(n);
+        for _ in 0..n {
+            let before = names.last().map_or(&[][..], |name| name.as_bytes());
+            let head = self.varint()?;
+            let shared = (head & 15) as usize;
+            let rest = self.take(head >> 4)?;
+            let mut name = before
+                .get(..shared)
+                .ok_or("a name shares more than there is with the one before")?
+                .to_vec();
+            name.extend_from_slice(rest);
+            if shared_prefix(before, &name) != shared {
+                return Err("a name is not written as it should be".into());
             }
-            whole if whole < 1_000_000_000_000_000 => Ok(whole as f64),
-            whole => Err(format!("a whole maximum is {whole}, too large")),
+            names.push(text(name)?);
         }
+        Ok(names)
+    }
+
+    fn smooth(&mut self, n: usize) -> Read<Vec<f64>> {
+        let mut bits = 0;
+        (0..n)
+            .map(|_| {
+                bits ^= self.varint()?;
+                Ok(f64::from_bits(bits))
+            })
+            .collect()
+    }
+
+    fn maxima(&mut self, n: usize) -> Read<Vec<(u32, f64)>> {
+        let mut next = 0u64;
+        let mut maxima = Vec::with_capacity(n);
+        for _ in 0..n {
+            let head = self.varint()?;
+            let (whole, mut skipped) = (head >> 2, head & 3);
+            if skipped == 3 {
+                skipped = self.varint()?.saturating_add(3);
+            }
+            let feature = u32::try_from(next.saturating_add(skipped))
+                .map_err(|_| "a maximum is given for a feature out of range")?;
+            next = u64::from(feature) + 1;
+            let max = if whole == 0 {
+                self.f64()?
+            } else {
+                whole as f64
+            };
+            if is_whole(max) != (whole != 0) {
+                return Err(format!("the maximum {max} is not written as it should be"));
+            }
+            maxima.push((feature, max));
+        }
+        Ok(maxima)
     }
 
     fn atom(&mut self, features: &[u32]) -> Read<Atom> {

@@ -3,6 +3,9 @@
 use crate::atoms::{ActiveSet, Atom, Step};
 use crate::error::{Error, Result};
 
+/// How far from 1 the sum of weights may drift along a path.
+const DRIFT: f64 = 1e-3;
+
 /// A start and the steps from there, so that every iterate can be had again without training.
 ///
 /// Iterate 0 is the start, iterate `n` comes after step `n`. Replaying gives the solver's weights bit for bit.
@@ -35,6 +38,17 @@ impl Path {
                 )));
             }
             active.apply(step);
+            // Steps that divide by a small rest magnify rounding, and a hostile file could drive the weights
+            // anywhere.
+            if matches!(step, Step::Away { .. } | Step::Drop { .. }) {
+                let total: f64 = active.weights().iter().sum();
+                if !(1.0 - DRIFT..1.0 + DRIFT).contains(&total) {
+                    return Err(Error::Data(format!(
+                        "after step {} of the path the weights sum to {total}, expected 1",
+                        number + 1
+                    )));
+                }
+            }
         }
         Ok(Self { start, steps })
     }

@@ -2,6 +2,7 @@
 
 use super::bilinear::BilinearModel;
 use super::path::Path;
+use super::similarity::Similarity;
 use crate::data::{Columns, Rows, Scaling, SparseRow};
 use crate::error::{Error, Result};
 use std::borrow::Cow;
@@ -146,6 +147,11 @@ impl Model {
         if parts.evaluations.windows(2).any(|w| w[0].0 >= w[1].0) {
             return bad("validation errors are expected by increasing iteration".into());
         }
+        if let Some(gap) = parts.gap_certified.filter(|gap| !gap.is_finite()) {
+            return bad(format!(
+                "the certified gap is {gap}, expected a finite number"
+            ));
+        }
         parts.settings.sort();
         if let Some(w) = parts.settings.windows(2).find(|w| w[0].0 == w[1].0) {
             return bad(format!("the setting `{}` comes twice", w[0].0));
@@ -278,5 +284,20 @@ impl Model {
 
     fn scaled(&self, raw: SparseRow<'_>) -> (Vec<u32>, Vec<f64>) {
         self.parts.scaling.apply_row(raw)
+    }
+}
+
+/// A model compares raw rows: both maps scale first.
+impl Similarity for Model {
+    fn score(&self, a: SparseRow<'_>, b: SparseRow<'_>) -> f64 {
+        Model::score(self, a, b)
+    }
+
+    fn queries<'a>(&self, raw: &'a Rows) -> Cow<'a, Rows> {
+        Cow::Owned(self.transform_rows(raw))
+    }
+
+    fn items<'a>(&self, raw: &'a Rows) -> Cow<'a, Rows> {
+        Cow::Owned(self.transform_rows(raw))
     }
 }

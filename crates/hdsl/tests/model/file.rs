@@ -1,0 +1,321 @@
+use crate::strategies::*;
+use hdsl::data::{Scaling, ScalingKind};
+use hdsl::model::{Path, TracePoint};
+use hdsl::{Atom, Error, Model, ModelParts, Rows, SparseRow, Step};
+use proptest::prelude::*;
+
+/// A model with something in every part of the file.
+fn example() -> Model {
+    let atom = |i, j| Atom::plus(i, j).unwrap();
+    let minus = Atom::minus(7, 70_000).unwrap();
+    let steps = vec![
+        Step::Forward {
+            atom: minus,
+            gamma: 0.375,
+        },
+        Step::Away {
+            atom: atom(1, 2),
+            gamma: 0.0625,
+        },
+        Step::Pairwise {
+            to: atom(2, 7),
+            from: minus,
+            gamma: 0.125,
+        },
+        Step::Swap {
+            to: atom(1, 300),
+            from: atom(1, 2),
+        },
+        Step::Drop { atom: atom(3, 4) },
+    ];
+    let start = vec![(atom(1, 2), 0.75), (atom(3, 4), 0.25)];
+    let train = Rows::from_parts(
+        70_001,
+        vec![0, 4, 6],
+        vec![1, 2, 7, 9, 3, 70_000],
+        vec![999.0, 2.5, -4.0, 1.0, 1e-3, 1e20],
+    )
+    .unwrap();
+    let mut parts = ModelParts::new(70_001, 100.0, Path::new(start, steps).unwrap());
+    parts.scaling = Scaling::fit(ScalingKind::Max, &train);
+    parts.names = vec![
+        (2, "tea".into()),
+        (9, "unused".into()),
+        (300, "µ-metal".into()),
+    ];
+    parts.chosen = 4;
+    parts.trace = (0..6u32)
+        .map(|n| TracePoint {
+            objective: 0.5 / f64::from(n + 1),
+            gap: 0.1 / f64::from(n + 1),
+        })
+        .collect();
+    parts.gap_certified = Some(0.0125);
+    parts.evaluations = vec![(0, 0.25), (4, 0.125)];
+    parts.settings = vec![
+        ("seed".into(), "1".into()),
+        ("loss".into(), "smoothed-hinge".into()),
+    ];
+    parts.classes = Some(vec!["-1".into(), "1".into()]);
+    Model::new(parts).unwrap()
+}
+
+fn refusal(bytes: &[u8]) -> String {
+    match Model::from_bytes("m.hdsl", bytes) {
+        Err(Error::File { path, reason }) => {
+            assert_eq!(path.to_str(), Some("m.hdsl"));
+            reason
+        }
+        Err(other) => panic!("another kind of error: {other:?}"),
+        Ok(_) => panic!("a bad file was accepted"),
+    }
+}
+
+/// Puts a correct checksum on a body that was tampered with.
+fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let end = bytes.len() - 4;
+    let length = (end - 15) as u64;
+    bytes[7..15].copy_from_slice(&length.to_le_bytes());
+    let sum = crc32fast::hash(&bytes[..end]);
+    bytes[end..].copy_from_slice(&sum.to_le_bytes());
+    bytes
+}
+
+proptest! {
+    #[test]
+    fn what_is_saved_is_what_is_loaded(parts in parts(), raw in rows(2)) {
+        let model = Model::new(parts).unwrap();
+        let bytes = model.to_bytes();
+        let loaded = Model::from_bytes("m", &bytes).unwrap();
+        prop_assert_eq!(&loaded, &model);
+        prop_assert_eq!(loaded.to_bytes(), bytes);
+        let (a, b) = (raw.row(0), raw.row(1));
+        prop_assert_eq!(loaded.score(a, b).to_bits(), model.score(a, b).to_bits());
+        let json: serde_json::Value = serde_json::from_str(&model.to_json()).unwrap();
+        prop_assert_eq!(json["atoms"].as_array().unwrap().len(), model.similarity().atoms().len());
+        prop_assert_eq!(json["path"]["steps"].as_array().unwrap().len(), model.path().len());
+    }
+
+    /// Forgetting what is not on the path must not change any score of any iterate.
+    #[test]
+    fn saved_scaling_is_enough(parts in parts(), raw in rows(2)) {
+        let full = parts.scaling.clone();
+        let model = Model::new(parts).unwrap();
+        let scaled = full.apply(&raw);
+        let want = model.similarity().score(scaled.row(0), scaled.row(1));
+        prop_assert_eq!(model.score(raw.row(0), raw.row(1)), want);
+        let mapped = model.transform_rows(&raw);
+        let (p, q) = (model.transform(raw.row(0)), model.transform(raw.row(1)));
+        let dot: f64 = p.iter().zip(&q).map(|(x, y)| x * y).sum();
+        prop_assert_eq!(mapped.row(0).dot(mapped.row(1)), dot);
+    }
+
+    #[test]
+    fn any_bytes_are_safe_to_try(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        refusal(&bytes);
+        let mut posing = b"HDSLM\x01\x00".to_vec();
+        posing.extend_from_slice(&[0; 8]);
+        posing.extend_from_slice(&bytes);
+        posing.extend_from_slice(&[0; 4]);
+        // Whatever this is, it must not panic.
+        let _ = Model::from_bytes("m", &sealed(posing));
+    }
+
+    /// A stranger can compute checksums too.
+    #[test]
+    fn tampering_with_a_good_checksum_is_safe(
+        parts in parts(), edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..3u8), 1..4),
+    ) {
+        let mut bytes = Model::new(parts).unwrap().to_bytes();
+        for (at, byte, kind) in edits {
+            let at = 15 + at.index(bytes.len() - 19);
+            match kind {
+                0 => bytes[at] = byte,
+                1 => bytes.insert(at, byte),
+                _ if bytes.len() > 24 => { bytes.remove(at); }
+                _ => {}
+            }
+        }
+        let bytes = sealed(bytes);
+        if let Ok(model) = Model::from_bytes("m", &bytes) {
+            prop_assert_eq!(model.to_bytes(), bytes); // what loads is what would be written
+        }
+    }
+}
+
+#[test]
+fn every_flipped_byte_and_every_cut_is_refused() {
+    let bytes = example().to_bytes();
+    for at in 0..bytes.len() {
+        for flip in [0x01, 0x80, 0xff] {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= flip;
+            refusal(&damaged);
+        }
+        refusal(&bytes[..at]);
+    }
+}
+
+#[test]
+fn refusals_say_what_is_wrong() {
+    let bytes = example().to_bytes();
+    assert!(refusal(b"").starts_with("not an hdsl model"));
+    assert!(refusal(b"1 3:4 7:1\n").starts_with("not an hdsl model"));
+    assert!(refusal(&bytes[..bytes.len() - 9]).starts_with("cut short"));
+    assert!(refusal(&bytes[..6]).starts_with("cut short"));
+    let mut longer = bytes.clone();
+    longer.push(0);
+    assert!(refusal(&longer).contains("too many"));
+    let mut newer = bytes.clone();
+    newer[5] = 2;
+    assert_eq!(
+        refusal(&newer),
+        "made by a newer hdsl: format version 2, this program reads up to 1"
+    );
+    let mut other = bytes.clone();
+    other[4] = b'D';
+    assert!(refusal(&other).contains("another kind"));
+    let mut flipped = bytes.clone();
+    flipped[40] ^= 4;
+    assert!(refusal(&flipped).starts_with("checksum mismatch"));
+    assert!(matches!(
+        Model::read("no/such/file.hdsl"),
+        Err(Error::Read { .. })
+    ));
+}
+
+/// The file was written by the first release; it must load for ever. `HDSL_BLESS=1` writes it anew.
+#[test]
+fn version_1_still_loads_to_the_same_values() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/model-v1.hdsl");
+    if std::env::var_os("HDSL_BLESS").is_some() {
+        std::fs::write(path, example().to_bytes()).unwrap();
+    }
+    let model = Model::read(path).unwrap();
+    assert_eq!(model, example());
+    assert_eq!(model.to_bytes(), std::fs::read(path).unwrap());
+    assert_eq!(model.name(2), "tea");
+    assert_eq!(model.name(1), "f2");
+    assert_eq!(model.name(9), "f10"); // its name was not worth keeping
+    assert_eq!(model.setting("loss"), Some("smoothed-hinge"));
+    let (a, b) = (
+        SparseRow::new(&[1, 7], &[999.0, 2.0]),
+        SparseRow::new(&[2, 7, 300], &[5.0, 8.0, 1.0]),
+    );
+    // Feature 300 has no maximum; 5 / 2.5 and 8 / 4 are cut to 1.
+    let want = 100.0
+        * (model.similarity().weight_of(7, 70_000) * 0.5
+            + model.similarity().weight_of(2, 7) * 0.5 * 2.0);
+    assert!((model.score(a, b) - want).abs() < 1e-12 * want.abs());
+}
+
+trait WeightOf {
+    fn weight_of(&self, i: u32, j: u32) -> f64;
+}
+
+impl WeightOf for hdsl::BilinearModel {
+    fn weight_of(&self, i: u32, j: u32) -> f64 {
+        let mut pairs = self.atoms().iter().zip(self.weights());
+        pairs
+            .find(|(a, _)| (a.i(), a.j()) == (i, j))
+            .map_or(0.0, |(_, w)| *w)
+    }
+}
+
+#[test]
+fn budgets_choose_earlier_iterates() {
+    let model = example();
+    let counts = model.path().counts();
+    assert_eq!(counts, [(2, 4), (3, 6), (3, 6), (4, 6), (4, 7), (3, 5)]);
+    assert_eq!(model.with_max_features(5).unwrap().chosen(), 0); // iterate 5 comes after the one in use
+    assert_eq!(model.with_max_features(6).unwrap().chosen(), 3);
+    assert_eq!(model.with_max_atoms(3).unwrap().chosen(), 2);
+    assert_eq!(
+        model.at(5).unwrap().with_max_features(5).unwrap().chosen(),
+        5
+    );
+    let message = model.with_max_features(3).unwrap_err().to_string();
+    assert_eq!(
+        message,
+        "at most 3 features are asked for, but no iterate uses fewer than 4"
+    );
+    assert!(model.at(6).is_err());
+    let again = Model::from_bytes("m", &model.at(2).unwrap().to_bytes()).unwrap();
+    assert_eq!(again.similarity(), model.at(2).unwrap().similarity());
+}
+
+#[test]
+fn parts_that_do_not_fit_are_refused() {
+    let good = example().parts().clone();
+    let refused = |change: &dyn Fn(&mut ModelParts)| {
+        let mut parts = good.clone();
+        change(&mut parts);
+        assert!(matches!(
+            Model::new(parts),
+            Err(Error::Data(_) | Error::Param { .. })
+        ));
+    };
+    refused(&|p| p.scale = f64::INFINITY);
+    refused(&|p| p.n_features = 70_000);
+    refused(&|p| p.chosen = 6);
+    refused(&|p| p.names.reverse());
+    refused(&|p| p.trace.truncate(2));
+    refused(&|p| p.evaluations.push((6, 0.5)));
+    refused(&|p| p.evaluations[0].1 = f64::NAN);
+    refused(&|p| p.gap_certified = Some(f64::NAN));
+    refused(&|p| p.settings.push(("seed".into(), "2".into())));
+}
+
+/// The target of the project: a model as large as one of dexter stays under 64 KiB.
+#[test]
+fn a_thousand_steps_stay_small() {
+    for kind in [ScalingKind::Max, ScalingKind::MaxUnit] {
+        let bytes = large(kind).to_bytes();
+        println!("{kind}: {} bytes", bytes.len());
+        assert!(bytes.len() < 60 * 1024, "{kind}: {} bytes", bytes.len());
+        assert_eq!(Model::from_bytes("m", &bytes).unwrap().to_bytes(), bytes);
+    }
+}
+
+/// 7,751 of 20,000 features seen, whole values up to 999, 1,000 steps, every feature named.
+fn large(kind: ScalingKind) -> Model {
+    let mut state = 1u64;
+    let mut random = move |n: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % n
+    };
+    let seen: Vec<u32> = (0..7_751).map(|n| n * 20_000 / 7_751).collect();
+    let values = seen.iter().map(|_| (1 + random(999)) as f64).collect();
+    let train = Rows::from_parts(20_000, vec![0, seen.len()], seen.clone(), values).unwrap();
+    let mut pick = || {
+        // A few features come up again and again, as in real runs.
+        let (a, b) = (random(7_751) * random(7_751) / 7_751, random(7_751));
+        seen[(if random(2) == 0 { a } else { b }) as usize]
+    };
+    let mut atoms = Vec::new();
+    while atoms.len() < 1_001 {
+        if let Ok(atom) = Atom::plus(pick(), pick()) {
+            atoms.push(atom);
+        }
+    }
+    let start = vec![(atoms[0], 1.0)];
+    let steps: Vec<Step> = (1..=1_000)
+        .map(|n| Step::Forward {
+            atom: atoms[n],
+            gamma: 1.7 / (n as f64 + 3.0),
+        })
+        .collect();
+    let mut parts = ModelParts::new(20_000, 100.0, Path::new(start, steps).unwrap());
+    parts.scaling = Scaling::fit(kind, &train);
+    parts.names = seen.iter().map(|&f| (f, format!("word{f}"))).collect();
+    parts.trace = (0..=1_000)
+        .map(|n| TracePoint {
+            objective: 0.5 / f64::from(n + 3).sqrt(),
+            gap: 3.0 / f64::from(n + 7),
+        })
+        .collect();
+    parts.evaluations = (0..=1_000).step_by(10).map(|n| (n, 0.1)).collect();
+    Model::new(parts).unwrap()
+}

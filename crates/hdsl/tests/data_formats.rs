@@ -325,7 +325,7 @@ fn what_is_accepted_is_said() {
 #[test]
 fn labels_that_would_not_read_back_are_refused() {
     let rows = Rows::from_parts(1, vec![0, 0], vec![], vec![]).unwrap();
-    for bad in ["two words", "", "a:b", "#x"] {
+    for bad in ["two words", "", "a:b", "#x", "\u{feff}x", "BZh91AY&SYi"] {
         let labels = Labels::from_names([bad]);
         assert!(
             write_svmlight(Vec::new(), &rows, Some(&labels), None, IndexBase::One).is_err(),

@@ -222,7 +222,7 @@ pub(crate) fn quote(token: &[u8]) -> String {
 }
 
 /// Which compression the first bytes announce; file names may lie.
-fn codec_of(magic: &[u8]) -> Option<&'static str> {
+pub(crate) fn codec_of(magic: &[u8]) -> Option<&'static str> {
     let bzip2_block = |rest: &[u8]| {
         let n = rest.len().min(6);
         rest[..n] == b"1AY&SY"[..n] || rest[..n] == b"\x17\x72\x45\x38\x50\x90"[..n]

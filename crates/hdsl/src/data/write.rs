@@ -1,12 +1,12 @@
 //! Rows as svmlight text. (npz is written beside its reader.)
 
-use crate::data::{IndexBase, Labels, Rows};
+use crate::data::{IndexBase, Labels, Rows, input};
 use std::io::{self, Write};
 
 /// Writes `label [qid:N] index:value …` lines; rows without labels get 0.
 ///
 /// Numbers are as short as they can be and still read back to the same bits. A label that would not read back (it
-/// is empty, has a blank or a colon, or starts with `#`) is an error. The format has no place for the number of
+/// is empty, has a blank or a colon, starts with `#`, or looks like a compressed file) is an error. The format has no place for the number of
 /// features.
 ///
 /// ```
@@ -58,10 +58,11 @@ pub fn write_svmlight(
     out.flush()
 }
 
-/// Whether a label reads back as itself.
+/// Whether a label reads back as itself, even at the start of a file, where some bytes have a meaning of their own.
 fn survives(label: &str) -> bool {
     !label.is_empty()
-        && !label.starts_with('#')
+        && !label.starts_with(['#', '\u{feff}'])
+        && input::codec_of(format!("{label} ").as_bytes()).is_none()
         && !label.bytes().any(|b| b == b':' || b.is_ascii_whitespace())
 }
 

@@ -7,7 +7,7 @@
 
 use crate::atoms::{ActiveSet, Atom, Sign};
 use crate::data::Rows;
-use crate::objective::Problem;
+use crate::objective::{Problem, Scored};
 use crate::triplets::Triplets;
 
 /// Which rows some triplets join, and by which pair. Built once for all triplets, or anew for each batch.
@@ -188,7 +188,7 @@ impl Gradient {
     ) -> Self {
         Self {
             sums: vec![0.0; graph.ends.len()],
-            diagonal: vec![0.0; problem.columns.len()],
+            diagonal: vec![0.0; problem.n_columns()],
             graph,
             products,
             at_model: 0.0,
@@ -294,36 +294,30 @@ impl Gradient {
         &scratch.row
     }
 
-    /// The best atom that has feature i, and its score D_i + D_j + |H_ij|. Pairs that no triplet joins count: their
-    /// H_ij is 0 but D_i + D_j need not be. Ties go to the lowest partner, then to plus.
-    pub(crate) fn best_with(
-        &self,
-        problem: &Problem<'_>,
-        i: u32,
-        scratch: &mut Scratch,
-    ) -> (Atom, f64) {
+    /// The best atom that has feature i, by a scan of the whole row of H.
+    pub(crate) fn best_with(&self, problem: &Problem<'_>, i: u32, scratch: &mut Scratch) -> Scored {
         let row = self.row(problem, i, scratch);
-        let (mut best, mut at) = (f64::NEG_INFINITY, u32::MAX);
+        let here = self.diagonal[i as usize];
+        let mut best: Option<Scored> = None;
         for (j, (&d, &h)) in self.diagonal.iter().zip(row).enumerate() {
-            let score = d + h.abs();
-            if score > best && j != i as usize {
-                (best, at) = (score, j as u32);
+            let score = here + d + h.abs();
+            if j != i as usize && best.is_none_or(|b| score >= b.1) {
+                let sign = if h < 0.0 { Sign::Minus } else { Sign::Plus };
+                let found = (
+                    Atom::new(i, j as u32, sign).expect("a partner is another feature"),
+                    score,
+                );
+                best = Some(best.map_or(found, |b| problem.better(b, found)));
             }
         }
-        let sign = if row[at as usize] < 0.0 {
-            Sign::Minus
-        } else {
-            Sign::Plus
-        };
-        let atom = Atom::new(i, at, sign).expect("a partner is another feature");
-        (atom, self.diagonal[i as usize] + best)
+        best.expect("there are at least two features")
     }
 
     /// Calls `with_row(r, (S X)_r)` for every row r, the product spread out over all features.
     pub(crate) fn for_each_product_row(
         &self,
         rows: &Rows,
-        mut with_row: impl FnMut(usize, &[f64], &[u32]),
+        with_row: &mut dyn FnMut(usize, &[f64], &[u32]),
     ) {
         let mut spread = vec![0.0; self.diagonal.len()];
         let mut marked = vec![false; self.diagonal.len()];
@@ -390,7 +384,7 @@ impl Scratch {
             u: vec![0.0; problem.rows.n_rows()],
             marked: vec![false; problem.rows.n_rows()],
             reached: Vec::new(),
-            row: vec![0.0; problem.columns.len()],
+            row: vec![0.0; problem.n_columns()],
         }
     }
 

@@ -10,17 +10,26 @@ use crate::error::{Error, Result};
 use crate::loss::{Loss, LossKind, with_loss};
 use crate::triplets::Triplets;
 
+/// An atom and its score D_i + D_j ± H_ij.
+pub(crate) type Scored = (Atom, f64);
+
 /// The fixed side of a fit: rows with empty columns left out, the same by columns, and triplets over them.
 ///
-/// Inside the solver, features are numbered among the non-empty columns, so that nothing depends on d.
+/// Inside the solver, features are numbered among the non-empty columns by decreasing size, so that nothing depends
+/// on d and a search that goes through them in order meets the promising ones first.
 pub(crate) struct Problem<'a> {
-    pub(crate) columns: Columns,
+    columns: Columns,
+    /// Number inside the solver -> number among `columns`, and back.
+    by_size: Vec<u32>,
+    rank: Vec<u32>,
     pub(crate) rows: Rows,
     pub(crate) lists: ColumnLists,
     pub(crate) triplets: &'a Triplets,
     pub(crate) total_weight: f64,
     pub(crate) scale: f64,
     pub(crate) loss: LossKind,
+    /// Whether no value is below 0, which makes some bounds tighter.
+    pub(crate) non_negative: bool,
 }
 
 impl<'a> Problem<'a> {
@@ -38,11 +47,27 @@ impl<'a> Problem<'a> {
                 columns.len()
             )));
         }
-        let rows = columns.compact(rows);
+        let mut sizes = vec![0.0; columns.len()];
+        for (feature, value) in rows.indices().iter().zip(rows.values()) {
+            let number = columns
+                .number(*feature)
+                .expect("every feature of a row occurs");
+            sizes[number as usize] += value.abs();
+        }
+        let mut by_size: Vec<u32> = (0..columns.len() as u32).collect();
+        by_size.sort_by(|&a, &b| sizes[b as usize].total_cmp(&sizes[a as usize]));
+        let mut rank = vec![0; columns.len()];
+        for (new, &old) in by_size.iter().enumerate() {
+            rank[old as usize] = new as u32;
+        }
+        let rows = renumber(rows, &columns, &rank);
         let lists = ColumnLists::of(&rows);
         let total_weight = (0..triplets.len()).map(|t| triplets.weight(t)).sum();
         Ok(Self {
             columns,
+            by_size,
+            rank,
+            non_negative: rows.values().iter().all(|&x| x >= 0.0),
             rows,
             lists,
             triplets,
@@ -52,23 +77,37 @@ impl<'a> Problem<'a> {
         })
     }
 
+    /// How many features occur.
+    pub(crate) fn n_columns(&self) -> usize {
+        self.by_size.len()
+    }
+
+    /// The feature as the caller numbers it.
+    fn feature(&self, inside: u32) -> u32 {
+        self.columns.feature(self.by_size[inside as usize])
+    }
+
     /// The atom as the caller numbers features.
     pub(crate) fn outside(&self, atom: Atom) -> Atom {
-        Atom::new(
-            self.columns.feature(atom.i()),
-            self.columns.feature(atom.j()),
-            atom.sign(),
-        )
-        .expect("different columns are different features")
+        Atom::new(self.feature(atom.i()), self.feature(atom.j()), atom.sign())
+            .expect("different columns are different features")
     }
 
     /// The atom as the solver numbers features; none if a feature is in no row.
     pub(crate) fn inside(&self, atom: Atom) -> Option<Atom> {
-        let (i, j) = (
-            self.columns.number(atom.i())?,
-            self.columns.number(atom.j())?,
-        );
+        let number = |feature: u32| Some(self.rank[self.columns.number(feature)? as usize]);
+        let (i, j) = (number(atom.i())?, number(atom.j())?);
         Some(Atom::new(i, j, atom.sign()).expect("different features are different columns"))
+    }
+
+    /// The better of two scored atoms; of equals the first in the caller's order, so that every search settles ties
+    /// alike.
+    pub(crate) fn better(&self, a: Scored, b: Scored) -> Scored {
+        if b.1 > a.1 || (b.1 == a.1 && self.outside(b.0) < self.outside(a.0)) {
+            b
+        } else {
+            a
+        }
     }
 
     /// x_i ± x_j for every row, into a buffer that is 0 where neither feature occurs.
@@ -147,4 +186,33 @@ impl<'a> Problem<'a> {
         });
         (first, second)
     }
+}
+
+/// The rows with features numbered by rank, each row in the new order.
+fn renumber(rows: &Rows, columns: &Columns, rank: &[u32]) -> Rows {
+    let mut starts = Vec::with_capacity(rows.n_rows() + 1);
+    let (mut indices, mut values) = (
+        Vec::with_capacity(rows.nnz()),
+        Vec::with_capacity(rows.nnz()),
+    );
+    let mut sorted: Vec<(u32, f64)> = Vec::new();
+    starts.push(0);
+    for row in rows.iter() {
+        sorted.clear();
+        sorted.extend(
+            row.iter()
+                .filter(|entry| entry.1 != 0.0)
+                .map(|(feature, value)| {
+                    let number = columns
+                        .number(feature)
+                        .expect("every feature of a row occurs");
+                    (rank[number as usize], value)
+                }),
+        );
+        sorted.sort_unstable_by_key(|entry| entry.0);
+        indices.extend(sorted.iter().map(|entry| entry.0));
+        values.extend(sorted.iter().map(|entry| entry.1));
+        starts.push(indices.len());
+    }
+    Rows::from_parts(rank.len(), starts, indices, values).expect("a permutation keeps rows proper")
 }

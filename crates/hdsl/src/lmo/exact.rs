@@ -5,20 +5,17 @@
 //! few frequent features do not loosen the bound of the many rare ones. A row of H whose bound, with the best D
 //! still open in each block, cannot beat the best atom so far is never computed.
 
-use super::{Scored, better};
-use crate::gradient::{Gradient, Scratch};
-use crate::objective::Problem;
+use crate::objective::Scored;
+use crate::solver::Engine;
 
 /// The best atom, at least as good as `so_far`, and how many rows of H it took to prove it.
-pub(crate) fn exact(
-    problem: &Problem<'_>,
-    gradient: &Gradient,
-    so_far: Scored,
-    scratch: &mut Scratch,
-) -> (Scored, usize) {
-    let bounds = Bounds::new(problem, gradient);
-    let diagonal = gradient.diagonal();
-    let mut open = OpenDiagonals::new(diagonal, &bounds.block_of, bounds.n_blocks);
+pub(crate) fn exact<'p>(engine: &mut impl Engine<'p>, so_far: Scored) -> (Scored, usize) {
+    let problem = engine.problem();
+    let bounds = Bounds::new(engine);
+    let diagonal: Vec<f64> = (0..problem.n_columns() as u32)
+        .map(|j| engine.diagonal(j))
+        .collect();
+    let mut open = OpenDiagonals::new(&diagonal, &bounds.block_of, bounds.n_blocks);
     let mut order: Vec<(f64, u32)> = (0..diagonal.len() as u32)
         .map(|i| (diagonal[i as usize] + bounds.partner(i, &open.best), i))
         .collect();
@@ -30,10 +27,10 @@ pub(crate) fn exact(
         }
         // Rows dealt with no longer count as partners, so the bound has come down since the sort.
         if diagonal[i as usize] + bounds.partner(i, &open.best) >= best.1 {
-            best = better(best, gradient.best_with(problem, i, scratch));
+            best = problem.better(best, engine.best_with(i));
             rows += 1;
         }
-        open.close(i, diagonal);
+        open.close(i, &diagonal);
     }
     (best, rows)
 }
@@ -46,32 +43,26 @@ struct Bounds {
 }
 
 impl Bounds {
-    fn new(problem: &Problem<'_>, gradient: &Gradient) -> Self {
-        let n_columns = problem.columns.len();
+    fn new<'p>(engine: &impl Engine<'p>) -> Self {
+        let problem = engine.problem();
+        let n_columns = problem.n_columns();
         let n_blocks = ((1 << 22) / n_columns).clamp(1, 32);
-        let mut by_size: Vec<(f64, u32)> = (0..n_columns as u32)
-            .map(|j| (problem.lists.column(j).1.iter().map(|x| x.abs()).sum(), j))
-            .collect();
-        by_size.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        // Block sizes double: the more frequent a column, the fewer share its block.
+        // Features are numbered by size. Block sizes double: the larger a column, the fewer share its block.
         let mut block_of = vec![0; n_columns];
-        let (mut block, mut end) = (
-            0,
-            (n_columns >> (n_blocks.min(usize::BITS as usize - 1) - 1)).max(1),
-        );
-        for (rank, &(_, j)) in by_size.iter().enumerate() {
-            if rank >= end && block + 1 < n_blocks {
+        let (mut block, mut end) = (0, (n_columns >> (n_blocks - 1)).max(1));
+        for (j, block_of) in block_of.iter_mut().enumerate() {
+            if j >= end && block + 1 < n_blocks {
                 block += 1;
-                end = (end * 2).max(end + 1);
+                end *= 2;
             }
-            block_of[j as usize] = block as u32;
+            *block_of = block as u32;
         }
         // For x > 0 positive entries of Y push H up and negative ones down; for x < 0 the other way round.
         let mut up = vec![0.0; n_columns * n_blocks];
         let mut down = vec![0.0; n_columns * n_blocks];
         let mut highest = vec![0.0f64; n_blocks];
         let mut lowest = vec![0.0f64; n_blocks];
-        gradient.for_each_product_row(&problem.rows, |r, product, reached| {
+        engine.for_each_product_row(&mut |r, product, reached| {
             highest.fill(0.0);
             lowest.fill(0.0);
             for &j in reached {

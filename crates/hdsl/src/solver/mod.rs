@@ -1,23 +1,29 @@
 //! Algorithm 1: Frank-Wolfe with away steps over sparse atoms.
 
+mod engine;
+mod incremental;
 mod params;
+mod plain;
 #[cfg(test)]
 mod tests;
 mod trace;
 
+pub(crate) use engine::Engine;
 pub use params::{Search, SolverParams, StepRule};
 pub use trace::{Gap, IterateFacts, Iteration, Observer, Run, Stop};
 
-use crate::atoms::{ActiveSet, Atom, Step};
+use crate::atoms::{ActiveSet, Atom};
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::gradient::{Gradient, RowAtoms, Scratch};
-use crate::lmo::{self, Scored, better};
+use crate::lmo;
+use crate::loss::LossKind;
 use crate::model::Path;
-use crate::objective::Problem;
+use crate::objective::{Problem, Scored};
 use crate::random;
-use crate::step::{Deltas, Direction, line_search};
+use crate::step::Direction;
 use crate::triplets::Triplets;
+use incremental::Incremental;
+use plain::Plain;
 use rand_chacha::ChaCha8Rng;
 use std::time::{Duration, Instant};
 
@@ -76,12 +82,35 @@ impl Solver {
         start: Option<&ActiveSet>,
         observer: &mut dyn Observer,
     ) -> Result<Run> {
-        let mut clock = Clock::start();
+        let clock = Clock::start();
         let params = &self.params;
         let problem = Problem::new(rows, triplets, params.scale, params.loss)?;
-        let mut state = State::new(&problem, params, start)?;
+        match (params.loss, params.batch) {
+            (LossKind::SmoothedHinge | LossKind::SquaredHinge, None) => self.iterate(
+                State::new(Incremental::new(&problem), params, start)?,
+                clock,
+                observer,
+            ),
+            _ => self.iterate(
+                State::new(Plain::new(&problem, params.batch), params, start)?,
+                clock,
+                observer,
+            ),
+        }
+    }
+
+    /// Alg. 1.
+    fn iterate<'p, E: Engine<'p>>(
+        &self,
+        mut state: State<'p, E>,
+        mut clock: Clock,
+        observer: &mut dyn Observer,
+    ) -> Result<Run> {
+        let params = &self.params;
+        let problem = state.engine.problem();
         let first: Vec<(Atom, f64)> = state
-            .active
+            .engine
+            .active()
             .iter()
             .map(|(a, w)| (problem.outside(a), w))
             .collect();
@@ -91,7 +120,7 @@ impl Solver {
         let mut fruitless = 0;
         let stop = loop {
             let iter = steps.len() + 1;
-            let objective = state.objective();
+            let objective = state.engine.objective();
             if objective == 0.0 {
                 break Stop::Satisfied;
             }
@@ -115,14 +144,15 @@ impl Solver {
                 break Stop::TimeLimit;
             }
             let direction = view.direction(params.step_rule);
-            let gamma_max = direction.gamma_max(&state.active);
-            let Some(gamma) = state.search_line(direction, gamma_max) else {
+            let gamma_max = direction.gamma_max(state.engine.active());
+            let gamma = state.engine.search_line(direction, gamma_max);
+            if gamma <= 0.0 {
                 fruitless += 1;
                 if fruitless == FRUITLESS {
                     break Stop::Stationary;
                 }
                 continue;
-            };
+            }
             fruitless = 0;
             if params
                 .max_features
@@ -130,8 +160,8 @@ impl Solver {
             {
                 break Stop::FeatureBudget;
             }
-            let step = direction.step(gamma, &state.active);
-            state.advance(&step, gamma);
+            let step = direction.step(gamma, state.engine.active());
+            state.engine.advance(&step, gamma);
             let step = step.map_atoms(|atom| problem.outside(atom));
             outside.apply(&step);
             steps.push(step);
@@ -139,7 +169,7 @@ impl Solver {
                 iter,
                 step,
                 gamma,
-                objective: state.objective(),
+                objective: state.engine.objective(),
                 gap: view.gap,
                 n_atoms: outside.len(),
                 n_active_features: outside.n_features(),
@@ -194,41 +224,24 @@ impl View {
     }
 }
 
-/// Everything that changes from iteration to iteration.
-struct State<'p> {
-    problem: &'p Problem<'p>,
+/// The policy of Alg. 1 over an engine: where to start, which atoms to look at, when to certify.
+struct State<'p, E> {
+    engine: E,
     params: &'p SolverParams,
     rng: ChaCha8Rng,
-    active: ActiveSet,
-    margins: Vec<f64>,
-    pushes: Vec<f64>,
-    gradient: Gradient,
-    table: RowAtoms,
-    deltas: Deltas,
-    scratch: Scratch,
     next_certificate: usize,
 }
 
-impl<'p> State<'p> {
-    fn new(
-        problem: &'p Problem<'p>,
-        params: &'p SolverParams,
-        start: Option<&ActiveSet>,
-    ) -> Result<Self> {
+impl<'p, E: Engine<'p>> State<'p, E> {
+    fn new(engine: E, params: &'p SolverParams, start: Option<&ActiveSet>) -> Result<Self> {
         let mut state = Self {
-            problem,
+            engine,
             params,
             rng: random::rng(params.seed, STREAM),
-            active: ActiveSet::default(),
-            margins: vec![0.0; problem.triplets.len()],
-            pushes: Vec::new(),
-            gradient: Gradient::full(problem),
-            table: RowAtoms::new(problem.rows.n_rows()),
-            deltas: Deltas::default(),
-            scratch: Scratch::new(problem),
             next_certificate: 0,
         };
-        state.active = match start {
+        let problem = state.engine.problem();
+        let active = match start {
             Some(start) => {
                 let inside: Option<Vec<_>> = start
                     .iter()
@@ -243,82 +256,48 @@ impl<'p> State<'p> {
             }
             None => ActiveSet::single(state.best_at_zero()),
         };
-        state.margins = problem.margins(&state.active);
-        state.table.follow(problem, &state.active);
+        state.engine.start_at(active);
         Ok(state)
     }
 
     /// The best atom for the gradient at M = 0. A random first atom, as in the paper, can put a large λ behind a
     /// bad guess, and thousands of iterations then go into undoing it.
     fn best_at_zero(&mut self) -> Atom {
-        self.refresh_all();
-        let start = highest(self.gradient.diagonal());
-        let found = lmo::alternating(self.problem, &self.gradient, start, &mut self.scratch);
+        self.engine.refresh_all();
+        let start = self.engine.best_diagonal();
+        let found = lmo::alternating(&mut self.engine, start);
         match self.params.search {
             Search::Alternating => found.0,
-            Search::Exact => {
-                lmo::exact(self.problem, &self.gradient, found, &mut self.scratch)
-                    .0
-                    .0
-            }
-        }
-    }
-
-    fn objective(&self) -> f64 {
-        self.problem.value(&self.margins)
-    }
-
-    /// The gradient over all triplets, at the margins of now.
-    fn refresh_all(&mut self) {
-        self.problem.pushes(&self.margins, &mut self.pushes);
-        self.gradient
-            .refresh(&self.problem.rows, &self.pushes, &self.margins);
-    }
-
-    /// The gradient over all triplets, or over a fresh batch of them.
-    fn refresh(&mut self) {
-        match self.params.batch {
-            Some(size) if size < self.problem.triplets.len() => {
-                let which = random::sample(&mut self.rng, self.problem.triplets.len(), size);
-                self.problem.pushes(&self.margins, &mut self.pushes);
-                let pick = |from: &[f64]| -> Vec<f64> {
-                    which.iter().map(|&t| from[t as usize]).collect()
-                };
-                self.gradient = Gradient::batch(self.problem, &which);
-                let (pushes, margins) = (pick(&self.pushes), pick(&self.margins));
-                self.gradient.refresh(&self.problem.rows, &pushes, &margins);
-            }
-            _ => self.refresh_all(),
+            Search::Exact => lmo::exact(&mut self.engine, found).0.0,
         }
     }
 
     /// Lines 3 and 4 of Alg. 1: the forward and the away atom.
     fn look(&mut self, iter: usize) -> View {
-        self.refresh();
-        let scores = self.gradient.active_scores(&self.table, self.active.len());
+        self.engine.refresh(&mut self.rng);
+        let problem = self.engine.problem();
+        let scores = self.engine.active_scores();
         let scored = || {
-            self.active
+            self.engine
+                .active()
                 .atoms()
                 .iter()
                 .copied()
                 .zip(scores.iter().copied())
         };
-        let worst = scored().reduce(|a, b| {
-            if b.1 < a.1 || (b.1 == a.1 && b.0 < a.0) {
-                b
-            } else {
-                a
-            }
-        });
-        let best = scored().reduce(better).expect("some atom is active");
+        let worst = scored()
+            .map(|(atom, score)| (atom, -score))
+            .reduce(|a, b| problem.better(a, b));
+        let worst = worst
+            .filter(|_| scores.len() > 1)
+            .map(|(atom, score)| (atom, -score));
+        let best = scored()
+            .reduce(|a, b| problem.better(a, b))
+            .expect("some atom is active");
         // The best active atom is at least as good as M itself, so the forward direction always leads down.
-        let found = better(best, self.alternating(iter));
-        let at_model = self.gradient.gain_of_model(self.problem);
-        let estimate = self.gradient.gain(found.1) - at_model;
-        let whole = self
-            .params
-            .batch
-            .is_none_or(|size| size >= self.problem.triplets.len());
+        let found = problem.better(best, self.alternating(iter));
+        let at_model = self.engine.gain_of_model();
+        let estimate = self.engine.gain(found.1) - at_model;
         let wanted = match self.params.search {
             Search::Exact => true,
             // A heuristic gap above the tolerance already says that the true one is.
@@ -329,8 +308,12 @@ impl<'p> State<'p> {
         };
         let (forward, gap) = if wanted {
             self.next_certificate = iter + 10 + iter / 10;
-            let (forward, _) = lmo::exact(self.problem, &self.gradient, found, &mut self.scratch);
-            let gap = (self.gradient.gain(forward.1) - at_model).max(0.0);
+            let (forward, _) = lmo::exact(&mut self.engine, found);
+            let gap = (self.engine.gain(forward.1) - at_model).max(0.0);
+            let whole = self
+                .params
+                .batch
+                .is_none_or(|size| size >= problem.triplets.len());
             (
                 forward,
                 if whole {
@@ -342,56 +325,40 @@ impl<'p> State<'p> {
         } else {
             (found, Gap::Estimate(estimate))
         };
-        let away = worst.filter(|_| self.active.len() > 1);
         View {
             forward: forward.0,
-            away: away.map(|w| w.0),
-            forward_rate: self.gradient.gain(forward.1) - at_model,
-            away_rate: away.map_or(0.0, |w| at_model - self.gradient.gain(w.1)),
+            away: worst.map(|w| w.0),
+            forward_rate: self.engine.gain(forward.1) - at_model,
+            away_rate: worst.map_or(0.0, |w| at_model - self.engine.gain(w.1)),
             gap,
         }
     }
 
     /// Starting from a random feature and from the best diagonal, in turn: each alone stalls on some data.
     fn alternating(&mut self, iter: usize) -> Scored {
-        let diagonal = self.gradient.diagonal();
         let start = if iter % 2 == 0 {
-            random::below(&mut self.rng, diagonal.len()) as u32
+            random::below(&mut self.rng, self.engine.problem().n_columns()) as u32
         } else {
-            highest(diagonal)
+            self.engine.best_diagonal()
         };
-        lmo::alternating(self.problem, &self.gradient, start, &mut self.scratch)
-    }
-
-    /// The γ that minimises f along the direction over *all* triplets; none if f does not fall.
-    fn search_line(&mut self, direction: Direction, gamma_max: f64) -> Option<f64> {
-        let deltas = self.deltas.along(self.problem, direction, &self.margins);
-        let (problem, margins) = (self.problem, &self.margins);
-        let gamma = line_search(gamma_max, |gamma| problem.along(margins, deltas, gamma));
-        (gamma > 0.0).then_some(gamma)
+        lmo::alternating(&mut self.engine, start)
     }
 
     /// How many features would be in use after a step along `direction`.
     fn features_after(&self, direction: Direction) -> usize {
+        let active = self.engine.active();
         let gained = match direction {
             Direction::Forward(atom) | Direction::Pairwise { to: atom, .. } => [atom.i(), atom.j()]
                 .into_iter()
-                .filter(|&feature| !self.active.uses_feature(feature))
+                .filter(|&feature| !active.uses_feature(feature))
                 .count(),
             Direction::Away(_) => 0,
         };
-        self.active.n_features() + gained
-    }
-
-    /// Lines 10 and 11 of Alg. 1. The deltas are those of the line search just done.
-    fn advance(&mut self, step: &Step, gamma: f64) {
-        self.deltas.apply(gamma, &mut self.margins);
-        self.active.apply(step);
-        self.table.follow(self.problem, &self.active);
+        active.n_features() + gained
     }
 
     fn facts(&mut self, iter: usize) -> IterateFacts {
-        let objective = self.objective();
+        let objective = self.engine.objective();
         // The loss cannot go below 0, so at 0 there is nothing left to gain.
         let gap = if objective == 0.0 {
             Gap::Certified(0.0)
@@ -403,27 +370,13 @@ impl<'p> State<'p> {
 
     /// The certified gap at the iterate of now, whatever the settings of the run.
     fn certificate(&mut self) -> Gap {
-        if self.params.batch.is_some() {
-            self.gradient = Gradient::full(self.problem);
-        }
-        self.refresh_all();
-        let start = highest(self.gradient.diagonal());
-        let found = lmo::alternating(self.problem, &self.gradient, start, &mut self.scratch);
-        let (best, _) = lmo::exact(self.problem, &self.gradient, found, &mut self.scratch);
-        let gap = self.gradient.gain(best.1) - self.gradient.gain_of_model(self.problem);
+        self.engine.refresh_all();
+        let start = self.engine.best_diagonal();
+        let found = lmo::alternating(&mut self.engine, start);
+        let (best, _) = lmo::exact(&mut self.engine, found);
+        let gap = self.engine.gain(best.1) - self.engine.gain_of_model();
         Gap::Certified(gap.max(0.0))
     }
-}
-
-/// Where the largest number is, the first of equals.
-fn highest(numbers: &[f64]) -> u32 {
-    let mut at = 0;
-    for (i, &number) in numbers.iter().enumerate() {
-        if number > numbers[at] {
-            at = i;
-        }
-    }
-    at as u32
 }
 
 /// A watch that can be held while someone else works.

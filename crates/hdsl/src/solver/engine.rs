@@ -1,0 +1,43 @@
+//! What Alg. 1 needs to know of the objective, whoever keeps the books.
+
+use crate::atoms::{ActiveSet, Step};
+use crate::objective::{Problem, Scored};
+use crate::step::Direction;
+use rand_chacha::ChaCha8Rng;
+
+/// The objective at the iterate of now, its gradient, and the way to the next iterate.
+///
+/// Scores are D_i + D_j ± H_ij of [`crate::gradient`]; [`Engine::gain`] turns them into <B, -∇f>.
+pub(crate) trait Engine<'p> {
+    /// The problem being solved.
+    fn problem(&self) -> &'p Problem<'p>;
+    /// The iterate of now.
+    fn active(&self) -> &ActiveSet;
+    /// Makes this the iterate of now.
+    fn start_at(&mut self, active: ActiveSet);
+    /// f at the iterate of now.
+    fn objective(&mut self) -> f64;
+    /// Brings the gradient up to date, over a fresh batch if batches are asked for.
+    fn refresh(&mut self, rng: &mut ChaCha8Rng);
+    /// Brings the gradient over all triplets up to date.
+    fn refresh_all(&mut self);
+    /// <B, -∇f> of an atom with this score.
+    fn gain(&self, score: f64) -> f64;
+    /// <M, -∇f>.
+    fn gain_of_model(&self) -> f64;
+    /// D of one feature.
+    fn diagonal(&self, feature: u32) -> f64;
+    /// The feature with the largest D, the first of equals.
+    fn best_diagonal(&mut self) -> u32;
+    /// The best atom that has this feature. Pairs that no triplet joins count: their H_ij is 0 but D_i + D_j need
+    /// not be.
+    fn best_with(&mut self, feature: u32) -> Scored;
+    /// The score of every active atom, in their order.
+    fn active_scores(&mut self) -> Vec<f64>;
+    /// Calls back with row r of S X, spread out over all features, and the features where it may differ from 0.
+    fn for_each_product_row(&self, with_row: &mut dyn FnMut(usize, &[f64], &[u32]));
+    /// The γ in [0, gamma_max] that minimises f along the direction, over all triplets.
+    fn search_line(&mut self, direction: Direction, gamma_max: f64) -> f64;
+    /// Takes the step found by the line search just done.
+    fn advance(&mut self, step: &Step, gamma: f64);
+}

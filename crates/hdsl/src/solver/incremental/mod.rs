@@ -1,0 +1,683 @@
+//! The books kept up to date instead of computed again, for the piecewise quadratic losses.
+//!
+//! Triplets are split into shards by anchor. A shard sums over its own triplets; this file merges the sums, always in
+//! the same order and with a number of shards that depends on the problem alone, so that any number of threads gives
+//! the same bytes. See [`shard`] for what is kept.
+
+mod shard;
+mod slots;
+
+use super::engine::Engine;
+use crate::atoms::{ActiveSet, Atom, Sign, Step};
+use crate::loss::LossKind;
+use crate::objective::{Problem, Scored};
+use crate::step::{Direction, line_search};
+use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
+use shard::{COLUMNS, Motion, Reached, Shard, Sums, Zones};
+use slots::RowSlots;
+use std::collections::HashMap;
+
+/// Triplets worth a shard of their own.
+const SHARD: usize = 1 << 16;
+/// More shards than this would cost more in merging than they bring.
+const MOST_SHARDS: usize = 8;
+/// Rounding adds up: start afresh after this many steps.
+const REBUILD_EVERY: usize = 2000;
+
+pub(crate) struct Incremental<'p> {
+    problem: &'p Problem<'p>,
+    zones: Zones,
+    active: ActiveSet,
+    sigma: f64,
+    shards: Vec<Shard>,
+    slots: RowSlots,
+    slot_of: HashMap<Atom, u32>,
+    free: Vec<u32>,
+    steps: usize,
+    motion: Moving,
+    /// ‖X_j‖_1 and ‖X_j‖_2 of each column, and the largest of each block of columns.
+    norms: Vec<[f64; 2]>,
+    block_norms: Vec<[f64; 2]>,
+    spread: Vec<f64>,
+    u: Vec<f64>,
+    row: Vec<f64>,
+    row_marked: Vec<bool>,
+}
+
+/// The direction of the line search under way.
+#[derive(Default)]
+struct Moving {
+    main: Projection,
+    other: Projection,
+    pairwise: bool,
+    rows: Vec<u32>,
+    rate: f64,
+    sign: f64,
+}
+
+/// x_i ± x_j by row, spread out and as the sorted list of rows where it is not 0.
+#[derive(Default)]
+struct Projection {
+    z: Vec<f64>,
+    rows: Vec<u32>,
+}
+
+impl Projection {
+    fn set(&mut self, problem: &Problem<'_>, atom: Atom) {
+        self.clear();
+        self.z.resize(problem.rows.n_rows(), 0.0);
+        let (rows_i, values_i) = problem.lists.column(atom.i());
+        let (rows_j, values_j) = problem.lists.column(atom.j());
+        let sign = atom.sign().value();
+        let (mut p, mut q) = (0, 0);
+        while p < rows_i.len() || q < rows_j.len() {
+            let row_i = rows_i.get(p).copied().unwrap_or(u32::MAX);
+            let row_j = rows_j.get(q).copied().unwrap_or(u32::MAX);
+            let row = row_i.min(row_j);
+            let mut z = 0.0;
+            if row_i == row {
+                z += values_i[p];
+                p += 1;
+            }
+            if row_j == row {
+                z += sign * values_j[q];
+                q += 1;
+            }
+            if z != 0.0 {
+                self.z[row as usize] = z;
+                self.rows.push(row);
+            }
+        }
+    }
+
+    fn clear(&mut self) {
+        for row in self.rows.drain(..) {
+            self.z[row as usize] = 0.0;
+        }
+    }
+}
+
+impl Moving {
+    fn motion(&self) -> Motion<'_> {
+        Motion {
+            rate: self.rate,
+            main: &self.main.z,
+            sign: self.sign,
+            other: self.pairwise.then_some(&self.other.z[..]),
+            rows: if self.pairwise {
+                &self.rows
+            } else {
+                &self.main.rows
+            },
+        }
+    }
+
+    fn set(&mut self, problem: &Problem<'_>, direction: Direction) {
+        self.pairwise = false;
+        match direction {
+            Direction::Forward(atom) => {
+                self.main.set(problem, atom);
+                (self.rate, self.sign) = (-1.0, 1.0);
+            }
+            Direction::Away(atom) => {
+                self.main.set(problem, atom);
+                (self.rate, self.sign) = (1.0, -1.0);
+            }
+            Direction::Pairwise { to, from } => {
+                self.main.set(problem, to);
+                self.other.set(problem, from);
+                (self.rate, self.sign, self.pairwise) = (0.0, 1.0, true);
+                self.rows.clear();
+                self.rows.extend_from_slice(&self.main.rows);
+                self.rows.extend_from_slice(&self.other.rows);
+                self.rows.sort_unstable();
+                self.rows.dedup();
+            }
+        }
+    }
+}
+
+impl<'p> Incremental<'p> {
+    pub(crate) fn new(problem: &'p Problem<'p>) -> Self {
+        let n_rows = problem.rows.n_rows();
+        let shards = cut(problem);
+        let norms: Vec<[f64; 2]> = (0..problem.n_columns() as u32)
+            .map(|j| {
+                let values = problem.lists.column(j).1;
+                let sum: f64 = values.iter().map(|x| x.abs()).sum();
+                let square: f64 = values.iter().map(|x| x * x).sum();
+                [sum, square.sqrt()]
+            })
+            .collect();
+        let block_norms = norms
+            .chunks(COLUMNS)
+            .map(|block| {
+                block
+                    .iter()
+                    .fold([0.0f64; 2], |a, b| [a[0].max(b[0]), a[1].max(b[1])])
+            })
+            .collect();
+        let mut engine = Self {
+            problem,
+            zones: Zones {
+                has_straight: problem.loss == LossKind::SmoothedHinge,
+            },
+            active: ActiveSet::default(),
+            sigma: 1.0,
+            shards,
+            slots: RowSlots::new(n_rows),
+            slot_of: HashMap::new(),
+            free: Vec::new(),
+            steps: 0,
+            motion: Moving::default(),
+            norms,
+            block_norms,
+            spread: vec![0.0; n_rows],
+            u: vec![0.0; n_rows],
+            row: vec![0.0; problem.n_columns()],
+            row_marked: vec![false; problem.n_columns()],
+        };
+        engine.rebuild();
+        engine
+    }
+
+    /// The margins, in the order of anchors.
+    #[cfg(test)]
+    pub(super) fn margins(&self) -> Vec<f64> {
+        self.shards
+            .iter()
+            .flat_map(|shard| shard.margins(self.sigma))
+            .collect()
+    }
+
+    /// Runs on every shard, side by side when there is enough to do.
+    fn each<T: Send>(&mut self, work: impl Fn(&mut Shard) -> T + Sync + Send) -> Vec<T> {
+        if self.shards.len() == 1 {
+            vec![work(&mut self.shards[0])]
+        } else {
+            self.shards.par_iter_mut().map(work).collect()
+        }
+    }
+
+    /// Everything from the margins, with σ folded into them.
+    fn rebuild(&mut self) {
+        let (factor, zones) = (self.sigma, self.zones);
+        self.sigma = 1.0;
+        self.steps = 0;
+        let slots = std::mem::replace(&mut self.slots, RowSlots::new(0));
+        let n_slots = self.slot_of.len() + self.free.len();
+        let rows = &self.problem.rows;
+        self.each(|shard| {
+            if factor != 1.0 {
+                shard.rescale(factor);
+            }
+            shard.rebuild(rows, &slots, n_slots, zones);
+        });
+        self.slots = slots;
+    }
+
+    fn sums(&self) -> Sums {
+        let mut sums = Sums::default();
+        self.shards.iter().for_each(|shard| sums.merge(&shard.sums));
+        sums
+    }
+
+    /// An upper bound of D within a block of columns.
+    fn diagonal_bound(&self, block: usize) -> f64 {
+        self.shards
+            .iter()
+            .map(|shard| {
+                let bound = shard.diagonal_bounds[block];
+                bound[0] - self.sigma * bound[1]
+            })
+            .sum()
+    }
+
+    /// Makes the bounds of a block exact again.
+    fn tighten(&mut self, block: usize) {
+        let columns = block * COLUMNS..((block + 1) * COLUMNS).min(self.problem.n_columns());
+        for shard in &mut self.shards {
+            shard.diagonal_bounds[block] = shard.diagonal[columns.clone()]
+                .iter()
+                .fold([f64::NEG_INFINITY, f64::INFINITY], |a, d| {
+                    [a[0].max(d[0]), a[1].min(d[1])]
+                });
+        }
+    }
+
+    /// Gives a new atom a slot, and its z and score to the tables.
+    fn admit(&mut self, atom: Atom) {
+        let slot = self.free.pop().unwrap_or(self.slot_of.len() as u32);
+        self.slot_of.insert(atom, slot);
+        let mut projection = std::mem::take(&mut self.motion.main);
+        projection.set(self.problem, atom);
+        self.each(|shard| shard.score_new(slot as usize, &projection.z, &projection.rows));
+        for &row in &projection.rows {
+            self.slots
+                .push(row as usize, slot, projection.z[row as usize]);
+        }
+        self.motion.main = projection;
+    }
+
+    fn dismiss(&mut self, atom: Atom) {
+        let slot = self
+            .slot_of
+            .remove(&atom)
+            .expect("only active atoms are dismissed");
+        for feature in [atom.i(), atom.j()] {
+            for &row in self.problem.lists.column(feature).0 {
+                self.slots.remove(row as usize, slot);
+            }
+        }
+        self.free.push(slot);
+    }
+
+    /// u = S X_{:,i} into `self.u`; true if only the rows now in the returned list can differ from 0.
+    fn multiply(&mut self, feature: u32) -> Option<Vec<u32>> {
+        let (holders, values) = self.problem.lists.column(feature);
+        let mut spread = std::mem::take(&mut self.spread);
+        for (&row, &x) in holders.iter().zip(values) {
+            spread[row as usize] = x;
+        }
+        let sigma = self.sigma;
+        self.each(|shard| shard.multiply(sigma, &spread, holders));
+        for &row in holders {
+            spread[row as usize] = 0.0;
+        }
+        self.spread = spread;
+        let sparse = self
+            .shards
+            .iter()
+            .all(|shard| matches!(shard.reached, Reached::Rows(_)));
+        if !sparse {
+            if self.shards.len() == 1 {
+                self.u.copy_from_slice(&self.shards[0].u);
+            } else {
+                let shards = &self.shards;
+                self.u
+                    .par_chunks_mut(4096)
+                    .enumerate()
+                    .for_each(|(chunk, u)| {
+                        let start = chunk * 4096;
+                        u.copy_from_slice(&shards[0].u[start..start + u.len()]);
+                        for shard in &shards[1..] {
+                            u.iter_mut()
+                                .zip(&shard.u[start..])
+                                .for_each(|(sum, x)| *sum += x);
+                        }
+                    });
+            }
+            return None;
+        }
+        let mut reached = Vec::new();
+        for shard in &self.shards {
+            let Reached::Rows(rows) = &shard.reached else {
+                continue;
+            };
+            for &row in rows {
+                reached.push(row);
+            }
+        }
+        reached.sort_unstable();
+        reached.dedup();
+        for &row in &reached {
+            self.u[row as usize] = self.shards.iter().map(|shard| shard.u[row as usize]).sum();
+        }
+        Some(reached)
+    }
+
+    /// The best partner when few rows are reached: spread their values out.
+    fn best_by_rows(&mut self, feature: u32, reached: &[u32]) -> Scored {
+        let mut columns = Vec::new();
+        for &q in reached {
+            let u = std::mem::take(&mut self.u[q as usize]);
+            let row = self.problem.rows.row(q as usize);
+            for (&j, &x) in row.indices().iter().zip(row.values()) {
+                if !std::mem::replace(&mut self.row_marked[j as usize], true) {
+                    columns.push(j);
+                }
+                self.row[j as usize] += u * x;
+            }
+        }
+        let mut best = Partner::new(self.problem, feature, self.diagonal(feature));
+        for j in columns {
+            let h = std::mem::take(&mut self.row[j as usize]);
+            self.row_marked[j as usize] = false;
+            best.offer(j, self.diagonal(j), h);
+        }
+        // Features that share no triplet with this one: H is 0, and the best D is the best of them.
+        for block in 0..self.block_norms.len() {
+            if best.could_use(self.diagonal_bound(block)) {
+                self.tighten(block);
+                for j in block * COLUMNS..((block + 1) * COLUMNS).min(self.problem.n_columns()) {
+                    // A feature met above was offered with its true H, which can only be better.
+                    best.offer_alone(j as u32, self.diagonal(j as u32));
+                }
+            }
+        }
+        best.found()
+    }
+
+    /// The best partner when most rows are reached: the columns one by one, those that cannot win left out.
+    fn best_by_columns(&mut self, feature: u32) -> Scored {
+        // |H_ij| <= max|u| ‖X_j‖_1 and <= ‖u‖_2 ‖X_j‖_2, where for X >= 0 only one sign of u can count.
+        let mut largest = 0.0f64;
+        let mut squares = [0.0f64; 2];
+        for &u in &self.u {
+            largest = largest.max(u.abs());
+            squares[usize::from(u < 0.0)] += u * u;
+        }
+        let length = if self.problem.non_negative {
+            squares[0].max(squares[1]).sqrt()
+        } else {
+            (squares[0] + squares[1]).sqrt()
+        };
+        let slack = 1.0 + 1e-9;
+        let at_most = |norms: [f64; 2]| slack * (largest * norms[0]).min(length * norms[1]);
+        let mut best = Partner::new(self.problem, feature, self.diagonal(feature));
+        let n_columns = self.problem.n_columns();
+        for block in 0..self.block_norms.len() {
+            if !best.could_use(self.diagonal_bound(block) + at_most(self.block_norms[block])) {
+                continue;
+            }
+            self.tighten(block);
+            for j in block * COLUMNS..((block + 1) * COLUMNS).min(n_columns) {
+                let d = self.diagonal(j as u32);
+                if best.could_use(d + at_most(self.norms[j])) {
+                    let (rows, values) = self.problem.lists.column(j as u32);
+                    let h = rows
+                        .iter()
+                        .zip(values)
+                        .map(|(&q, &x)| self.u[q as usize] * x)
+                        .sum();
+                    best.offer(j as u32, d, h);
+                }
+            }
+        }
+        best.found()
+    }
+}
+
+/// The best partner of one feature so far.
+struct Partner<'p> {
+    problem: &'p Problem<'p>,
+    feature: u32,
+    diagonal: f64,
+    best: Option<Scored>,
+}
+
+impl<'p> Partner<'p> {
+    fn new(problem: &'p Problem<'p>, feature: u32, diagonal: f64) -> Self {
+        Self {
+            problem,
+            feature,
+            diagonal,
+            best: None,
+        }
+    }
+
+    /// Whether a partner with D_j + |H_ij| of at most this could win.
+    fn could_use(&self, at_most: f64) -> bool {
+        self.best
+            .is_none_or(|best| self.diagonal + at_most >= best.1)
+    }
+
+    fn offer(&mut self, j: u32, diagonal: f64, h: f64) {
+        let score = self.diagonal + diagonal + h.abs();
+        if j != self.feature && self.best.is_none_or(|best| score >= best.1) {
+            let sign = if h < 0.0 { Sign::Minus } else { Sign::Plus };
+            let atom = Atom::new(self.feature, j, sign).expect("a partner is another feature");
+            let found = (atom, score);
+            self.best = Some(
+                self.best
+                    .map_or(found, |best| self.problem.better(best, found)),
+            );
+        }
+    }
+
+    /// Offers a feature whose H is 0 or was offered already: it never replaces an equal.
+    fn offer_alone(&mut self, j: u32, diagonal: f64) {
+        let score = self.diagonal + diagonal;
+        if self.best.is_none_or(|best| {
+            score > best.1 || (score == best.1 && best.0.i() != j && best.0.j() != j)
+        }) {
+            self.offer(j, diagonal, 0.0);
+        }
+    }
+
+    fn found(self) -> Scored {
+        self.best.expect("there are at least two features")
+    }
+}
+
+impl<'p> Engine<'p> for Incremental<'p> {
+    fn problem(&self) -> &'p Problem<'p> {
+        self.problem
+    }
+
+    fn active(&self) -> &ActiveSet {
+        &self.active
+    }
+
+    fn start_at(&mut self, active: ActiveSet) {
+        self.sigma = 1.0;
+        self.slots.clear();
+        self.slot_of.clear();
+        self.free.clear();
+        self.each(|shard| shard.rescale(0.0));
+        let scale = self.problem.scale;
+        let mut projection = Projection::default();
+        for (slot, (atom, weight)) in active.iter().enumerate() {
+            projection.set(self.problem, atom);
+            self.each(|shard| shard.add_atom(scale, weight, &projection.z, &projection.rows));
+            self.slot_of.insert(atom, slot as u32);
+            for &row in &projection.rows {
+                self.slots
+                    .push(row as usize, slot as u32, projection.z[row as usize]);
+            }
+        }
+        self.active = active;
+        self.rebuild();
+    }
+
+    fn objective(&mut self) -> f64 {
+        let (sums, sigma) = (self.sums(), self.sigma);
+        let straight = 0.5 * sums.weight_straight - sigma * sums.mu_straight;
+        let bent = 0.5
+            * (sums.weight_bent - 2.0 * sigma * sums.mu_bent + sigma * sigma * sums.square_bent);
+        // Near 0 the bent part is a small difference of large numbers.
+        let total = if straight + bent < 1e-3 * sums.weight_bent {
+            let zones = self.zones;
+            self.each(|shard| shard.value(sigma, zones))
+                .into_iter()
+                .sum()
+        } else {
+            straight + bent
+        };
+        total / self.problem.total_weight
+    }
+
+    fn refresh(&mut self, _: &mut ChaCha8Rng) {}
+
+    fn refresh_all(&mut self) {}
+
+    fn gain(&self, score: f64) -> f64 {
+        self.problem.scale * score / self.problem.total_weight
+    }
+
+    fn gain_of_model(&self) -> f64 {
+        let (sums, sigma) = (self.sums(), self.sigma);
+        (sigma * (sums.mu_straight + sums.mu_bent) - sigma * sigma * sums.square_bent)
+            / self.problem.total_weight
+    }
+
+    fn diagonal(&self, feature: u32) -> f64 {
+        let sum = self
+            .shards
+            .iter()
+            .map(|shard| shard.diagonal[feature as usize]);
+        let [first, second] = sum.fold([0.0; 2], |a, d| [a[0] + d[0], a[1] + d[1]]);
+        first - self.sigma * second
+    }
+
+    fn best_diagonal(&mut self) -> u32 {
+        let (mut best, mut at) = (f64::NEG_INFINITY, 0);
+        for block in 0..self.block_norms.len() {
+            if self.diagonal_bound(block) > best {
+                self.tighten(block);
+                for j in block * COLUMNS..((block + 1) * COLUMNS).min(self.problem.n_columns()) {
+                    let d = self.diagonal(j as u32);
+                    if d > best {
+                        (best, at) = (d, j as u32);
+                    }
+                }
+            }
+        }
+        at
+    }
+
+    fn best_with(&mut self, feature: u32) -> Scored {
+        match self.multiply(feature) {
+            Some(reached) => {
+                let nnz: usize = reached
+                    .iter()
+                    .map(|&q| self.problem.rows.row(q as usize).nnz())
+                    .sum();
+                if nnz * 4 < self.problem.rows.nnz() {
+                    return self.best_by_rows(feature, &reached);
+                }
+                let found = self.best_by_columns(feature);
+                for q in reached {
+                    self.u[q as usize] = 0.0;
+                }
+                found
+            }
+            None => {
+                let found = self.best_by_columns(feature);
+                self.u.fill(0.0);
+                found
+            }
+        }
+    }
+
+    fn active_scores(&mut self) -> Vec<f64> {
+        let of_slot = |slot: usize| {
+            let sum = self.shards.iter().map(|shard| shard.scores[slot]);
+            let [first, second] = sum.fold([0.0; 2], |a, s| [a[0] + s[0], a[1] + s[1]]);
+            first - self.sigma * second
+        };
+        self.active
+            .atoms()
+            .iter()
+            .map(|atom| of_slot(self.slot_of[atom] as usize))
+            .collect()
+    }
+
+    fn for_each_product_row(&self, with_row: &mut dyn FnMut(usize, &[f64], &[u32])) {
+        let rows = &self.problem.rows;
+        let mut spread = vec![0.0; self.problem.n_columns()];
+        let mut marked = vec![false; self.problem.n_columns()];
+        let mut reached: Vec<u32> = Vec::new();
+        for r in 0..rows.n_rows() {
+            for shard in &self.shards {
+                shard.around(r, self.sigma, |q, s| {
+                    if s != 0.0 {
+                        for (j, x) in rows.row(q).iter() {
+                            if !std::mem::replace(&mut marked[j as usize], true) {
+                                reached.push(j);
+                            }
+                            spread[j as usize] += s * x;
+                        }
+                    }
+                });
+            }
+            with_row(r, &spread, &reached);
+            for j in reached.drain(..) {
+                spread[j as usize] = 0.0;
+                marked[j as usize] = false;
+            }
+        }
+    }
+
+    fn search_line(&mut self, direction: Direction, gamma_max: f64) -> f64 {
+        self.motion.set(self.problem, direction);
+        let moving = std::mem::take(&mut self.motion);
+        let (scale, sigma, zones) = (self.problem.scale, self.sigma, self.zones);
+        self.each(|shard| shard.touch(scale, sigma, moving.motion()));
+        let gamma = line_search(gamma_max, |gamma| {
+            let parts = self.each(|shard| shard.along(sigma, moving.rate, gamma, zones));
+            parts
+                .into_iter()
+                .fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1))
+        });
+        self.motion = moving;
+        gamma
+    }
+
+    fn advance(&mut self, step: &Step, gamma: f64) {
+        let rate = self.motion.rate;
+        let factor = 1.0 + rate * gamma;
+        let before: Vec<Atom> = match step {
+            Step::Drop { atom } | Step::Swap { from: atom, .. } => vec![*atom],
+            _ => Vec::new(),
+        };
+        self.active.apply(step);
+        if factor <= 0.0 || self.active.len() + before.len() < self.slot_of.len() {
+            // All weight moved to one atom, or weights vanished on the way.
+            return self.start_at(self.active.clone());
+        }
+        self.sigma *= factor;
+        let (sigma, zones, rows) = (self.sigma, self.zones, &self.problem.rows);
+        let slots = std::mem::replace(&mut self.slots, RowSlots::new(0));
+        self.each(|shard| shard.advance(sigma, rate, gamma, rows, &slots, zones));
+        self.slots = slots;
+        for atom in before {
+            self.dismiss(atom);
+        }
+        if let Step::Forward { atom, .. }
+        | Step::Pairwise { to: atom, .. }
+        | Step::Swap { to: atom, .. } = step
+        {
+            if !self.slot_of.contains_key(atom) {
+                self.admit(*atom);
+            }
+        }
+        self.steps += 1;
+        if self.steps == REBUILD_EVERY || !(1e-12..1e12).contains(&self.sigma) {
+            self.rebuild();
+        }
+    }
+}
+
+/// Cuts the triplets into shards of about equal size at boundaries between anchors.
+fn cut(problem: &Problem<'_>) -> Vec<Shard> {
+    let (triplets, n_rows) = (problem.triplets, problem.rows.n_rows());
+    let mut starts = vec![0usize; n_rows + 1];
+    for &anchor in triplets.anchor() {
+        starts[anchor as usize + 1] += 1;
+    }
+    for row in 0..n_rows {
+        starts[row + 1] += starts[row];
+    }
+    let mut fill = starts.clone();
+    let mut sorted = vec![0u32; triplets.len()];
+    for (t, &anchor) in triplets.anchor().iter().enumerate() {
+        sorted[fill[anchor as usize]] = t as u32;
+        fill[anchor as usize] += 1;
+    }
+    let n_shards = (triplets.len() / SHARD).clamp(1, MOST_SHARDS);
+    let bounds: Vec<usize> = (0..=n_shards)
+        .map(|k| match k {
+            0 => 0,
+            k if k == n_shards => n_rows,
+            k => starts
+                .partition_point(|&start| start < k * triplets.len() / n_shards)
+                .min(n_rows),
+        })
+        .collect();
+    bounds
+        .par_windows(2)
+        .map(|w| Shard::new(problem, w[0]..w[1], &sorted[starts[w[0]]..starts[w[1]]]))
+        .collect()
+}

@@ -29,11 +29,13 @@ pub(crate) fn run(args: &Convert, talk: &Talk) -> Result<(), Failure> {
             "has_labels": labels.is_some(),
         }));
     }
-    talk.note(format!(
-        "{}: wrote {} of {}",
+    if args.output.as_os_str() == "-" {
+        return Ok(());
+    }
+    report::stdout(&format!(
+        "{}: wrote {} of {}\n",
         written.join(", "),
         count(data.rows.n_rows(), "row"),
         count(data.rows.n_features(), "feature")
-    ));
-    Ok(())
+    ))
 }

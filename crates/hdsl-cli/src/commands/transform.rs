@@ -33,11 +33,13 @@ pub(crate) fn run(args: &Transform, talk: &Talk) -> Result<(), Failure> {
             "nnz": mapped.nnz(),
         }));
     }
-    talk.note(format!(
-        "{}: wrote {} of {}",
+    if args.output.as_os_str() == "-" {
+        return Ok(());
+    }
+    report::stdout(&format!(
+        "{}: wrote {} of {}\n",
         args.output.display(),
         count(mapped.n_rows(), "row"),
         count(mapped.n_features(), "dimension")
-    ));
-    Ok(())
+    ))
 }

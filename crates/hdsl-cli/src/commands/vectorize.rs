@@ -62,12 +62,14 @@ pub(crate) fn run(args: &Vectorize, talk: &Talk) -> Result<(), Failure> {
             "n_classes": labels.names().len(),
         }));
     }
-    talk.note(format!(
-        "{}: wrote {} of {}, {}",
+    if args.output.as_os_str() == "-" {
+        return Ok(());
+    }
+    report::stdout(&format!(
+        "{}: wrote {} of {}, {}\n",
         written.join(", "),
         count(rows.n_rows(), "row"),
         count(rows.n_features(), "feature"),
         count(labels.names().len(), "class")
-    ));
-    Ok(())
+    ))
 }

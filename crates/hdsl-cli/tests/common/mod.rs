@@ -46,12 +46,14 @@ impl Scratch {
 
     pub(crate) fn planted() -> Self {
         let scratch = Self::empty();
-        let mut params = PlantedParams::default();
-        params.n_train = 160;
-        params.n_valid = 80;
-        params.n_test = 80;
-        params.n_features = 400;
-        params.noise_words = 10;
+        let params = PlantedParams {
+            n_train: 160,
+            n_valid: 80,
+            n_test: 80,
+            n_features: 400,
+            noise_words: 10,
+            ..PlantedParams::default()
+        };
         let problem = planted(5, &params).expect("parameters are right");
         for (name, part) in [
             ("train", &problem.train),

@@ -2,7 +2,8 @@
 
 use crate::report::{Talk, count, percent, short};
 use hdsl::{Event, Gap, Watcher};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use std::fmt::Write;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -30,10 +31,15 @@ fn bar(talk: &Talk, len: u64) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(len), ProgressDrawTarget::stderr_with_hz(10));
     // The template is fixed, so one that cannot be parsed would be our own mistake; the plain bar will do then.
     if let Ok(style) = ProgressStyle::with_template(
-        "{prefix} [{bar:25.cyan}] {pos}/{len}  {per_sec:>9}, {eta} left  {msg}",
+        "{prefix} [{bar:25.cyan}] {pos}/{len}  {rate}, {eta} left  {msg}",
     ) {
-        bar.set_style(style.progress_chars("=> "));
+        let rate = |state: &ProgressState, out: &mut dyn Write| {
+            // A rate that cannot be shown is no reason to stop.
+            let _ = write!(out, "{:.0}/s", state.per_sec());
+        };
+        bar.set_style(style.with_key("rate", rate).progress_chars("=> "));
     }
+    bar.set_prefix("mining triplets");
     bar
 }
 

@@ -237,17 +237,14 @@ fn to_text(
             thousands(model.chosen())
         ),
     );
+    let gap = short(trained.gap.value().max(0.0));
     let bound = match trained.gap.is_certified() {
-        true => "at most",
-        false => "about, not proved,",
+        true => format!("proved to be at most {gap} above the best possible"),
+        false => format!("gap about {gap}, an estimate (--certify proves one)"),
     };
     row(
         "objective",
-        format!(
-            "{}, {bound} {} above the best possible",
-            short(trained.objective),
-            short(trained.gap.value().max(0.0))
-        ),
+        format!("{}, {bound}", short(trained.objective)),
     );
     row(
         "uses",

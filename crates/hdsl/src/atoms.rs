@@ -148,7 +148,7 @@ impl Step {
 pub struct ActiveSet {
     atoms: Vec<Atom>,
     weights: Vec<f64>,
-    place: HashMap<Atom, usize>,
+    /// How many active atoms use each feature.
     uses: HashMap<u32, u32>,
 }
 
@@ -176,7 +176,7 @@ impl ActiveSet {
         }
         let mut set = Self::default();
         for &(atom, weight) in weighted {
-            if set.place.contains_key(&atom) {
+            if set.position(atom).is_some() {
                 return Err(Error::Data(format!(
                     "the atom of features {} and {} comes twice",
                     atom.i, atom.j
@@ -214,12 +214,17 @@ impl ActiveSet {
 
     /// The weight of an atom, 0 if it is not active.
     pub fn weight(&self, atom: Atom) -> f64 {
-        self.place.get(&atom).map_or(0.0, |&at| self.weights[at])
+        self.position(atom).map_or(0.0, |at| self.weights[at])
     }
 
-    /// Where an atom stands in [`ActiveSet::atoms`].
+    /// Where an atom stands in [`ActiveSet::atoms`]. A scan, like the rescaling that every step does anyway.
     pub fn position(&self, atom: Atom) -> Option<usize> {
-        self.place.get(&atom).copied()
+        self.atoms.iter().position(|&active| active == atom)
+    }
+
+    fn place(&self, atom: Atom) -> usize {
+        self.position(atom)
+            .expect("a step takes weight from active atoms only")
     }
 
     /// How many distinct features the active atoms use.
@@ -252,21 +257,21 @@ impl ActiveSet {
             }
             Step::Away { atom, gamma } => {
                 self.rescale(1.0 + gamma);
-                let at = self.place[&atom];
+                let at = self.place(atom);
                 self.weights[at] -= gamma;
             }
             Step::Drop { atom } => {
-                let weight = self.weights[self.place[&atom]];
+                let weight = self.weights[self.place(atom)];
                 self.remove(atom);
                 self.rescale(1.0 / (1.0 - weight));
             }
             Step::Pairwise { to, from, gamma } => {
-                let at = self.place[&from];
+                let at = self.place(from);
                 self.weights[at] -= gamma;
                 self.add(to, gamma);
             }
             Step::Swap { to, from } => {
-                let weight = self.weights[self.place[&from]];
+                let weight = self.weights[self.place(from)];
                 self.remove(from);
                 self.add(to, weight);
             }
@@ -296,10 +301,9 @@ impl ActiveSet {
     }
 
     fn add(&mut self, atom: Atom, weight: f64) {
-        match self.place.get(&atom) {
-            Some(&at) => self.weights[at] += weight,
+        match self.position(atom) {
+            Some(at) => self.weights[at] += weight,
             None => {
-                self.place.insert(atom, self.atoms.len());
                 self.atoms.push(atom);
                 self.weights.push(weight);
                 for feature in [atom.i, atom.j] {
@@ -310,18 +314,9 @@ impl ActiveSet {
     }
 
     fn remove(&mut self, atom: Atom) {
-        let at = self
-            .place
-            .remove(&atom)
-            .expect("only active atoms are removed");
+        let at = self.place(atom);
         self.atoms.remove(at);
         self.weights.remove(at);
-        for later in &self.atoms[at..] {
-            *self
-                .place
-                .get_mut(later)
-                .expect("active atoms have a place") -= 1;
-        }
         for feature in [atom.i, atom.j] {
             let uses = self
                 .uses

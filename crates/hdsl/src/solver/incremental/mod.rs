@@ -4,9 +4,12 @@
 //! the same order and with a number of shards that depends on the problem alone, so that any number of threads gives
 //! the same bytes. See [`shard`] for what is kept.
 
+mod active_rows;
+mod links;
 mod shard;
-mod slots;
 
+use self::active_rows::ActiveRows;
+use self::links::Links;
 use super::engine::Engine;
 use crate::atoms::{ActiveSet, Atom, Sign, Step};
 use crate::loss::LossKind;
@@ -14,9 +17,7 @@ use crate::objective::{Problem, Scored};
 use crate::step::{Direction, line_search};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
-use shard::{COLUMNS, Motion, Reached, Shard, Sums, Zones};
-use slots::RowSlots;
-use std::collections::HashMap;
+use shard::{Books, COLUMNS, Motion, Reached, Shard, Sums, Two, Zones};
 
 /// Triplets worth a shard of their own.
 const SHARD: usize = 1 << 16;
@@ -31,9 +32,10 @@ pub(crate) struct Incremental<'p> {
     active: ActiveSet,
     sigma: f64,
     shards: Vec<Shard>,
-    slots: RowSlots,
-    slot_of: HashMap<Atom, u32>,
-    free: Vec<u32>,
+    active_rows: ActiveRows,
+    links: Links,
+    /// The slot of each active atom, in their order.
+    slots: Vec<u32>,
     steps: usize,
     motion: Moving,
     /// ‖X_j‖_1 and ‖X_j‖_2 of each column, and the largest of each block of columns.
@@ -91,10 +93,35 @@ impl Projection {
         }
     }
 
+    fn set_column(&mut self, problem: &Problem<'_>, column: u32) {
+        self.clear();
+        self.z.resize(problem.rows.n_rows(), 0.0);
+        let (rows, values) = problem.lists.column(column);
+        self.rows.extend_from_slice(rows);
+        for (&row, &x) in rows.iter().zip(values) {
+            self.z[row as usize] = x;
+        }
+    }
+
     fn clear(&mut self) {
         for row in self.rows.drain(..) {
             self.z[row as usize] = 0.0;
         }
+    }
+}
+
+/// The union of two increasing lists.
+fn merge_rows(a: &[u32], b: &[u32], into: &mut Vec<u32>) {
+    into.clear();
+    let (mut p, mut q) = (0, 0);
+    while p < a.len() || q < b.len() {
+        let (x, y) = (
+            a.get(p).copied().unwrap_or(u32::MAX),
+            b.get(q).copied().unwrap_or(u32::MAX),
+        );
+        into.push(x.min(y));
+        p += usize::from(x <= y);
+        q += usize::from(y <= x);
     }
 }
 
@@ -128,11 +155,7 @@ impl Moving {
                 self.main.set(problem, to);
                 self.other.set(problem, from);
                 (self.rate, self.sign, self.pairwise) = (0.0, 1.0, true);
-                self.rows.clear();
-                self.rows.extend_from_slice(&self.main.rows);
-                self.rows.extend_from_slice(&self.other.rows);
-                self.rows.sort_unstable();
-                self.rows.dedup();
+                merge_rows(&self.main.rows, &self.other.rows, &mut self.rows);
             }
         }
     }
@@ -166,9 +189,9 @@ impl<'p> Incremental<'p> {
             active: ActiveSet::default(),
             sigma: 1.0,
             shards,
-            slots: RowSlots::new(n_rows),
-            slot_of: HashMap::new(),
-            free: Vec::new(),
+            active_rows: ActiveRows::new(n_rows),
+            links: Links::new(problem.n_columns()),
+            slots: Vec::new(),
             steps: 0,
             motion: Moving::default(),
             norms,
@@ -200,21 +223,46 @@ impl<'p> Incremental<'p> {
         }
     }
 
+    /// Runs on every shard with what they all read.
+    fn each_with_books<T: Send>(
+        &mut self,
+        work: impl Fn(&mut Shard, Books<'_>) -> T + Sync + Send,
+    ) -> Vec<T> {
+        let active_rows = std::mem::take(&mut self.active_rows);
+        let links = std::mem::take(&mut self.links);
+        let books = Books {
+            rows: &self.problem.rows,
+            active_rows: &active_rows,
+            links: &links,
+        };
+        let done = self.each(|shard| work(shard, books));
+        (self.active_rows, self.links) = (active_rows, links);
+        done
+    }
+
     /// Everything from the margins, with σ folded into them.
     fn rebuild(&mut self) {
         let (factor, zones) = (self.sigma, self.zones);
         self.sigma = 1.0;
         self.steps = 0;
-        let slots = std::mem::replace(&mut self.slots, RowSlots::new(0));
-        let n_slots = self.slot_of.len() + self.free.len();
-        let rows = &self.problem.rows;
-        self.each(|shard| {
+        self.each_with_books(|shard, books| {
             if factor != 1.0 {
                 shard.rescale(factor);
             }
-            shard.rebuild(rows, &slots, n_slots, zones);
+            shard.rebuild(books, zones);
+            shard.tighten();
         });
-        self.slots = slots;
+    }
+
+    /// First - σ second of a sum over shards.
+    fn merged(&self, of_shard: impl Fn(&Shard) -> Two) -> f64 {
+        let mut sum = [0.0; 2];
+        for shard in &self.shards {
+            let part = of_shard(shard);
+            sum[0] += part[0];
+            sum[1] += part[1];
+        }
+        sum[0] - self.sigma * sum[1]
     }
 
     fn sums(&self) -> Sums {
@@ -225,52 +273,44 @@ impl<'p> Incremental<'p> {
 
     /// An upper bound of D within a block of columns.
     fn diagonal_bound(&self, block: usize) -> f64 {
-        self.shards
-            .iter()
-            .map(|shard| {
-                let bound = shard.diagonal_bounds[block];
-                bound[0] - self.sigma * bound[1]
-            })
-            .sum()
+        self.merged(|shard| shard.diagonal_bounds[block])
     }
 
-    /// Makes the bounds of a block exact again.
-    fn tighten(&mut self, block: usize) {
-        let columns = block * COLUMNS..((block + 1) * COLUMNS).min(self.problem.n_columns());
-        for shard in &mut self.shards {
-            shard.diagonal_bounds[block] = shard.diagonal[columns.clone()]
-                .iter()
-                .fold([f64::NEG_INFINITY, f64::INFINITY], |a, d| {
-                    [a[0].max(d[0]), a[1].min(d[1])]
-                });
-        }
-    }
-
-    /// Gives a new atom a slot, and its z and score to the tables.
+    /// Puts a new atom into the tables.
     fn admit(&mut self, atom: Atom) {
-        let slot = self.free.pop().unwrap_or(self.slot_of.len() as u32);
-        self.slot_of.insert(atom, slot);
-        let mut projection = std::mem::take(&mut self.motion.main);
-        projection.set(self.problem, atom);
-        self.each(|shard| shard.score_new(slot as usize, &projection.z, &projection.rows));
-        for &row in &projection.rows {
-            self.slots
-                .push(row as usize, slot, projection.z[row as usize]);
-        }
-        self.motion.main = projection;
-    }
-
-    fn dismiss(&mut self, atom: Atom) {
-        let slot = self
-            .slot_of
-            .remove(&atom)
-            .expect("only active atoms are dismissed");
-        for feature in [atom.i(), atom.j()] {
-            for &row in self.problem.lists.column(feature).0 {
-                self.slots.remove(row as usize, slot);
+        let (slot, new) = self.links.add(atom);
+        self.slots.push(slot);
+        for (column, number) in new {
+            let (rows, values) = self.problem.lists.column(column);
+            for (&row, &x) in rows.iter().zip(values) {
+                self.active_rows.push(row as usize, number, x);
             }
         }
-        self.free.push(slot);
+    }
+
+    fn dismiss(&mut self, atom: Atom, at: usize) {
+        let slot = self.slots.remove(at);
+        for (column, number) in self.links.remove(atom, slot) {
+            for &row in self.problem.lists.column(column).0 {
+                self.active_rows.remove(row as usize, number);
+            }
+        }
+    }
+
+    /// Computes H_ij of the atom admitted last.
+    fn cross_last(&mut self, atom: Atom) {
+        let slot = *self.slots.last().expect("an atom was admitted");
+        let Moving {
+            main, other, rows, ..
+        } = &mut self.motion;
+        main.set_column(self.problem, atom.i());
+        other.set_column(self.problem, atom.j());
+        merge_rows(&main.rows, &other.rows, rows);
+        let moving = std::mem::take(&mut self.motion);
+        self.each(|shard| {
+            shard.cross_new(slot as usize, &moving.main.z, &moving.other.z, &moving.rows)
+        });
+        self.motion = moving;
     }
 
     /// u = S X_{:,i} into `self.u`; true if only the rows now in the returned list can differ from 0.
@@ -349,7 +389,6 @@ impl<'p> Incremental<'p> {
         // Features that share no triplet with this one: H is 0, and the best D is the best of them.
         for block in 0..self.block_norms.len() {
             if best.could_use(self.diagonal_bound(block)) {
-                self.tighten(block);
                 for j in block * COLUMNS..((block + 1) * COLUMNS).min(self.problem.n_columns()) {
                     // A feature met above was offered with its true H, which can only be better.
                     best.offer_alone(j as u32, self.diagonal(j as u32));
@@ -381,7 +420,6 @@ impl<'p> Incremental<'p> {
             if !best.could_use(self.diagonal_bound(block) + at_most(self.block_norms[block])) {
                 continue;
             }
-            self.tighten(block);
             for j in block * COLUMNS..((block + 1) * COLUMNS).min(n_columns) {
                 let d = self.diagonal(j as u32);
                 if best.could_use(d + at_most(self.norms[j])) {
@@ -463,19 +501,15 @@ impl<'p> Engine<'p> for Incremental<'p> {
     fn start_at(&mut self, active: ActiveSet) {
         self.sigma = 1.0;
         self.slots.clear();
-        self.slot_of.clear();
-        self.free.clear();
+        self.active_rows = ActiveRows::new(self.problem.rows.n_rows());
+        self.links = Links::new(self.problem.n_columns());
         self.each(|shard| shard.rescale(0.0));
         let scale = self.problem.scale;
         let mut projection = Projection::default();
-        for (slot, (atom, weight)) in active.iter().enumerate() {
+        for (atom, weight) in active.iter() {
             projection.set(self.problem, atom);
             self.each(|shard| shard.add_atom(scale, weight, &projection.z, &projection.rows));
-            self.slot_of.insert(atom, slot as u32);
-            for &row in &projection.rows {
-                self.slots
-                    .push(row as usize, slot as u32, projection.z[row as usize]);
-            }
+            self.admit(atom);
         }
         self.active = active;
         self.rebuild();
@@ -513,19 +547,13 @@ impl<'p> Engine<'p> for Incremental<'p> {
     }
 
     fn diagonal(&self, feature: u32) -> f64 {
-        let sum = self
-            .shards
-            .iter()
-            .map(|shard| shard.diagonal[feature as usize]);
-        let [first, second] = sum.fold([0.0; 2], |a, d| [a[0] + d[0], a[1] + d[1]]);
-        first - self.sigma * second
+        self.merged(|shard| shard.diagonal[feature as usize])
     }
 
     fn best_diagonal(&mut self) -> u32 {
         let (mut best, mut at) = (f64::NEG_INFINITY, 0);
         for block in 0..self.block_norms.len() {
             if self.diagonal_bound(block) > best {
-                self.tighten(block);
                 for j in block * COLUMNS..((block + 1) * COLUMNS).min(self.problem.n_columns()) {
                     let d = self.diagonal(j as u32);
                     if d > best {
@@ -562,15 +590,15 @@ impl<'p> Engine<'p> for Incremental<'p> {
     }
 
     fn active_scores(&mut self) -> Vec<f64> {
-        let of_slot = |slot: usize| {
-            let sum = self.shards.iter().map(|shard| shard.scores[slot]);
-            let [first, second] = sum.fold([0.0; 2], |a, s| [a[0] + s[0], a[1] + s[1]]);
-            first - self.sigma * second
+        let score = |(&atom, &slot): (&Atom, &u32)| {
+            let cross = self.merged(|shard| shard.cross[slot as usize]);
+            self.diagonal(atom.i()) + self.diagonal(atom.j()) + atom.sign().value() * cross
         };
         self.active
             .atoms()
             .iter()
-            .map(|atom| of_slot(self.slot_of[atom] as usize))
+            .zip(&self.slots)
+            .map(score)
             .collect()
     }
 
@@ -618,31 +646,32 @@ impl<'p> Engine<'p> for Incremental<'p> {
     fn advance(&mut self, step: &Step, gamma: f64) {
         let rate = self.motion.rate;
         let factor = 1.0 + rate * gamma;
-        let before: Vec<Atom> = match step {
-            Step::Drop { atom } | Step::Swap { from: atom, .. } => vec![*atom],
-            _ => Vec::new(),
+        let leaving = match step {
+            Step::Drop { atom } | Step::Swap { from: atom, .. } => Some(*atom),
+            _ => None,
         };
+        let at = leaving.and_then(|atom| self.active.position(atom));
         self.active.apply(step);
-        if factor <= 0.0 || self.active.len() + before.len() < self.slot_of.len() {
+        if factor <= 0.0 || self.active.len() + usize::from(at.is_some()) < self.slots.len() {
             // All weight moved to one atom, or weights vanished on the way.
             return self.start_at(self.active.clone());
         }
         self.sigma *= factor;
-        let (sigma, zones, rows) = (self.sigma, self.zones, &self.problem.rows);
-        let slots = std::mem::replace(&mut self.slots, RowSlots::new(0));
-        self.each(|shard| shard.advance(sigma, rate, gamma, rows, &slots, zones));
-        self.slots = slots;
-        for atom in before {
-            self.dismiss(atom);
+        let (sigma, zones) = (self.sigma, self.zones);
+        self.each_with_books(|shard, books| shard.advance(sigma, rate, gamma, books, zones));
+        if let (Some(atom), Some(at)) = (leaving, at) {
+            self.dismiss(atom, at);
         }
-        if let Step::Forward { atom, .. }
-        | Step::Pairwise { to: atom, .. }
-        | Step::Swap { to: atom, .. } = step
-        {
-            if !self.slot_of.contains_key(atom) {
-                self.admit(*atom);
-            }
+        if self.slots.len() < self.active.len() {
+            let atom = *self
+                .active
+                .atoms()
+                .last()
+                .expect("a new atom joins at the end");
+            self.admit(atom);
+            self.cross_last(atom);
         }
+        self.each(Shard::tighten);
         self.steps += 1;
         if self.steps == REBUILD_EVERY || !(1e-12..1e12).contains(&self.sigma) {
             self.rebuild();

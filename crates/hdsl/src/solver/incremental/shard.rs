@@ -6,7 +6,8 @@
 //! a triplet gives (v, 0), (v, v μ) or (0, 0) by zone. Pairs, diagonal and active scores are kept as such two
 //! numbers, and change only with triplets that were touched or changed zone.
 
-use super::slots::RowSlots;
+use super::active_rows::ActiveRows;
+use super::links::Links;
 use crate::data::Rows;
 use crate::objective::Problem;
 use std::ops::Range;
@@ -167,11 +168,13 @@ pub(super) struct Shard {
     pub(super) sums: Sums,
     /// S, by pair.
     pairs: Vec<Two>,
-    /// D, by column, and bounds of its two numbers by block of columns.
+    /// D, by column; by block of columns, the most of its first and the least of its second number; and whether a
+    /// block changed since those were taken.
     pub(super) diagonal: Vec<Two>,
     pub(super) diagonal_bounds: Vec<Two>,
-    /// Scores of active atoms, by slot.
-    pub(super) scores: Vec<Two>,
+    stale: Vec<bool>,
+    /// H_ij of active atoms, by slot.
+    pub(super) cross: Vec<Two>,
     touched: Vec<Touched>,
     untouched: Sums,
     crossers: Vec<(f64, f64)>,
@@ -194,8 +197,8 @@ struct Deltas {
     by_pair: Vec<Two>,
     marked: Vec<bool>,
     changed: Vec<u32>,
-    /// The anchor's entry for each slot.
-    by_slot: Vec<f64>,
+    /// For each active feature of the other row, the atoms that link it to one of the anchor's.
+    partners: Partners,
     /// The anchor's values spread out over columns, where products are not kept.
     by_column: Vec<f64>,
 }
@@ -278,7 +281,8 @@ impl Shard {
             sums: Sums::default(),
             diagonal: vec![[0.0; 2]; n_columns],
             diagonal_bounds: vec![[0.0; 2]; n_columns.div_ceil(COLUMNS)],
-            scores: Vec::new(),
+            stale: vec![true; n_columns.div_ceil(COLUMNS)],
+            cross: Vec::new(),
             touched: Vec::new(),
             untouched: Sums::default(),
             crossers: Vec::new(),
@@ -287,7 +291,7 @@ impl Shard {
                 by_pair: vec![[0.0; 2]; most_pairs],
                 marked: vec![false; most_pairs],
                 changed: Vec::new(),
-                by_slot: Vec::new(),
+                partners: Partners::default(),
                 by_column: if products.is_none() {
                     vec![0.0; n_columns]
                 } else {
@@ -358,13 +362,13 @@ impl Shard {
     }
 
     /// Everything from μ, at σ = 1.
-    pub(super) fn rebuild(&mut self, rows: &Rows, slots: &RowSlots, n_slots: usize, zones: Zones) {
+    pub(super) fn rebuild(&mut self, books: Books<'_>, zones: Zones) {
         self.sums = Sums::default();
         self.pairs.fill([0.0; 2]);
         self.diagonal.fill([0.0; 2]);
-        self.diagonal_bounds.fill([0.0; 2]);
-        self.scores.clear();
-        self.scores.resize(n_slots, [0.0; 2]);
+        self.stale.fill(true);
+        self.cross.clear();
+        self.cross.resize(books.links.n_slots(), [0.0; 2]);
         self.least_satisfied.fill(f64::INFINITY);
         self.greatest_bent.fill(f64::NEG_INFINITY);
         for anchor in self.anchors() {
@@ -376,7 +380,7 @@ impl Shard {
                 let gained = share(self.zone[t], mu, v);
                 self.change_pairs(anchor, t, gained);
             }
-            self.pass_on(anchor, rows, slots);
+            self.pass_on(anchor, books);
         }
     }
 
@@ -406,8 +410,8 @@ impl Shard {
         }
     }
 
-    /// Passes the noted changes of one anchor's pairs on to S, D and the scores.
-    fn pass_on(&mut self, anchor: usize, rows: &Rows, slots: &RowSlots) {
+    /// Passes the noted changes of one anchor's pairs on to S, D and the H of active atoms.
+    fn pass_on(&mut self, anchor: usize, books: Books<'_>) {
         if self.deltas.changed.is_empty() {
             return;
         }
@@ -416,15 +420,11 @@ impl Shard {
             by_pair,
             marked,
             changed,
-            by_slot,
+            partners,
             by_column,
         } = &mut self.deltas;
-        by_slot.resize(self.scores.len(), 0.0);
-        let here = slots.row(anchor);
-        for &(slot, z) in here {
-            by_slot[slot as usize] = z;
-        }
-        let own = rows.row(anchor);
+        partners.gather(books.active_rows.row(anchor), books.links);
+        let own = books.rows.row(anchor);
         if self.products.is_none() {
             for (column, x) in own.iter() {
                 by_column[column as usize] = x;
@@ -434,9 +434,7 @@ impl Shard {
             let d = &mut self.diagonal[column as usize];
             d[0] += delta[0] * x;
             d[1] += delta[1] * x;
-            let bound = &mut self.diagonal_bounds[column as usize / COLUMNS];
-            bound[0] = bound[0].max(d[0]);
-            bound[1] = bound[1].min(d[1]);
+            self.stale[column as usize / COLUMNS] = true;
         };
         for local in changed.drain(..) {
             let local = local as usize;
@@ -457,7 +455,7 @@ impl Shard {
                     }
                 }
                 None => {
-                    for (column, x) in rows.row(other).iter() {
+                    for (column, x) in books.rows.row(other).iter() {
                         let mine = by_column[column as usize];
                         if mine != 0.0 {
                             add_diagonal(column, mine * x, delta);
@@ -465,21 +463,41 @@ impl Shard {
                     }
                 }
             }
-            if !here.is_empty() {
-                for &(slot, z) in slots.row(other) {
-                    let product = by_slot[slot as usize] * z;
-                    let score = &mut self.scores[slot as usize];
-                    score[0] += delta[0] * product;
-                    score[1] += delta[1] * product;
+            if !partners.is_empty() {
+                for &(feature, x) in books.active_rows.row(other) {
+                    partners.each(feature, |slot, y| {
+                        let cross = &mut self.cross[slot as usize];
+                        cross[0] += delta[0] * (x * y);
+                        cross[1] += delta[1] * (x * y);
+                    });
                 }
             }
         }
-        for &(slot, _) in here {
-            by_slot[slot as usize] = 0.0;
-        }
+        partners.clear();
         if self.products.is_none() {
             for &column in own.indices() {
                 by_column[column as usize] = 0.0;
+            }
+        }
+    }
+
+    /// Makes the bounds of the diagonal exact again where it changed.
+    pub(super) fn tighten(&mut self) {
+        let blocks = self
+            .diagonal
+            .chunks(COLUMNS)
+            .zip(&mut self.diagonal_bounds)
+            .zip(&mut self.stale);
+        for ((block, bound), stale) in blocks {
+            if std::mem::take(stale) {
+                *bound = block
+                    .iter()
+                    .fold([f64::NEG_INFINITY, f64::INFINITY], |a, d| {
+                        [
+                            if d[0] > a[0] { d[0] } else { a[0] },
+                            if d[1] < a[1] { d[1] } else { a[1] },
+                        ]
+                    });
             }
         }
     }
@@ -598,15 +616,14 @@ impl Shard {
         sigma: f64,
         rate: f64,
         gamma: f64,
-        rows: &Rows,
-        slots: &RowSlots,
+        books: Books<'_>,
         zones: Zones,
     ) {
         let touched = std::mem::take(&mut self.touched);
         let mut anchor = self.first;
         for touched in &touched {
             let t = touched.t as usize;
-            anchor = self.reach(anchor, t, rows, slots);
+            anchor = self.reach(anchor, t, books);
             let before = self.zone[t] & !LISTED;
             let (old, v) = (self.mu[t], self.weight(t));
             let new = old + gamma * touched.push / sigma;
@@ -619,18 +636,18 @@ impl Shard {
             let (lost, gained) = (share(before, old, v), share(after, new, v));
             self.change_pairs(anchor, t, [gained[0] - lost[0], gained[1] - lost[1]]);
         }
-        self.pass_on(anchor, rows, slots);
+        self.pass_on(anchor, books);
         self.touched = touched;
         self.touched.clear();
         if rate != 0.0 {
-            self.cross(sigma, rate, rows, slots, zones);
+            self.change_zones(sigma, rate, books, zones);
         }
     }
 
     /// Goes on to the anchor of triplet t, passing on the changes of the one before.
-    fn reach(&mut self, mut anchor: usize, t: usize, rows: &Rows, slots: &RowSlots) -> usize {
+    fn reach(&mut self, mut anchor: usize, t: usize, books: Books<'_>) -> usize {
         if t >= self.triplet_starts[anchor - self.first + 1] as usize {
-            self.pass_on(anchor, rows, slots);
+            self.pass_on(anchor, books);
             let starts = &self.triplet_starts[anchor - self.first + 1..];
             anchor += starts.partition_point(|&start| start as usize <= t);
         }
@@ -638,7 +655,7 @@ impl Shard {
     }
 
     /// Zone changes of untouched triplets: only where σ μ crosses 1.
-    fn cross(&mut self, sigma: f64, rate: f64, rows: &Rows, slots: &RowSlots, zones: Zones) {
+    fn change_zones(&mut self, sigma: f64, rate: f64, books: Books<'_>, zones: Zones) {
         let joint = 1.0 / sigma;
         let mut anchor = self.first;
         for block in 0..self.least_satisfied.len() {
@@ -656,7 +673,7 @@ impl Shard {
                 let (before, mu) = (self.zone[t], self.mu[t]);
                 let after = zones.of(sigma * mu);
                 if after != before {
-                    anchor = self.reach(anchor, t, rows, slots);
+                    anchor = self.reach(anchor, t, books);
                     let v = self.weight(t);
                     self.zone[t] = after;
                     self.sums.remove(before, mu, v);
@@ -667,27 +684,31 @@ impl Shard {
                 self.widen_block(t);
             }
         }
-        self.pass_on(anchor, rows, slots);
+        self.pass_on(anchor, books);
     }
 
-    /// The score of a new atom, given by its z.
-    pub(super) fn score_new(&mut self, slot: usize, z: &[f64], rows: &[u32]) {
-        let mut score = [0.0; 2];
+    /// H_ij of a new atom, given its two columns spread out and the rows that hold either.
+    pub(super) fn cross_new(
+        &mut self,
+        slot: usize,
+        column_i: &[f64],
+        column_j: &[f64],
+        rows: &[u32],
+    ) {
+        let mut cross = [0.0; 2];
         for &anchor in self.mine(rows) {
-            let at_anchor = z[anchor as usize];
-            let mut sum = [0.0; 2];
+            let (x_i, x_j) = (column_i[anchor as usize], column_j[anchor as usize]);
             for pair in self.pairs_of(anchor as usize) {
-                let at_other = z[self.others[pair] as usize];
-                sum[0] += self.pairs[pair][0] * at_other;
-                sum[1] += self.pairs[pair][1] * at_other;
+                let other = self.others[pair] as usize;
+                let product = x_i * column_j[other] + x_j * column_i[other];
+                cross[0] += self.pairs[pair][0] * product;
+                cross[1] += self.pairs[pair][1] * product;
             }
-            score[0] += at_anchor * sum[0];
-            score[1] += at_anchor * sum[1];
         }
-        if self.scores.len() <= slot {
-            self.scores.resize(slot + 1, [0.0; 2]);
+        if self.cross.len() <= slot {
+            self.cross.resize(slot + 1, [0.0; 2]);
         }
-        self.scores[slot] = score;
+        self.cross[slot] = cross;
     }
 
     /// u = S x over this shard's pairs, for a column x given spread out and as a list of rows.
@@ -784,6 +805,59 @@ impl Shard {
     pub(super) fn margins(&self, sigma: f64) -> impl Iterator<Item = f64> + '_ {
         self.mu.iter().map(move |mu| sigma * mu)
     }
+}
+
+/// For one anchor: from each active feature g to the atoms {f, g} with f among the anchor's features, and ±x_f.
+#[derive(Default)]
+struct Partners {
+    /// First entry of each active feature's list, plus 1; 0 ends a list.
+    heads: Vec<u32>,
+    entries: Vec<(u32, f64, u32)>,
+    used: Vec<u32>,
+}
+
+impl Partners {
+    fn gather(&mut self, own: &[(u32, f64)], links: &Links) {
+        self.heads.resize(links.n_features(), 0);
+        for &(feature, x) in own {
+            for link in links.of(feature) {
+                let head = &mut self.heads[link.to as usize];
+                if *head == 0 {
+                    self.used.push(link.to);
+                }
+                self.entries.push((link.slot, x, *head));
+                *head = self.entries.len() as u32;
+            }
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    fn each(&self, feature: u32, mut each: impl FnMut(u32, f64)) {
+        let mut at = self.heads[feature as usize];
+        while at != 0 {
+            let (slot, x, next) = self.entries[at as usize - 1];
+            each(slot, x);
+            at = next;
+        }
+    }
+
+    fn clear(&mut self) {
+        self.entries.clear();
+        for feature in self.used.drain(..) {
+            self.heads[feature as usize] = 0;
+        }
+    }
+}
+
+/// What every shard reads: the rows, the active features of each, and which atoms link them.
+#[derive(Clone, Copy)]
+pub(super) struct Books<'a> {
+    pub(super) rows: &'a Rows,
+    pub(super) active_rows: &'a ActiveRows,
+    pub(super) links: &'a Links,
 }
 
 impl Products {

@@ -1,14 +1,15 @@
-//! For each row, the active atoms that see it: flat storage with room to grow.
+//! For each row, the active features it holds: flat storage with room to grow.
 
-/// (slot, x_i ± x_j) lists, one a row. A slot is the place of an active atom in every table of the engine.
-pub(super) struct RowSlots {
+/// (active feature, value) lists, one a row.
+#[derive(Default)]
+pub(super) struct ActiveRows {
     start: Vec<u32>,
     len: Vec<u16>,
     room: Vec<u16>,
     entries: Vec<(u32, f64)>,
 }
 
-impl RowSlots {
+impl ActiveRows {
     pub(super) fn new(n_rows: usize) -> Self {
         Self {
             start: vec![0; n_rows],
@@ -23,32 +24,28 @@ impl RowSlots {
         &self.entries[start..start + self.len[row] as usize]
     }
 
-    pub(super) fn push(&mut self, row: usize, slot: u32, z: f64) {
+    pub(super) fn push(&mut self, row: usize, feature: u32, x: f64) {
         let len = self.len[row] as usize;
         if self.len[row] == self.room[row] {
             // Move the list to the end, twice as long; what it leaves behind is at most what it now takes.
             let start = self.start[row] as usize;
             self.start[row] = u32::try_from(self.entries.len())
-                .expect("lists of active atoms stay below 2^32 entries");
+                .expect("lists of active features stay below 2^32 entries");
             self.room[row] = (self.room[row] * 2).max(4);
             self.entries.extend_from_within(start..start + len);
             let end = self.start[row] as usize + self.room[row] as usize;
             self.entries.resize(end, (0, 0.0));
         }
-        self.entries[self.start[row] as usize + len] = (slot, z);
+        self.entries[self.start[row] as usize + len] = (feature, x);
         self.len[row] += 1;
     }
 
-    pub(super) fn remove(&mut self, row: usize, slot: u32) {
+    pub(super) fn remove(&mut self, row: usize, feature: u32) {
         let (start, len) = (self.start[row] as usize, self.len[row] as usize);
         let list = &mut self.entries[start..start + len];
-        if let Some(at) = list.iter().position(|entry| entry.0 == slot) {
+        if let Some(at) = list.iter().position(|entry| entry.0 == feature) {
             list.swap(at, len - 1);
             self.len[row] -= 1;
         }
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.len.fill(0);
     }
 }

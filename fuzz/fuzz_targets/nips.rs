@@ -2,9 +2,13 @@
 #![no_main]
 
 use hdsl::{Format, IndexBase, ReadOptions, parse_dataset};
+use hdsl_fuzz::looks_compressed;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
+    if looks_compressed(bytes) {
+        return;
+    }
     for index_base in [None, Some(IndexBase::One)] {
         let options = ReadOptions {
             format: Some(Format::Nips),

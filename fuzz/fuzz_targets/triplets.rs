@@ -2,9 +2,13 @@
 #![no_main]
 
 use hdsl::triplets::{GradeOrder, parse_clicks, parse_judgments, parse_triplets, write_triplets};
+use hdsl_fuzz::looks_compressed;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
+    if looks_compressed(bytes) {
+        return;
+    }
     const ROWS: usize = 50;
     let name = "fuzz".as_ref();
     let orders = [GradeOrder::HigherIsBetter, GradeOrder::LowerIsBetter];

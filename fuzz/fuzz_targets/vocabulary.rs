@@ -2,9 +2,13 @@
 #![no_main]
 
 use hdsl::data::{VectorizeOptions, Vectorizer, Vocabulary, Weighting, parse_names, parse_texts};
+use hdsl_fuzz::looks_compressed;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
+    if looks_compressed(bytes) {
+        return;
+    }
     let name = "fuzz".as_ref();
     let _ = parse_names(name, bytes);
     if let Ok(vocabulary) = Vocabulary::parse(name, bytes)

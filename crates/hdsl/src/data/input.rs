@@ -138,6 +138,11 @@ impl<'a> Input<'a> {
         Ok(Some(Block { first_line, bytes }))
     }
 
+    /// Whether every line has been handed out.
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.ended && self.ahead.is_empty()
+    }
+
     /// Calls `each` with every line and its number; a line comes without its end.
     pub(crate) fn each_line(
         mut self,

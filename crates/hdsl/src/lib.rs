@@ -3,11 +3,11 @@
 pub mod atoms;
 pub mod data;
 pub mod error;
-pub mod knn;
-pub mod model;
 mod gradient;
+pub mod knn;
 mod lmo;
 pub mod loss;
+pub mod model;
 mod objective;
 pub(crate) mod random;
 pub mod solver;

@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Demo, talk: &Talk) -> Result<(), Failure> {
         ));
     }
     let mut text = to_text(&problem, &trained, &facts);
-    text += &next(args, &outputs, model, seconds);
+    text += &next(args, &outputs, &problem, model, seconds);
     report::stdout(&text)
 }
 
@@ -251,8 +251,24 @@ fn to_text(problem: &Planted, trained: &Trained, facts: &Facts) -> String {
     text + &report::table("  ", &rows)
 }
 
-fn next(args: &Demo, outputs: &Outputs, n_bytes: usize, seconds: f64) -> String {
+/// A training row that agrees with the first test row in everything, and has no relevant word in common with it:
+/// what a dot product cannot see.
+fn twin_without_a_word_in_common(problem: &Planted) -> usize {
+    let class = |data: &Dataset, row: usize| data.labels.as_ref().map(|l| l.name(row).to_owned());
+    let first = problem.test.rows.row(0);
+    let shares = |row: usize| {
+        let other = problem.train.rows.row(row);
+        let mut words = problem.relevant.iter();
+        words.any(|&w| first.get(w) != 0.0 && other.get(w) != 0.0)
+    };
+    (0..problem.train.rows.n_rows())
+        .find(|&row| class(&problem.train, row) == class(&problem.test, 0) && !shares(row))
+        .unwrap_or(0)
+}
+
+fn next(args: &Demo, outputs: &Outputs, problem: &Planted, n_bytes: usize, seconds: f64) -> String {
     let dir = args.dir.display();
+    let twin = twin_without_a_word_in_common(problem);
     let mut text = format!("\nWrote, in {seconds:.1} s:\n");
     let what = [
         "rows to learn from".to_owned(),
@@ -271,7 +287,7 @@ fn next(args: &Demo, outputs: &Outputs, n_bytes: usize, seconds: f64) -> String 
     text += &format!(
         "\nNext, try (`cargo run --release --` in place of `hdsl` if it is not installed):\n  \
          hdsl explain {dir}/model.hdsl --top 20\n  \
-         hdsl explain {dir}/model.hdsl --pair {dir}/test.svm:0 {dir}/train.svm:5\n  \
+         hdsl explain {dir}/model.hdsl --pair {dir}/test.svm:0 {dir}/train.svm:{twin}\n  \
          hdsl evaluate identity --train {dir}/train.svm {dir}/test.svm\n  \
          hdsl evaluate {dir}/model.hdsl --train {dir}/train.svm {dir}/test.svm --max-features 20\n  \
          hdsl train {dir}/train.svm --valid {dir}/valid.svm --scale 100 --names {dir}/names.txt -o my.hdsl -v\n"

@@ -3,6 +3,7 @@
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
+use hdsl::data::Frequency;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -98,11 +99,12 @@ pub(crate) enum Command {
 
 /// See it work: plant a data set, learn it, compare, explain. No download, a few seconds
 ///
-/// Makes rows that look like short texts: thousands of made-up words with Zipf frequencies, nearly all
-/// of them noise. A row tells what it is about by one of several words that stand for each other
-/// (`stove`, `oven`, `skillet`), and its class by one of two opposites (`sugar` or `salt`). Two rows
-/// about the same thing mostly share no such word, so a plain dot product hardly sees it. The learned
-/// similarity does, by pairs: stove here and oven there is alike, sugar here and salt there is not.
+/// Makes rows that look like short restaurant reviews: thousands of made-up words with Zipf frequencies,
+/// nearly all of them noise. A review tells what it thinks of the food, the service and the price, each
+/// by one of several words that stand for each other (`delicious` or `savoury`, `stale` or `soggy`), and
+/// its class is all of its verdicts together. Two reviews that agree often share no such word, so a
+/// plain dot product hardly sees it. The learned similarity does, by pairs: delicious here and savoury
+/// there is alike, delicious here and stale there is not.
 ///
 /// The planted words and pairs are known, so the demo counts how many of them were found. Everything
 /// it makes is written to a folder, to play with in the next commands.
@@ -186,10 +188,10 @@ pub(crate) struct Train {
     /// Neighbours that vote on a validation row
     #[arg(short, value_name = "K", default_value_t = 3, value_parser = positive, allow_negative_numbers = true, help_heading = "Validation")]
     pub(crate) k: usize,
-    /// Iterations between evaluations on the validation rows [default: 10]
-    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "Validation")]
-    pub(crate) eval_every: Option<usize>,
-    /// Stop after this many evaluations without a lower validation error [default: never]
+    /// Iterations between evaluations on the validation rows
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = positive, allow_negative_numbers = true, help_heading = "Validation")]
+    pub(crate) eval_every: usize,
+    /// Stop a run when the validation error has not fallen for this many iterations [default: never]
     #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "Validation")]
     pub(crate) patience: Option<usize>,
 
@@ -612,8 +614,8 @@ pub(crate) struct TripletsCmd {
 
 /// Turn `label<TAB>text` lines into sparse rows
 ///
-/// A word is a run of letters and digits, in lower case. Each distinct word that is neither too rare nor too frequent
-/// becomes a feature. The vocabulary found is saved with --save-vocab and applied to later files with --vocab, so
+/// A word is a run of two or more letters, digits or underscores. Each distinct word that is neither too rare nor too
+/// frequent becomes a feature. The vocabulary found is saved with --save-vocab and applied to later files with --vocab, so
 /// that training and test rows number their features alike; words it does not know are left out.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
@@ -625,18 +627,21 @@ pub(crate) struct Vectorize {
     /// Lines `label<TAB>text`
     #[arg(value_name = "TEXTS", value_hint = ValueHint::FilePath)]
     pub(crate) texts: PathBuf,
-    /// Where to write the rows: .svm (svmlight) or .npz (then labels go to FILE.labels)
+    /// Where to write the rows: .svm (svmlight) or .npz (scipy's sparse matrix)
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
     /// What a value is [default: counts, or as --vocab says]
     #[arg(long, value_name = "WHAT", value_enum)]
     pub(crate) weighting: Option<WeightingArg>,
-    /// Leave out words found in fewer documents than this
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = positive, allow_negative_numbers = true, conflicts_with = "vocab")]
-    pub(crate) min_df: usize,
-    /// Leave out words found in more than this share of the documents
-    #[arg(long, value_name = "FRACTION", default_value_t = 1.0, value_parser = share, allow_negative_numbers = true, conflicts_with = "vocab")]
-    pub(crate) max_df: f64,
+    /// Leave out words found in fewer documents: 5 is a number of them, 0.01 a share
+    #[arg(long, value_name = "DF", default_value = "1", value_parser = Frequency::from_str, conflicts_with = "vocab")]
+    pub(crate) min_df: Frequency,
+    /// Leave out words found in more documents: 500 is a number of them, 0.5 a share
+    #[arg(long, value_name = "DF", default_value = "1.0", value_parser = Frequency::from_str, conflicts_with = "vocab")]
+    pub(crate) max_df: Frequency,
+    /// Take `Word` and `word` for different words
+    #[arg(long, conflicts_with = "vocab")]
+    pub(crate) keep_case: bool,
     /// Apply this vocabulary instead of finding one
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) vocab: Option<PathBuf>,
@@ -646,6 +651,9 @@ pub(crate) struct Vectorize {
     /// Format to write [default: found from the name of the file]
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub(crate) to: Option<WriteFormatArg>,
+    /// Where labels go with npz, which holds none [default: the same name ending in .labels]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) save_labels: Option<PathBuf>,
     /// Print one JSON object on standard output and nothing else there
     #[arg(long)]
     pub(crate) json: bool,
@@ -653,7 +661,7 @@ pub(crate) struct Vectorize {
 
 /// Convert rows from any format read to svmlight or npz
 ///
-/// A .npz file holds no labels: they are written beside it, one a line, as FILE.labels.
+/// An npz file holds no labels: they are written beside it, one a line, to the same name ending in .labels.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -669,6 +677,9 @@ pub(crate) struct Convert {
     /// Format to write [default: found from the name of the file]
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub(crate) to: Option<WriteFormatArg>,
+    /// Where labels go with npz, which holds none [default: the same name ending in .labels]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) save_labels: Option<PathBuf>,
     /// Labels of the rows, one a line, for formats that keep them apart
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Files")]
     pub(crate) labels: Option<PathBuf>,
@@ -904,7 +915,7 @@ pub(crate) enum WeightingArg {
     Counts,
     /// 1 if it occurs
     Binary,
-    /// count times log of how rare the word is among the documents
+    /// count times ln((1 + documents) / (1 + documents with the word)) + 1, rows of length 1
     Tfidf,
 }
 
@@ -933,13 +944,6 @@ fn fraction(s: &str) -> Result<f64, String> {
     match s.parse::<f64>() {
         Ok(x) if x > 0.0 && x < 1.0 => Ok(x),
         _ => Err("expected a number between 0 and 1, such as 0.3".into()),
-    }
-}
-
-fn share(s: &str) -> Result<f64, String> {
-    match s.parse::<f64>() {
-        Ok(x) if x > 0.0 && x <= 1.0 => Ok(x),
-        _ => Err("expected a number above 0 and at most 1".into()),
     }
 }
 

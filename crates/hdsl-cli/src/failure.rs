@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::Path;
 
 /// Why a command could not be carried out.
 #[derive(Debug)]
@@ -51,6 +52,9 @@ impl fmt::Display for Failure {
 impl From<hdsl::Error> for Failure {
     fn from(error: hdsl::Error) -> Self {
         match &error {
+            hdsl::Error::Write { path, source } if path == Path::new("-") => {
+                Failure::stdout(source)
+            }
             hdsl::Error::Write { .. } => Failure::Running(error.to_string()),
             _ => Failure::Usage(error.to_string()),
         }

@@ -1,7 +1,10 @@
-//! The progress bar, and the wish to stop.
+//! The progress bar, the lines under `-v`, and the wish to stop.
 
-use crate::report::{Talk, short};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use crate::report::{Talk, count, percent, short};
+use hdsl::{Event, Gap, Watcher};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use std::fmt::Write;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Set by the first Ctrl-C.
@@ -20,31 +23,143 @@ pub(crate) fn stop_on_ctrl_c() {
     });
 }
 
-/// Whether Ctrl-C was pressed.
-pub(crate) fn stop_asked() -> bool {
-    STOP.load(Ordering::SeqCst)
-}
-
 /// A bar on standard error; invisible unless that is a terminal.
-pub(crate) fn bar(talk: &Talk, len: u64) -> ProgressBar {
+fn bar(talk: &Talk, len: u64) -> ProgressBar {
     if !talk.shows_progress() {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::with_draw_target(Some(len), ProgressDrawTarget::stderr_with_hz(10));
-    // The template is fixed, so a style that cannot be parsed would be our own mistake; the plain bar will do then.
+    // The template is fixed, so one that cannot be parsed would be our own mistake; the plain bar will do then.
     if let Ok(style) = ProgressStyle::with_template(
-        "{prefix:>12} [{bar:30}] {pos}/{len}  {per_sec}, {eta} left  {msg}",
+        "{prefix} [{bar:25.cyan}] {pos}/{len}  {rate}, {eta} left  {msg}",
     ) {
-        bar.set_style(style.progress_chars("=> "));
+        let rate = |state: &ProgressState, out: &mut dyn Write| {
+            // A rate that cannot be shown is no reason to stop.
+            let _ = write!(out, "{:.0}/s", state.per_sec());
+        };
+        bar.set_style(style.with_key("rate", rate).progress_chars("=> "));
     }
+    bar.set_prefix("mining triplets");
     bar
 }
 
-/// What a bar says beside itself during training.
-pub(crate) fn training_message(objective: f64, n_features: usize, error: Option<f64>) -> String {
-    let mut text = format!("objective {}, {n_features} features", short(objective));
-    if let Some(error) = error {
-        text += &format!(", error {}", crate::report::percent(error));
+/// Watches training: moves the bar, prints a line per evaluation under `-v`, and passes Ctrl-C on.
+pub(crate) struct Watch<'a> {
+    talk: &'a Talk,
+    bar: ProgressBar,
+    eval_every: usize,
+    validated: bool,
+    error: Option<f64>,
+    mine_seconds: f64,
+}
+
+impl<'a> Watch<'a> {
+    pub(crate) fn new(talk: &'a Talk, max_iter: usize, eval_every: usize, validated: bool) -> Self {
+        Self {
+            talk,
+            bar: bar(talk, max_iter as u64),
+            eval_every,
+            validated,
+            error: None,
+            mine_seconds: 0.0,
+        }
     }
-    text
+
+    /// Takes the bar away, and says how long mining took.
+    pub(crate) fn finish(self) -> f64 {
+        self.bar.finish_and_clear();
+        self.mine_seconds
+    }
+
+    fn line(&self, text: &str) {
+        self.bar.suspend(|| self.talk.detail(text));
+    }
+
+    fn facts(iter: usize, objective: f64, gap: Gap, n_features: usize) -> String {
+        let sure = if gap.is_certified() { "<=" } else { "~" };
+        format!(
+            "iteration {iter:>5}  objective {:<9}  gap {sure} {:<9}  {n_features} features",
+            short(objective),
+            short(gap.value())
+        )
+    }
+}
+
+impl Watcher for Watch<'_> {
+    fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+        match *event {
+            Event::Triplets {
+                count: n, seconds, ..
+            } => {
+                self.mine_seconds = seconds;
+                self.line(&format!("{} in {seconds:.2} s", count(n, "triplet")));
+            }
+            Event::ScaleStarted { index, of, scale } => {
+                self.error = None;
+                self.bar.reset();
+                self.bar.set_prefix(match of {
+                    1 => "training".to_owned(),
+                    _ => format!("lambda {} ({}/{of})", short(scale), index + 1),
+                });
+                if of > 1 {
+                    self.line(&format!("lambda {}", short(scale)));
+                }
+            }
+            Event::Iteration(now) => {
+                self.bar.set_position(now.iter as u64);
+                // Without validation rows, the line an evaluation would have printed.
+                if !self.validated
+                    && self.talk.is_verbose()
+                    && now.iter.is_multiple_of(self.eval_every)
+                {
+                    let n = now.n_active_features;
+                    self.line(&Self::facts(now.iter, now.objective, now.gap, n));
+                }
+                if !self.bar.is_hidden() {
+                    let mut text = format!(
+                        "objective {}, {} features",
+                        short(now.objective),
+                        now.n_active_features
+                    );
+                    if let Some(error) = self.error {
+                        text += &format!(", best error {}", percent(error));
+                    }
+                    self.bar.set_message(text);
+                }
+            }
+            Event::Evaluated {
+                iter,
+                objective,
+                gap,
+                n_features,
+                error,
+                ..
+            } => {
+                self.error = Some(self.error.map_or(error, |best| best.min(error)));
+                if self.talk.is_verbose() {
+                    let facts = Self::facts(iter, objective, gap, n_features);
+                    self.line(&format!("{facts}  error {}", percent(error)));
+                }
+            }
+            Event::ScaleDone {
+                scale,
+                iterations,
+                stop,
+                valid_error,
+            } => {
+                let error =
+                    valid_error.map_or(String::new(), |e| format!(", error {}", percent(e)));
+                self.line(&format!(
+                    "lambda {} done: {}{error}, stop: {stop}",
+                    short(scale),
+                    count(iterations, "iteration")
+                ));
+            }
+            _ => {}
+        }
+        match STOP.load(Ordering::SeqCst) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
 }

@@ -138,40 +138,36 @@ pub(crate) fn short(x: f64) -> String {
     }
 }
 
-/// A table with columns as wide as they need to be: text to the left, numbers to the right.
+/// A table with columns as wide as they need to be: columns of numbers to the right, others to the left.
 pub(crate) fn table(indent: &str, rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        rows.iter()
-            .filter_map(|row| row.get(column))
-            .map(|cell| cell.chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let layout: Vec<(usize, bool)> = (0..columns)
+        .map(|column| {
+            let cells = || rows.iter().filter_map(|row| row.get(column));
+            let width = cells().map(|cell| cell.chars().count()).max().unwrap_or(0);
+            let numbers = cells().filter(|cell| is_number(cell)).count();
+            (width, 2 * numbers > cells().count())
+        })
+        .collect();
     let mut out = String::new();
     for row in rows {
         let mut line = indent.to_owned();
-        for (column, cell) in row.iter().enumerate() {
-            let numeric = cell
-                .trim_start_matches(['-', '+'])
-                .starts_with(|c: char| c.is_ascii_digit());
-            let pad = " ".repeat(widths[column] - cell.chars().count());
-            if column > 0 {
-                line += "  ";
-            }
-            if numeric {
-                line += &pad;
-                line += cell;
-            } else {
-                line += cell;
-                line += &pad;
-            }
+        for (cell, &(width, right)) in row.iter().zip(&layout) {
+            let pad = " ".repeat(width - cell.chars().count());
+            line += &match right {
+                true => format!("{pad}{cell}  "),
+                false => format!("{cell}{pad}  "),
+            };
         }
         out += line.trim_end();
         out.push('\n');
     }
     out
+}
+
+fn is_number(cell: &str) -> bool {
+    let digits = cell.trim_end_matches('%').replace(',', "");
+    digits.parse::<f64>().is_ok()
 }
 
 #[cfg(test)]

@@ -1,6 +1,58 @@
+//! `hdsl predict`: classes by the vote of the nearest training rows.
+
 use crate::args::Predict;
+use crate::commands::evaluate::name;
 use crate::failure::Failure;
-use crate::report::Talk;
-pub(crate) fn run(_: &Predict, _: &Talk) -> Result<(), Failure> {
-    Err(Failure::usage("not yet"))
+use crate::files::{self, Reader};
+use crate::report::{self, Talk};
+use hdsl::KnnIndex;
+use serde_json::json;
+use std::io::Write;
+
+pub(crate) fn run(args: &Predict, talk: &Talk) -> Result<(), Failure> {
+    files::refuse_stdout_with_json(args.json, args.output.as_deref())?;
+    let out = match (args.json, &args.output) {
+        (true, None) => None,
+        _ => Some(files::create_or_stdout(args.output.as_ref())?),
+    };
+    let mut reader = Reader::new(&args.read, talk);
+    let (ranker, train) = files::read_ranker(
+        &args.model,
+        args.scaling,
+        &args.path,
+        &args.train.train,
+        args.train.train_labels.as_ref(),
+        &mut reader,
+    )?;
+    let labels = train.labels.clone().ok_or_else(|| {
+        Failure::usage(format!(
+            "{}: has no labels; give a file of them, one a line, with --train-labels",
+            args.train.train.display()
+        ))
+    })?;
+    let data = reader.data(&args.rows, None)?;
+    let index = KnnIndex::new(
+        ranker.similarity(),
+        &ranker.prepare(talk, &args.train.train, &train),
+    );
+    let queries = ranker.prepare(talk, &args.rows, &data);
+    let predicted = index.classify(&queries, &labels, args.k)?;
+    if let Some(out) = out {
+        files::write(out, |out| {
+            (0..predicted.len()).try_for_each(|row| writeln!(out, "{}", predicted.name(row)))
+        })?;
+    }
+    if args.json {
+        let classes: Vec<&str> = (0..predicted.len())
+            .map(|row| predicted.name(row))
+            .collect();
+        return report::json(&json!({
+            "model": name(&args.model),
+            "k": args.k,
+            "n_rows": predicted.len(),
+            "output": args.output.as_ref().map(|p| p.display().to_string()),
+            "classes": classes,
+        }));
+    }
+    Ok(())
 }

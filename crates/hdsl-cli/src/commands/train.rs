@@ -1,6 +1,344 @@
-use crate::args::Train;
+//! `hdsl train`: learn a similarity and save it.
+
+use crate::args::{LossArg, SearchArg, StepsArg, Train, TripletArg};
 use crate::failure::Failure;
-use crate::report::Talk;
-pub(crate) fn run(_: &Train, _: &Talk) -> Result<(), Failure> {
-    Err(Failure::usage("not yet"))
+use crate::files::{self, NUMBERED_BY_POSITION, Reader};
+use crate::progress::{self, Watch};
+use crate::report::{self, Talk, count, percent, short, thousands};
+use hdsl::data::{read_names, stratified_split};
+use hdsl::{
+    Dataset, LossKind, Model, Search, SolverParams, StepRule, Stop, TrainParams, Trained,
+    TripletSource, train,
+};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::time::Instant;
+
+pub(crate) fn run(args: &Train, talk: &Talk) -> Result<(), Failure> {
+    let started = Instant::now();
+    let validated = args.valid.is_some() || args.holdout.is_some();
+    check(args, validated)?;
+    let out = files::create(&args.output)?;
+
+    let mut reader = Reader::new(&args.read, talk);
+    let mut data = reader.data(&args.train, args.labels.as_ref())?;
+    reader.beside(&args.train, &data);
+    let by_position = reader.is_numbered_by_position(&args.train);
+    let given = files::read_given_triplets(&args.triplets, data.rows.n_rows())?;
+    let names = args.names.as_deref().map(read_names).transpose()?;
+    let valid = match (&args.valid, args.holdout) {
+        (Some(path), _) => {
+            let (valid, _) = reader.labelled(path, args.valid_labels.as_ref(), "--valid-labels")?;
+            files::note_unseen(talk, path, &valid.rows, data.rows.n_features());
+            Some(valid)
+        }
+        (None, Some(fraction)) => {
+            let (rest, held) = hold_out(&data, fraction, args)?;
+            data = rest;
+            Some(held)
+        }
+        (None, None) => None,
+    };
+    if validated && data.labels.is_none() {
+        return Err(Failure::usage(format!(
+            "{}: has no labels, which validation needs; give a file of them with --labels",
+            args.train.display()
+        )));
+    }
+
+    let params = params(args, given);
+    progress::stop_on_ctrl_c();
+    let mut watch = Watch::new(talk, args.max_iter, args.eval_every, validated);
+    let trained = train(&data, valid.as_ref(), names.as_deref(), &params, &mut watch);
+    let mine_seconds = watch.finish();
+    let mut trained = trained?;
+    if by_position {
+        let mut parts = trained.model.parts().clone();
+        let setting = (NUMBERED_BY_POSITION.to_owned(), "true".to_owned());
+        parts.settings.push(setting);
+        trained.model = Model::new(parts)?;
+    }
+
+    let bytes = trained.model.to_bytes();
+    files::write(out, |out| out.write_all(&bytes))?;
+    if trained.stop == Stop::ObserverAsked {
+        talk.note("stopped by Ctrl-C; the best model so far is saved");
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    if args.json {
+        return report::json(&to_json(
+            args,
+            &data,
+            &trained,
+            bytes.len(),
+            mine_seconds,
+            seconds,
+        ));
+    }
+    if args.output.as_os_str() == "-" {
+        return Ok(());
+    }
+    report::stdout(&to_text(args, &data, &trained, bytes.len(), seconds))
+}
+
+/// What can be told to be wrong before any file is opened.
+fn check(args: &Train, validated: bool) -> Result<(), Failure> {
+    if args.scale.len() > 1 && !validated {
+        return Err(Failure::usage(
+            "several values of --scale need validation rows to choose by: give --valid FILE or --holdout FRACTION",
+        ));
+    }
+    if args.patience.is_some() && !validated {
+        return Err(Failure::usage(
+            "--patience needs validation rows to watch: give --valid FILE or --holdout FRACTION",
+        ));
+    }
+    if args.tol.is_some() && args.batch.is_some() {
+        return Err(Failure::usage(
+            "--tol cannot be used with --batch: a gap over a batch of triplets certifies nothing",
+        ));
+    }
+    let mined = matches!(
+        args.triplets,
+        TripletArg::Neighbours { .. } | TripletArg::Random { .. }
+    );
+    if args.holdout.is_some() && !mined {
+        return Err(Failure::usage(
+            "--holdout cannot be used with triplets from a file, which name rows of TRAIN: give --valid FILE",
+        ));
+    }
+    files::refuse_stdout_with_json(args.json, Some(&args.output))
+}
+
+/// Sets some rows aside, every class in proportion.
+fn hold_out(data: &Dataset, fraction: f64, args: &Train) -> Result<(Dataset, Dataset), Failure> {
+    let labels = data.labels.as_ref().ok_or_else(|| {
+        Failure::usage(format!(
+            "{}: has no labels, which --holdout needs; give a file of them with --labels",
+            args.train.display()
+        ))
+    })?;
+    let parts = stratified_split(labels, &[1.0 - fraction, fraction], args.seed)?;
+    let part = |which: &[u32]| Dataset {
+        rows: data.rows.select(which),
+        labels: Some(labels.select(which)),
+        queries: None,
+        index_base: data.index_base,
+        notes: Vec::new(),
+    };
+    match &parts[..] {
+        [rest, held] if !rest.is_empty() && !held.is_empty() => Ok((part(rest), part(held))),
+        _ => Err(Failure::usage(format!(
+            "--holdout {fraction} of {} leaves nothing to train on or nothing to validate with",
+            count(data.rows.n_rows(), "row")
+        ))),
+    }
+}
+
+fn params(args: &Train, given: Option<hdsl::Triplets>) -> TrainParams {
+    let scale = args.scale.first().copied().unwrap_or(1.0);
+    let mut solver = SolverParams::new(scale)
+        .loss(match args.loss {
+            LossArg::SmoothedHinge => LossKind::SmoothedHinge,
+            LossArg::SquaredHinge => LossKind::SquaredHinge,
+            LossArg::Logistic => LossKind::Logistic,
+            LossArg::Exponential => LossKind::Exponential,
+        })
+        .search(match args.search {
+            SearchArg::Alternating => Search::Alternating,
+            SearchArg::Exact => Search::Exact,
+        })
+        .step_rule(match args.steps {
+            StepsArg::Away => StepRule::Away,
+            StepsArg::Pairwise => StepRule::Pairwise,
+            StepsArg::Forward => StepRule::Forward,
+        })
+        .max_iter(args.max_iter)
+        .seed(args.seed)
+        .certify(args.certify);
+    if let Some(batch) = args.batch {
+        solver = solver.batch(batch);
+    }
+    if let Some(tolerance) = args.tol {
+        solver = solver.tolerance(tolerance);
+    }
+    if let Some(features) = args.max_features {
+        solver = solver.max_features(features);
+    }
+    if let Some(limit) = args.time {
+        solver = solver.time_limit(limit);
+    }
+    let mut params = TrainParams::new(scale);
+    params.scales = args.scale.clone();
+    params.scaling = args.scaling.kind();
+    params.triplets = source(&args.triplets, given);
+    params.solver = solver;
+    params.k = args.k;
+    params.eval_every = args.eval_every;
+    params.patience = args.patience;
+    params
+}
+
+/// The library's word for where triplets come from.
+pub(crate) fn source(arg: &TripletArg, given: Option<hdsl::Triplets>) -> TripletSource {
+    match (arg, given) {
+        (_, Some(triplets)) => TripletSource::Given(triplets),
+        (&TripletArg::Neighbours { targets, impostors }, _) => {
+            TripletSource::Neighbours { targets, impostors }
+        }
+        (&TripletArg::Random { per_row }, _) => TripletSource::Random { per_row },
+        // A file that gave no triplets was an error already.
+        _ => TripletSource::Given(hdsl::Triplets::new()),
+    }
+}
+
+/// Why a run ended, in words.
+fn why(stop: Stop) -> &'static str {
+    match stop {
+        Stop::MaxIter => "the iterations allowed were used up",
+        Stop::Tolerance => "the objective is proved to be within the tolerance",
+        Stop::FeatureBudget => "the features allowed were used up",
+        Stop::TimeLimit => "the time allowed was used up",
+        Stop::Satisfied => "every triplet is satisfied with margin 1",
+        Stop::Stationary => "no step leads further down",
+        Stop::Patience => "the validation error stopped falling",
+        Stop::ObserverAsked => "Ctrl-C was pressed",
+        _ => "the solver ended",
+    }
+}
+
+fn to_text(
+    args: &Train,
+    data: &Dataset,
+    trained: &Trained,
+    n_bytes: usize,
+    seconds: f64,
+) -> String {
+    let model = &trained.model;
+    let learned = model.similarity();
+    let mut rows = Vec::new();
+    let mut row = |name: &str, value: String| rows.push(vec![name.to_owned(), value]);
+    row(
+        "trained on",
+        format!(
+            "{} of {}, {}",
+            count(data.rows.n_rows(), "row"),
+            count(data.rows.n_features(), "feature"),
+            count(trained.n_triplets, "triplet")
+        ),
+    );
+    row("lambda", short(model.parts().scale));
+    row(
+        "iterations",
+        format!(
+            "{} ({}); kept the model after {}",
+            thousands(trained.iterations),
+            why(trained.stop),
+            thousands(model.chosen())
+        ),
+    );
+    let gap = short(trained.gap.value().max(0.0));
+    let bound = match trained.gap.is_certified() {
+        true => format!("proved to be at most {gap} above the best possible"),
+        false => format!("gap about {gap}, an estimate (--certify proves one)"),
+    };
+    row(
+        "objective",
+        format!("{}, {bound}", short(trained.objective)),
+    );
+    row(
+        "uses",
+        format!(
+            "{} of {} in {}",
+            thousands(learned.n_features_used()),
+            count(model.n_features(), "feature"),
+            count(learned.atoms().len(), "atom")
+        ),
+    );
+    if let Some(error) = trained.valid_error {
+        row(
+            "validation",
+            format!("{}-NN error {}", args.k, percent(error)),
+        );
+    }
+    row(
+        "time",
+        format!(
+            "{:.2} s in the solver, {seconds:.2} s in all",
+            trained.train_seconds
+        ),
+    );
+    row(
+        "saved",
+        format!("{} ({} bytes)", args.output.display(), thousands(n_bytes)),
+    );
+    let mut text = report::table("", &rows);
+    if trained.grid.len() > 1 {
+        text += "\n";
+        let mut grid = vec![
+            ["lambda", "error", "objective", "iterations", "kept"]
+                .map(str::to_owned)
+                .to_vec(),
+        ];
+        for point in &trained.grid {
+            grid.push(vec![
+                short(point.scale),
+                point.valid_error.map_or(String::new(), percent),
+                short(point.objective),
+                thousands(point.iterations),
+                thousands(point.chosen),
+            ]);
+        }
+        text += &report::table("  ", &grid);
+    }
+    text
+}
+
+fn to_json(
+    args: &Train,
+    data: &Dataset,
+    trained: &Trained,
+    n_bytes: usize,
+    mine_seconds: f64,
+    seconds: f64,
+) -> Value {
+    let model = &trained.model;
+    let learned = model.similarity();
+    let grid: Vec<Value> = trained
+        .grid
+        .iter()
+        .map(|point| {
+            json!({
+                "scale": point.scale,
+                "objective": point.objective,
+                "iterations": point.iterations,
+                "iteration": point.chosen,
+                "valid_error": point.valid_error,
+                "stop": point.stop.to_string(),
+                "train_seconds": point.train_seconds,
+            })
+        })
+        .collect();
+    json!({
+        "model": args.output.display().to_string(),
+        "objective": trained.objective,
+        "gap": trained.gap.value(),
+        "gap_certified": trained.gap.is_certified(),
+        "iterations": trained.iterations,
+        "iteration": model.chosen(),
+        "stop": trained.stop.to_string(),
+        "scale": model.parts().scale,
+        "n_atoms": learned.atoms().len(),
+        "n_features": learned.n_features_used(),
+        "n_features_total": model.n_features(),
+        "n_rows": data.rows.n_rows(),
+        "n_triplets": trained.n_triplets,
+        "k": args.k,
+        "valid_error": trained.valid_error,
+        "train_seconds": trained.train_seconds,
+        "mine_seconds": mine_seconds,
+        "seconds": seconds,
+        "bytes": n_bytes,
+        "grid": grid,
+    })
 }

@@ -1,6 +1,82 @@
+//! `hdsl triplets`: mine triplets and write them, or check a file of them.
+
 use crate::args::TripletsCmd;
+use crate::commands::train::source;
 use crate::failure::Failure;
-use crate::report::Talk;
-pub(crate) fn run(_: &TripletsCmd, _: &Talk) -> Result<(), Failure> {
-    Err(Failure::usage("not yet"))
+use crate::files::{self, Reader};
+use crate::report::{self, Talk, count, percent, thousands};
+use hdsl::triplets::write_triplets;
+use hdsl::{Rows, Scaling, Triplets};
+use serde_json::json;
+
+pub(crate) fn run(args: &TripletsCmd, talk: &Talk) -> Result<(), Failure> {
+    files::refuse_stdout_with_json(args.json, args.output.as_deref())?;
+    let out = args.output.as_deref().map(files::create).transpose()?;
+    let data = Reader::new(&args.read, talk).data(&args.rows, args.labels.as_ref())?;
+    let rows = Scaling::fit(args.scaling.kind(), &data.rows).apply(&data.rows);
+    let given = files::read_given_triplets(&args.triplets, rows.n_rows())?;
+    let source = source(&args.triplets, given);
+    let triplets = hdsl::train::mine(&source, &rows, data.labels.as_ref(), args.seed)?;
+    triplets.check(rows.n_rows())?;
+    let facts = Facts::of(&triplets, &rows);
+    if let Some(out) = out {
+        files::write(out, |out| write_triplets(out, &triplets))?;
+    }
+    if args.json {
+        return report::json(&json!({
+            "n_triplets": triplets.len(),
+            "total_weight": facts.weight,
+            "weighted": triplets.weights().is_some(),
+            "n_anchors": facts.anchors,
+            "n_rows": rows.n_rows(),
+            "satisfied_by_dot_product": facts.satisfied,
+            "output": args.output.as_ref().map(|p| p.display().to_string()),
+        }));
+    }
+    let mut text = format!(
+        "{} with {} as anchors, of {}{}\n",
+        count(triplets.len(), "triplet"),
+        count(facts.anchors, "row"),
+        thousands(rows.n_rows()),
+        match triplets.weights() {
+            Some(_) => format!(", total weight {}", facts.weight),
+            None => String::new(),
+        }
+    );
+    text += &format!(
+        "the plain dot product satisfies {} of them\n",
+        percent(facts.satisfied)
+    );
+    match &args.output {
+        Some(path) if path.as_os_str() == "-" => Ok(()),
+        Some(path) => {
+            text += &format!("written to {}\n", path.display());
+            report::stdout(&text)
+        }
+        None => report::stdout(&text),
+    }
+}
+
+struct Facts {
+    anchors: usize,
+    weight: f64,
+    satisfied: f64,
+}
+
+impl Facts {
+    fn of(triplets: &Triplets, rows: &Rows) -> Self {
+        let mut anchors = triplets.anchor().to_vec();
+        anchors.sort_unstable();
+        anchors.dedup();
+        let row = |r: u32| rows.row(r as usize);
+        let satisfied = (0..triplets.len())
+            .map(|t| triplets.get(t))
+            .filter(|&(anchor, near, far)| row(anchor).dot(row(near)) > row(anchor).dot(row(far)))
+            .count();
+        Self {
+            anchors: anchors.len(),
+            weight: (0..triplets.len()).map(|t| triplets.weight(t)).sum(),
+            satisfied: satisfied as f64 / triplets.len().max(1) as f64,
+        }
+    }
 }

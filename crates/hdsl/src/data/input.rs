@@ -138,6 +138,11 @@ impl<'a> Input<'a> {
         Ok(Some(Block { first_line, bytes }))
     }
 
+    /// Whether every line has been handed out.
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.ended && self.ahead.is_empty()
+    }
+
     /// Calls `each` with every line and its number; a line comes without its end.
     pub(crate) fn each_line(
         mut self,
@@ -208,11 +213,13 @@ pub(crate) fn count_lines(block: &[u8]) -> u64 {
 pub(crate) fn quote(token: &[u8]) -> String {
     const LONGEST: usize = 40;
     let text = String::from_utf8_lossy(&token[..token.len().min(4 * LONGEST)]);
-    let mut shown: String = text
-        .chars()
-        .take(LONGEST)
-        .flat_map(char::escape_debug)
-        .collect();
+    let mut shown = String::new();
+    for c in text.chars().take(LONGEST) {
+        match c {
+            '\'' | '"' | '\\' => shown.push(c),
+            c => shown.extend(c.escape_debug()),
+        }
+    }
     if text.chars().count() > LONGEST {
         shown.push('…');
     }
@@ -220,7 +227,7 @@ pub(crate) fn quote(token: &[u8]) -> String {
 }
 
 /// Which compression the first bytes announce; file names may lie.
-fn codec_of(magic: &[u8]) -> Option<&'static str> {
+pub(crate) fn codec_of(magic: &[u8]) -> Option<&'static str> {
     let bzip2_block = |rest: &[u8]| {
         let n = rest.len().min(6);
         rest[..n] == b"1AY&SY"[..n] || rest[..n] == b"\x17\x72\x45\x38\x50\x90"[..n]

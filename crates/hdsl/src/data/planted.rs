@@ -1,57 +1,48 @@
 //! A data set with known answers: text-like rows in which a few words, and pairs of words, decide.
 //!
-//! Rows look like short texts over thousands of made-up words with Zipf frequencies, nearly all of them noise. There are
-//! a few *fields*, and each has two classes. A row tells its field by one of several topic words that stand for each
-//! other (`stove`, `oven`, `skillet`: seldom two of them in one row), and its class by one of two opposites (`sugar` or
-//! `salt`). Two rows of one field mostly share no topic word, so a plain dot product hardly sees that they are alike; and
-//! it never holds it against two rows that they have opposite words. Both are what pairs of features are for.
+//! Rows look like short restaurant reviews over thousands of made-up words with Zipf frequencies, nearly all of them
+//! noise. A review has a verdict on each of a few *aspects* (the food is tasty or bland, the service kind or rude), and its
+//! class is all of its verdicts together. It gives a verdict by one of several words that stand for each other
+//! (`delicious` or `savoury`, seldom both). Two rows with the same verdict often share no word for it, so a plain dot
+//! product hardly sees that they agree, and it never holds it against two rows that they disagree (`delicious` here,
+//! `stale` there). Both are what pairs of features are for. Words of different aspects say nothing about each other, so the
+//! pairs that matter are just those within an aspect: they are the known answer.
 
 use super::{Dataset, IndexBase, Labels, Rows, SparseRow};
 use crate::atoms::Atom;
 use crate::error::{Error, Result};
 use crate::random::{below, rng, shuffle};
 use rand_chacha::rand_core::Rng;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 
-/// A field: its topic words, its two opposite words, and the names of its two classes.
-type Field = ([&'static str; 5], [&'static str; 2], [&'static str; 2]);
+/// An aspect: its two verdicts, and the words for each.
+type Aspect = [(&'static str, [&'static str; 4]); 2];
 
-const FIELDS: [Field; 6] = [
-    (
-        ["stove", "oven", "skillet", "ladle", "kettle"],
-        ["sugar", "salt"],
-        ["kitchen-sweet", "kitchen-savoury"],
-    ),
-    (
-        ["harbour", "anchor", "sail", "rudder", "mast"],
-        ["calm", "storm"],
-        ["sea-calm", "sea-rough"],
-    ),
-    (
-        ["melody", "violin", "chorus", "rhythm", "flute"],
-        ["loud", "soft"],
-        ["music-loud", "music-soft"],
-    ),
-    (
-        ["soil", "hedge", "tulip", "trowel", "compost"],
-        ["sun", "shade"],
-        ["garden-sunny", "garden-shady"],
-    ),
-    (
-        ["loan", "ledger", "invoice", "tax", "audit"],
-        ["profit", "loss"],
-        ["money-gained", "money-lost"],
-    ),
-    (
-        ["goal", "referee", "stadium", "whistle", "jersey"],
-        ["victory", "defeat"],
-        ["match-won", "match-lost"],
-    ),
+const ASPECTS: [Aspect; 5] = [
+    [
+        ("tasty", ["delicious", "savoury", "scrumptious", "luscious"]),
+        ("bland", ["stale", "soggy", "tasteless", "burnt"]),
+    ],
+    [
+        ("kind", ["friendly", "attentive", "welcoming", "helpful"]),
+        ("rude", ["surly", "careless", "impatient", "grumpy"]),
+    ],
+    [
+        ("cheap", ["bargain", "affordable", "thrifty", "inexpensive"]),
+        ("dear", ["costly", "overpriced", "pricey", "extortionate"]),
+    ],
+    [
+        ("quiet", ["calm", "hushed", "peaceful", "tranquil"]),
+        ("loud", ["noisy", "rowdy", "deafening", "raucous"]),
+    ],
+    [
+        ("quick", ["prompt", "speedy", "swift", "brisk"]),
+        ("slow", ["sluggish", "delayed", "belated", "tardy"]),
+    ],
 ];
 
 /// How large and how hard a planted problem is. The defaults are those of `hdsl demo`.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct PlantedParams {
     /// Training rows.
     pub n_train: usize,
@@ -61,15 +52,15 @@ pub struct PlantedParams {
     pub n_test: usize,
     /// Features, relevant ones included.
     pub n_features: usize,
-    /// Fields, at most 6; each has two classes.
-    pub n_fields: usize,
-    /// Topic words of a field that stand for each other, 2 to 5.
-    pub n_topic_words: usize,
+    /// Aspects, 1 to 5; there is a class for each combination of verdicts, `2^n_aspects` in all.
+    pub n_aspects: usize,
+    /// Words that stand for each other, for each verdict, 1 to 4.
+    pub n_synonyms: usize,
     /// Noise words drawn for each row.
     pub noise_words: usize,
-    /// How likely a row holds its topic word, and its opposite word.
+    /// How likely a row holds a word for its verdict, for each aspect.
     pub present: f64,
-    /// How likely a row holds one stray relevant word that says nothing about it.
+    /// How likely a row holds one more word for a verdict, drawn at random: right or wrong.
     pub stray: f64,
 }
 
@@ -80,17 +71,17 @@ impl Default for PlantedParams {
             n_valid: 500,
             n_test: 1_000,
             n_features: 5_000,
-            n_fields: 4,
-            n_topic_words: 4,
+            n_aspects: 3,
+            n_synonyms: 2,
             noise_words: 25,
-            present: 0.97,
+            present: 0.98,
             stray: 0.1,
         }
     }
 }
 
 /// A planted problem and its answers.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Planted {
     /// Rows to learn from.
@@ -103,7 +94,8 @@ pub struct Planted {
     pub names: Vec<String>,
     /// The features that say something about the class, in increasing order. All others are noise.
     pub relevant: Vec<u32>,
-    /// The pairs that say something together: plus for topic words of one field, minus for opposites.
+    /// The pairs that say something together, in order: plus for words of one verdict, minus for words of opposite
+    /// verdicts on one aspect.
     pub pairs: Vec<Atom>,
 }
 
@@ -113,93 +105,95 @@ pub struct Planted {
 /// use hdsl::data::{PlantedParams, planted};
 /// let problem = planted(7, &PlantedParams::default())?;
 /// assert_eq!(problem.train.rows.n_features(), 5_000);
-/// assert_eq!(problem.relevant.len(), 4 * (4 + 2)); // 4 fields, each of 4 topic words and 2 opposites
-/// assert_eq!(problem.pairs.len(), 4 * (6 + 1)); // pairs of topic words, and the opposites
+/// assert_eq!(problem.relevant.len(), 3 * 2 * 2); // aspects, verdicts, words
+/// assert_eq!(problem.pairs.len(), 3 * (1 + 1 + 4)); // alike for either verdict, and opposites
 /// # Ok::<(), hdsl::Error>(())
 /// ```
 pub fn planted(seed: u64, params: &PlantedParams) -> Result<Planted> {
     check(params)?;
     let mut rng = rng(seed, 0x706c_616e);
-    let words_a_field = params.n_topic_words + 2;
-    let n_relevant = params.n_fields * words_a_field;
+    let (n_aspects, n_synonyms) = (params.n_aspects, params.n_synonyms);
 
     // Which features are relevant is drawn, so that nothing can be learned from their numbers.
     let mut order: Vec<u32> = (0..params.n_features as u32).collect();
     shuffle(&mut rng, &mut order);
-    let (special, noise) = order.split_at(n_relevant);
-    let topic = |field: usize, word: usize| special[field * words_a_field + word];
-    let opposite =
-        |field: usize, side: usize| special[field * words_a_field + params.n_topic_words + side];
+    let (special, noise) = order.split_at(n_aspects * 2 * n_synonyms);
+    let word = |aspect: usize, verdict: usize, synonym: usize| {
+        special[(aspect * 2 + verdict) * n_synonyms + synonym]
+    };
 
     let mut names = vec![String::new(); params.n_features];
     let mut pairs = Vec::new();
-    let mut taken = HashSet::new();
-    for (field, (topics, opposites, _)) in FIELDS.iter().take(params.n_fields).enumerate() {
-        for (word, name) in topics.iter().take(params.n_topic_words).enumerate() {
-            names[topic(field, word) as usize] = (*name).to_owned();
-            for earlier in 0..word {
-                pairs.push(Atom::plus(topic(field, earlier), topic(field, word))?);
+    for (aspect, verdicts) in ASPECTS.iter().take(n_aspects).enumerate() {
+        for (verdict, (_, words)) in verdicts.iter().enumerate() {
+            for (synonym, name) in words.iter().take(n_synonyms).enumerate() {
+                let feature = word(aspect, verdict, synonym);
+                names[feature as usize] = (*name).to_owned();
+                for earlier in 0..synonym {
+                    pairs.push(Atom::plus(word(aspect, verdict, earlier), feature)?);
+                }
+                for opposite in (0..n_synonyms).filter(|_| verdict == 1) {
+                    pairs.push(Atom::minus(word(aspect, 0, opposite), feature)?);
+                }
             }
         }
-        for (side, name) in opposites.iter().enumerate() {
-            names[opposite(field, side) as usize] = (*name).to_owned();
-        }
-        pairs.push(Atom::minus(opposite(field, 0), opposite(field, 1))?);
     }
-    taken.extend(names.iter().filter(|n| !n.is_empty()).cloned());
+    let mut taken: HashSet<String> = names.iter().filter(|n| !n.is_empty()).cloned().collect();
     for &feature in noise {
         names[feature as usize] = made_up_word(&mut rng, &mut taken);
     }
 
-    // Zipf's law with Mandelbrot's offset: the word of rank r is drawn in proportion to 1 / (r + 30).
+    // Zipf's law with Mandelbrot's offset: the word of rank r is drawn in proportion to 1 / (r + 100).
     let mut total = 0.0;
     let zipf: Vec<f64> = (0..noise.len())
         .map(|rank| {
-            total += 1.0 / (rank as f64 + 30.0);
+            total += 1.0 / (rank as f64 + 100.0);
             total
         })
         .collect();
 
-    let class_names: Vec<String> = FIELDS
-        .iter()
-        .take(params.n_fields)
-        .flat_map(|(_, _, classes)| classes.iter().map(|&c| c.to_owned()))
-        .collect();
-    let n_classes = class_names.len();
-    let mut part = |n_rows: usize| -> Result<Dataset> {
+    let n_classes = 1 << n_aspects;
+    let class_name = |class: usize| {
+        let verdicts = ASPECTS.iter().take(n_aspects).enumerate();
+        let verdicts: Vec<&str> = verdicts.map(|(a, v)| v[class >> a & 1].0).collect();
+        verdicts.join("-")
+    };
+    let mut part = |n_rows: usize| {
         let mut rows = Rows::new(params.n_features);
-        let mut codes: Vec<usize> = (0..n_rows).map(|r| r % n_classes).collect();
-        shuffle(&mut rng, &mut codes);
-        for &code in &codes {
-            let (field, side) = (code / 2, code % 2);
-            let mut counts: BTreeMap<u32, f64> = BTreeMap::new();
-            let mut add = |feature: u32, count: usize| {
-                *counts.entry(feature).or_insert(0.0) += count as f64;
-            };
-            if chance(&mut rng, params.present) {
-                let word = below(&mut rng, params.n_topic_words);
-                add(topic(field, word), 1 + below(&mut rng, 2));
-            }
-            if chance(&mut rng, params.present) {
-                add(opposite(field, side), 1 + below(&mut rng, 2));
+        let mut classes: Vec<usize> = (0..n_rows).map(|r| r % n_classes).collect();
+        shuffle(&mut rng, &mut classes);
+        for &class in &classes {
+            let mut words = BTreeSet::new();
+            for aspect in 0..n_aspects {
+                if chance(&mut rng, params.present) {
+                    let synonym = below(&mut rng, n_synonyms);
+                    words.insert(word(aspect, class >> aspect & 1, synonym));
+                }
             }
             if chance(&mut rng, params.stray) {
-                add(special[below(&mut rng, special.len())], 1);
+                words.insert(special[below(&mut rng, special.len())]);
             }
             for _ in 0..params.noise_words {
                 let at = uniform(&mut rng) * total;
                 let rank = zipf.partition_point(|&sum| sum <= at);
-                add(noise[rank.min(noise.len() - 1)], 1);
+                words.insert(noise[rank.min(noise.len() - 1)]);
             }
-            let (indices, values): (Vec<u32>, Vec<f64>) = counts.into_iter().unzip();
-            rows.push(SparseRow::new(&indices, &values));
+            let indices: Vec<u32> = words.into_iter().collect();
+            rows.push(SparseRow::new(&indices, &vec![1.0; indices.len()]));
         }
-        let labels = Labels::from_names(codes.iter().map(|&c| class_names[c].as_str()));
-        Ok(dataset(rows, labels))
+        Dataset {
+            rows,
+            labels: Some(Labels::from_names(classes.iter().map(|&c| class_name(c)))),
+            queries: None,
+            index_base: IndexBase::One,
+            notes: Vec::new(),
+        }
     };
-    let train = part(params.n_train)?;
-    let valid = part(params.n_valid)?;
-    let test = part(params.n_test)?;
+    let (train, valid, test) = (
+        part(params.n_train),
+        part(params.n_valid),
+        part(params.n_test),
+    );
     let mut relevant = special.to_vec();
     relevant.sort_unstable();
     pairs.sort_unstable();
@@ -214,34 +208,23 @@ pub fn planted(seed: u64, params: &PlantedParams) -> Result<Planted> {
 }
 
 fn check(params: &PlantedParams) -> Result<()> {
-    let whole = |name, value: usize, ok: bool, want| {
-        if ok {
+    let within = |name, value: usize, low: usize, high: usize, want| {
+        if (low..=high).contains(&value) {
             Ok(())
         } else {
             Err(Error::param(name, value, want))
         }
     };
-    let p = params;
-    whole(
-        "n_fields",
-        p.n_fields,
-        (1..=FIELDS.len()).contains(&p.n_fields),
-        "1 to 6",
-    )?;
-    whole(
-        "n_topic_words",
-        p.n_topic_words,
-        (2..=5).contains(&p.n_topic_words),
-        "2 to 5",
-    )?;
-    let least = p.n_fields * (p.n_topic_words + 2) + 1;
-    whole(
+    within("n_aspects", params.n_aspects, 1, ASPECTS.len(), "1 to 5")?;
+    within("n_synonyms", params.n_synonyms, 1, 4, "1 to 4")?;
+    within(
         "n_features",
-        p.n_features,
-        (least..=1_000_000).contains(&p.n_features),
+        params.n_features,
+        params.n_aspects * 2 * params.n_synonyms + 1,
+        1_000_000,
         "more than the relevant ones and at most a million",
     )?;
-    for (name, value) in [("present", p.present), ("stray", p.stray)] {
+    for (name, value) in [("present", params.present), ("stray", params.stray)] {
         if !(0.0..=1.0).contains(&value) {
             return Err(Error::param(name, value, "a probability"));
         }
@@ -279,4 +262,70 @@ fn made_up_word(rng: &mut impl Rng, taken: &mut HashSet<String>) -> String {
         }
     }
     unreachable!("words grow longer until one is free")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Scaling, ScalingKind};
+    use crate::knn::evaluate_similarity;
+    use crate::model::{BilinearModel, Dot, Similarity};
+
+    #[test]
+    fn the_same_seed_plants_the_same_problem() {
+        let params = PlantedParams::default();
+        let (a, b) = (planted(3, &params).unwrap(), planted(3, &params).unwrap());
+        assert_eq!(a.train.rows, b.train.rows);
+        assert_eq!(a.test.labels, b.test.labels);
+        assert_eq!((&a.names, &a.pairs), (&b.names, &b.pairs));
+        assert_ne!(a.relevant, planted(4, &params).unwrap().relevant);
+    }
+
+    #[test]
+    fn names_differ_and_answers_fit() {
+        let problem = planted(0, &PlantedParams::default()).unwrap();
+        let distinct: HashSet<&String> = problem.names.iter().collect();
+        assert_eq!(distinct.len(), 5_000);
+        assert!(problem.relevant.windows(2).all(|w| w[0] < w[1]));
+        for pair in &problem.pairs {
+            assert!(problem.relevant.contains(&pair.i()) && problem.relevant.contains(&pair.j()));
+        }
+        let counts = problem.train.labels.as_ref().unwrap().counts();
+        assert_eq!(counts, [125; 8]);
+    }
+
+    #[test]
+    fn the_planted_pairs_are_the_answer_and_the_dot_product_is_not() {
+        let problem = planted(1, &PlantedParams::default()).unwrap();
+        let scaling = Scaling::fit(ScalingKind::Max, &problem.train.rows);
+        let train = scaling.apply(&problem.train.rows);
+        let test = scaling.apply(&problem.test.rows);
+        let weight = 1.0 / problem.pairs.len() as f64;
+        let atoms = problem.pairs.iter().map(|&p| (p, weight)).collect();
+        let answer = BilinearModel::new(train.n_features(), 100.0, atoms).unwrap();
+        let error = |similarity: &dyn Similarity| {
+            let labels = |part: &Dataset| part.labels.clone().unwrap();
+            let (labels, truth) = (labels(&problem.train), labels(&problem.test));
+            evaluate_similarity(similarity, &train, &labels, &test, &truth, 3)
+                .unwrap()
+                .error
+        };
+        let (dot, planted) = (error(&Dot), error(&answer));
+        assert!((0.2..0.45).contains(&dot), "dot product {dot}");
+        assert!(planted < 0.08, "planted pairs {planted}");
+    }
+
+    #[test]
+    fn impossible_wishes_are_refused() {
+        let refused = |change: fn(&mut PlantedParams)| {
+            let mut params = PlantedParams::default();
+            change(&mut params);
+            planted(0, &params).is_err()
+        };
+        assert!(refused(|p| p.n_aspects = 0));
+        assert!(refused(|p| p.n_aspects = 6));
+        assert!(refused(|p| p.n_synonyms = 5));
+        assert!(refused(|p| p.n_features = 12));
+        assert!(refused(|p| p.present = f64::NAN));
+    }
 }

@@ -215,7 +215,11 @@ pub(crate) fn read(
     let mut all = Rowset::default();
     let mut block = input.next_block()?;
     while let Some(now) = block {
-        let (parsed, next) = rayon::join(|| parse_block(&now, parse_line), || input.next_block());
+        let (parsed, next) = if input.is_used_up() {
+            (parse_block(&now, parse_line), Ok(None))
+        } else {
+            rayon::join(|| parse_block(&now, parse_line), || input.next_block())
+        };
         for piece in parsed {
             if let Some((line, reason)) = piece.error {
                 return Err(parse_error(&path, all.n_lines + line, reason));
@@ -241,6 +245,9 @@ fn parse_block(block: &Block, parse_line: ParseLine) -> Vec<Rowset> {
         let (piece, after) = rest.split_at(end);
         pieces.push(piece);
         rest = after;
+    }
+    if let [piece] = pieces[..] {
+        return vec![Rowset::parse(piece, parse_line)]; // a small file need not wake other threads
     }
     pieces
         .into_par_iter()

@@ -1,0 +1,421 @@
+//! Wrong use and bad input: status 2, one clear message, no panic, and no output file touched.
+
+mod common;
+use common::Scratch;
+
+/// Runs a line that must be refused. `m.out` is the output: once missing, once there before.
+#[track_caller]
+fn refused(scratch: &Scratch, line: &str, says: &[&str]) {
+    for before in [None, Some("precious")] {
+        match before {
+            Some(text) => scratch.write("m.out", text),
+            None => drop(std::fs::remove_file(scratch.path("m.out"))),
+        }
+        let files = scratch.files();
+        let ran = scratch.hdsl(line);
+        assert_eq!(ran.status, Some(2), "{line}: {}", ran.stderr);
+        assert_eq!(ran.stdout, "", "{line}");
+        assert!(
+            ran.stderr.starts_with("hdsl: error: "),
+            "{line}: {}",
+            ran.stderr
+        );
+        assert_eq!(ran.stderr.matches("error:").count(), 1, "{}", ran.stderr);
+        assert!(!ran.stderr.contains("panicked"), "{line}: {}", ran.stderr);
+        for words in says {
+            assert!(
+                ran.stderr.contains(words),
+                "{line}: {words:?} is not in {}",
+                ran.stderr
+            );
+        }
+        assert_eq!(scratch.files(), files, "{line} left something behind");
+        if let Some(text) = before {
+            assert_eq!(scratch.text("m.out"), text, "{line} touched its output");
+        }
+    }
+}
+
+const GOOD: &str = "a 1:1 2:1\na 1:1 3:1\nb 4:1 2:1\nb 4:1 3:1\na 1:2\nb 4:2\n";
+
+#[test]
+fn bad_files() {
+    let scratch = Scratch::empty();
+    scratch.write("good.svm", GOOD);
+    let cases: [(&str, &[u8], &[&str]); 16] = [
+        ("empty", b"", &["bad.svm"]),
+        ("blank lines only", b"\n\n", &["bad.svm"]),
+        ("not a number", b"a 1:1\nb 2:nan\n", &["bad.svm:2:", "nan"]),
+        ("infinite", b"a 1:1\nb 2:inf\n", &["bad.svm:2:", "inf"]),
+        ("too large", b"a 1:1\nb 2:1e999\n", &["bad.svm:2:", "1e999"]),
+        ("unparsable value", b"a 1:1\nb 2:x\n", &["bad.svm:2:", "x"]),
+        ("unparsable pair", b"a 1:1\nb 2\n", &["bad.svm:2:"]),
+        ("negative index", b"a 1:1\nb -2:1\n", &["bad.svm:2:", "-2"]),
+        (
+            "repeated index",
+            b"a 1:1\nb 2:1 2:3\n",
+            &["bad.svm:2:", "2"],
+        ),
+        (
+            "index above 2^32 - 1",
+            b"a 1:1\nb 4294967297:1\n",
+            &["bad.svm:2:", "4294967297"],
+        ),
+        (
+            "huge index",
+            b"a 1:1\nb 99999999999999999999999:1\n",
+            &["bad.svm:2:"],
+        ),
+        (
+            "truncated gzip",
+            b"\x1f\x8b\x08\x00\x00\x00\x00\x00",
+            &["bad.svm"],
+        ),
+        ("corrupt bzip2", b"BZh91AY&SYgarbage", &["bad.svm"]),
+        ("corrupt xz", b"\xfd7zXZ\x00garbage", &["bad.svm"]),
+        ("corrupt zstd", b"\x28\xb5\x2f\xfdgarbage", &["bad.svm"]),
+        ("corrupt npz", b"PK\x03\x04garbage", &["bad.svm"]),
+    ];
+    for (what, bytes, says) in cases {
+        println!("{what}");
+        scratch.write("bad.svm", bytes);
+        refused(&scratch, "train bad.svm --scale 1 -o m.out", says);
+        refused(
+            &scratch,
+            "train good.svm --triplets knn:1:1 --valid bad.svm --scale 1 -o m.out",
+            says,
+        );
+        refused(&scratch, "convert bad.svm -o m.out --to npz", says);
+        refused(&scratch, "evaluate identity --train good.svm bad.svm", says);
+    }
+    refused(
+        &scratch,
+        "train none.svm --scale 1 -o m.out",
+        &["none.svm", "cannot read"],
+    );
+    refused(&scratch, "train . --scale 1 -o m.out", &["cannot read"]);
+    scratch.write("zero.svm", "a 0:1 2:1\nb 1:1\n");
+    refused(
+        &scratch,
+        "train zero.svm --one-based --scale 1 -o m.out",
+        &["zero.svm:1:", "0"],
+    );
+}
+
+#[test]
+fn a_truncated_real_archive() {
+    let scratch = Scratch::planted();
+    let whole = scratch.read("train.svm.bz2");
+    scratch.write("cut.svm.bz2", &whole[..whole.len() / 2]);
+    refused(
+        &scratch,
+        "train cut.svm.bz2 --scale 1 -o m.out",
+        &["cut.svm.bz2"],
+    );
+    let mut flipped = whole.clone();
+    let middle = flipped.len() / 2;
+    flipped[middle] ^= 0x10;
+    scratch.write("flipped.svm.bz2", &flipped);
+    refused(
+        &scratch,
+        "train flipped.svm.bz2 --scale 1 -o m.out",
+        &["flipped.svm.bz2"],
+    );
+}
+
+#[test]
+fn labels_that_do_not_fit() {
+    let scratch = Scratch::empty();
+    scratch.write("good.svm", GOOD);
+    scratch.write("good.labels", "1\n2\n1\n");
+    refused(
+        &scratch,
+        "train good.svm --labels good.labels --scale 1 -o m.out",
+        &["good.labels", "3", "6"],
+    );
+    scratch.write("one.svm", "a 1:1\na 2:1\na 1:1 3:1\na 2:2\n");
+    refused(&scratch, "train one.svm --scale 1 -o m.out", &["class"]);
+    refused(
+        &scratch,
+        "train one.svm --triplets random:3 --scale 1 -o m.out",
+        &["class"],
+    );
+    scratch.write("bare.data", "1:1 2:3\n2:1\n");
+    refused(&scratch, "train bare.data --scale 1 -o m.out", &["label"]);
+    refused(
+        &scratch,
+        "evaluate identity --train good.svm bare.data",
+        &["bare.data", "--labels"],
+    );
+    refused(
+        &scratch,
+        "predict identity --train bare.data good.svm -o m.out",
+        &["bare.data", "--train-labels"],
+    );
+}
+
+#[test]
+fn fewer_rows_than_neighbours() {
+    let scratch = Scratch::empty();
+    scratch.write("good.svm", GOOD);
+    refused(
+        &scratch,
+        "train good.svm --triplets knn:6:5 --scale 1 -o m.out",
+        &["6"],
+    );
+    refused(
+        &scratch,
+        "train good.svm --triplets knn:1:1 --valid good.svm -k 7 --scale 1 -o m.out",
+        &["7", "6"],
+    );
+    refused(
+        &scratch,
+        "evaluate identity --train good.svm good.svm -k 7",
+        &["7", "6"],
+    );
+    refused(
+        &scratch,
+        "neighbors identity --train good.svm good.svm -k 7 -o m.out",
+        &["7", "6"],
+    );
+}
+
+#[test]
+fn triplets_that_name_missing_rows() {
+    let scratch = Scratch::empty();
+    scratch.write("good.svm", GOOD);
+    let line = "train good.svm --triplets t.txt --scale 1 -o m.out";
+    refused(&scratch, line, &["t.txt", "no such file"]);
+    for (text, says) in [
+        ("0 1 2\n0 1 6\n", &["t.txt:2:", "6"][..]),
+        ("0 1\n", &["t.txt:1:"]),
+        ("0 1 -2\n", &["t.txt:1:", "-2"]),
+        ("0 1 1\n", &["t.txt:1:"]),
+        ("0 1 2 0\n", &["t.txt:1:", "weight"]),
+        ("0 1 2 nan\n", &["t.txt:1:"]),
+        ("", &["t.txt"]),
+    ] {
+        scratch.write("t.txt", text);
+        refused(&scratch, line, says);
+        refused(
+            &scratch,
+            "triplets good.svm --triplets t.txt -o m.out",
+            says,
+        );
+    }
+    scratch.write("t.txt", "0 1 9\n");
+    for kind in ["clicks", "judgments", "judgments-low"] {
+        scratch.write(
+            "t.txt",
+            if kind == "clicks" {
+                "0 1 9\n"
+            } else {
+                "0 9 2\n"
+            },
+        );
+        let line = format!("train good.svm --triplets {kind}:t.txt --scale 1 -o m.out");
+        refused(&scratch, &line, &["t.txt:1:", "9"]);
+    }
+    scratch.write("t.txt", "0 1 2\n");
+    refused(
+        &scratch,
+        "train good.svm --triplets t.txt --holdout 0.3 --scale 1 -o m.out",
+        &["--holdout", "--valid"],
+    );
+}
+
+#[test]
+fn numbers_out_of_range() {
+    let scratch = Scratch::empty();
+    scratch.write("good.svm", GOOD);
+    for value in ["0", "-1", "nan", "inf", "x", "1,0", "1,,2", "1,x"] {
+        let line = format!("train good.svm --valid good.svm --scale {value} -o m.out");
+        refused(&scratch, &line, &["--scale", "above 0"]);
+    }
+    for option in [
+        "-k",
+        "--batch",
+        "--max-iter",
+        "--eval-every",
+        "--patience",
+        "--threads",
+    ] {
+        for value in ["0", "-1", "nan", "1.5", "x"] {
+            let line =
+                format!("train good.svm --valid good.svm --scale 1 {option} {value} -o m.out");
+            refused(&scratch, &line, &[option, "above 0"]);
+        }
+    }
+    for value in ["0", "-1", "nan", "inf", "x"] {
+        let line = format!("train good.svm --scale 1 --tol {value} -o m.out");
+        refused(&scratch, &line, &["--tol", "above 0"]);
+    }
+    for (flags, says) in [
+        ("--scale 1,10", "--valid"),
+        ("--scale 1 --patience 5", "--valid"),
+        ("--scale 1 --holdout 1", "--holdout"),
+        ("--scale 1 --max-features 1", "--max-features"),
+        ("--scale 1 --time 0s", "--time"),
+        ("--scale 1 --triplets knn:0:5", "above 0"),
+        ("--scale 1 --triplets random:0", "above 0"),
+        ("--scale 1 --search best", "exact"),
+        ("--scale 1 --tol 0.1 --batch 5", "--batch"),
+        ("", "--scale"),
+    ] {
+        refused(
+            &scratch,
+            &format!("train good.svm {flags} -o m.out"),
+            &[says],
+        );
+    }
+}
+
+#[test]
+fn models_that_are_not() {
+    let scratch = Scratch::trained();
+    let good = scratch.read("m.hdsl");
+    let use_it = |says: &[&str]| {
+        refused(
+            &scratch,
+            "evaluate bad.hdsl --train train.svm test.svm",
+            says,
+        );
+        refused(
+            &scratch,
+            "predict bad.hdsl --train train.svm test.svm -o m.out",
+            says,
+        );
+        refused(
+            &scratch,
+            "transform bad.hdsl test.svm -o m.out --to npz",
+            says,
+        );
+        refused(&scratch, "explain bad.hdsl", says);
+        refused(&scratch, "inspect bad.hdsl", says);
+    };
+    use_it(&["bad.hdsl", "cannot read"]);
+    let mut newer = good.clone();
+    newer[5] = 200;
+    let mut kind = good.clone();
+    kind[4] = b'Q';
+    let mut flipped = good.clone();
+    let middle = flipped.len() / 2;
+    flipped[middle] ^= 1;
+    let cut = &good[..good.len() - 7];
+    for bytes in [&b""[..], b"svm 1:2\n", &newer, &kind, &flipped, cut] {
+        scratch.write("bad.hdsl", bytes);
+        use_it(&["bad.hdsl"]);
+    }
+    refused(&scratch, "explain m.hdsl --iteration 9999", &["9999"]);
+    refused(
+        &scratch,
+        "explain m.hdsl --max-features 3 --max-atoms 2",
+        &["--max-atoms"],
+    );
+    refused(
+        &scratch,
+        "evaluate m.hdsl --scaling unit --train train.svm test.svm",
+        &["identity"],
+    );
+    refused(
+        &scratch,
+        "explain m.hdsl --pair test.svm:80 train.svm:0",
+        &["test.svm", "80"],
+    );
+    refused(
+        &scratch,
+        "explain m.hdsl --pair test.svm train.svm:0",
+        &["FILE:ROW"],
+    );
+    refused(
+        &scratch,
+        "score m.hdsl test.svm train.svm -o m.out",
+        &["--pairs", "80", "160"],
+    );
+}
+
+#[test]
+fn outputs_that_cannot_be_written() {
+    let scratch = Scratch::planted();
+    // Training would take long: that this ends at once shows that it never starts.
+    let started = std::time::Instant::now();
+    let train = "train train.svm --valid valid.svm --scale 1 --max-iter 100000000 -o";
+    refused(
+        &scratch,
+        &format!("{train} none/m.hdsl"),
+        &["none/m.hdsl", "cannot write"],
+    );
+    refused(&scratch, &format!("{train} ."), &["cannot write"]);
+    refused(
+        &scratch,
+        "transform m.hdsl test.svm -o none/z.npz",
+        &["cannot write"],
+    );
+    refused(
+        &scratch,
+        "convert test.svm -o none/z.npz",
+        &["cannot write"],
+    );
+    refused(&scratch, "convert test.svm -o z.what", &["--to"]);
+    scratch.write("file", "");
+    refused(&scratch, "demo --dir file/demo", &["cannot write"]);
+    assert!(started.elapsed().as_secs() < 60);
+}
+
+#[test]
+fn standard_streams_used_twice() {
+    let scratch = Scratch::planted();
+    let ran = scratch.shell("hdsl evaluate identity --train - - < train.svm");
+    assert_eq!(ran.status, Some(2));
+    assert!(ran.stderr.contains("standard input"), "{}", ran.stderr);
+    refused(
+        &scratch,
+        "train train.svm --scale 1 --json -o -",
+        &["standard output"],
+    );
+}
+
+#[test]
+fn a_full_disk_ends_with_status_1_and_no_partial_file() {
+    let scratch = Scratch::trained();
+    for line in [
+        "hdsl convert train.svm -o big.svm",
+        "hdsl convert train.svm -o big.npz",
+        "hdsl transform m.hdsl train.svm -o big.svm",
+        "hdsl score m.hdsl train.svm --all -o big.txt",
+        "hdsl train train.svm --scale 10 --max-iter 2000 -o big.hdsl",
+        "hdsl triplets train.svm -o big.txt",
+    ] {
+        for before in [false, true] {
+            let files = scratch.files();
+            let name = line.rsplit(' ').next().expect("a line ends in a name");
+            if before {
+                scratch.write(name, "precious");
+            }
+            let ran = scratch.shell(&format!("trap '' XFSZ; ulimit -f 1; {line}"));
+            assert_eq!(ran.status, Some(1), "{line}: {}", ran.stderr);
+            assert!(
+                ran.stderr.starts_with("hdsl: error: big."),
+                "{line}: {}",
+                ran.stderr
+            );
+            assert!(
+                ran.stderr.contains("cannot write"),
+                "{line}: {}",
+                ran.stderr
+            );
+            assert_eq!(ran.stdout, "");
+            if before {
+                assert_eq!(scratch.text(name), "precious", "{line}");
+                std::fs::remove_file(scratch.path(name)).expect("a file");
+            }
+            assert_eq!(scratch.files(), files, "{line} left something behind");
+        }
+    }
+    let full = std::path::Path::new("/dev/full");
+    if full.exists() {
+        let ran = scratch.shell("hdsl inspect train.svm > /dev/full");
+        assert_eq!(ran.status, Some(1));
+        assert!(ran.stderr.contains("standard output"), "{}", ran.stderr);
+    }
+}

@@ -211,7 +211,7 @@ impl<F: FnMut(&Event<'_>) -> ControlFlow<()>> Watcher for F {
 pub struct GridPoint {
     /// λ.
     pub scale: f64,
-    /// f at the chosen iterate.
+    /// f at the last iterate.
     pub objective: f64,
     /// Steps taken.
     pub iterations: usize,
@@ -232,12 +232,16 @@ pub struct Trained {
     pub model: Model,
     /// Why its run ended.
     pub stop: Stop,
-    /// f at its chosen iterate.
+    /// f at the last iterate of its run.
     pub objective: f64,
-    /// The gap at its chosen iterate.
+    /// The gap there.
     pub gap: Gap,
     /// Steps its run took.
     pub iterations: usize,
+    /// f at the iterate that was chosen.
+    pub chosen_objective: f64,
+    /// The gap there.
+    pub chosen_gap: Gap,
     /// k-NN error on the validation rows at the chosen iterate.
     pub valid_error: Option<f64>,
     /// Triplets learned from.
@@ -317,7 +321,7 @@ pub fn train(
         choice.stop = Some(stop);
         let point = GridPoint {
             scale,
-            objective: run.trace[choice.iterate].objective,
+            objective: run.objective(),
             iterations: run.path.len(),
             chosen: choice.iterate,
             valid_error: choice.error,
@@ -347,9 +351,11 @@ pub fn train(
     let facts = run.trace[choice.iterate];
     Ok(Trained {
         stop: choice.stop.unwrap_or(run.stop),
-        objective: facts.objective,
-        gap: facts.gap,
+        objective: run.objective(),
+        gap: run.gap(),
         iterations: run.path.len(),
+        chosen_objective: facts.objective,
+        chosen_gap: facts.gap,
         valid_error: choice.error,
         n_triplets: triplets.len(),
         train_seconds: run.seconds,

@@ -242,9 +242,13 @@ fn to_text(
         true => format!("proved to be at most {gap} above the best possible"),
         false => format!("gap about {gap}, an estimate (--certify proves one)"),
     };
+    let kept = match model.chosen() == trained.iterations {
+        true => String::new(),
+        false => format!("; {} where kept", short(trained.chosen_objective)),
+    };
     row(
         "objective",
-        format!("{}, {bound}", short(trained.objective)),
+        format!("{} at the end{kept}; {bound}", short(trained.objective)),
     );
     row(
         "uses",
@@ -312,7 +316,7 @@ fn to_json(
                 "scale": point.scale,
                 "objective": point.objective,
                 "iterations": point.iterations,
-                "iteration": point.chosen,
+                "chosen_iteration": point.chosen,
                 "valid_error": point.valid_error,
                 "stop": point.stop.to_string(),
                 "train_seconds": point.train_seconds,
@@ -325,7 +329,9 @@ fn to_json(
         "gap": trained.gap.value(),
         "gap_certified": trained.gap.is_certified(),
         "iterations": trained.iterations,
-        "iteration": model.chosen(),
+        "chosen_iteration": model.chosen(),
+        "chosen_objective": trained.chosen_objective,
+        "chosen_gap": trained.chosen_gap.value(),
         "stop": trained.stop.to_string(),
         "scale": model.parts().scale,
         "n_atoms": learned.atoms().len(),

@@ -8,6 +8,7 @@
 use crate::atoms::{ActiveSet, Atom, Sign};
 use crate::data::Rows;
 use crate::objective::{Problem, Scored};
+use crate::solver::RowVisitor;
 use crate::triplets::Triplets;
 
 /// Which rows some triplets join, and by which pair. Built once for all triplets, or anew for each batch.
@@ -314,11 +315,7 @@ impl Gradient {
     }
 
     /// Calls `with_row(r, (S X)_r)` for every row r, the product spread out over all features.
-    pub(crate) fn for_each_product_row(
-        &self,
-        rows: &Rows,
-        with_row: &mut dyn FnMut(usize, &[f64], &[u32]),
-    ) {
+    pub(crate) fn for_each_product_row(&self, rows: &Rows, with_row: &mut RowVisitor<'_>) {
         let mut spread = vec![0.0; self.diagonal.len()];
         let mut marked = vec![false; self.diagonal.len()];
         let mut reached: Vec<u32> = Vec::new();

@@ -8,7 +8,7 @@ mod plain;
 mod tests;
 mod trace;
 
-pub(crate) use engine::Engine;
+pub(crate) use engine::{Engine, RowVisitor};
 pub use params::{Search, SolverParams, StepRule};
 pub use trace::{Gap, IterateFacts, Iteration, Observer, Run, Stop};
 
@@ -336,7 +336,7 @@ impl<'p, E: Engine<'p>> State<'p, E> {
 
     /// Starting from a random feature and from the best diagonal, in turn: each alone stalls on some data.
     fn alternating(&mut self, iter: usize) -> Scored {
-        let start = if iter % 2 == 0 {
+        let start = if iter.is_multiple_of(2) {
             random::below(&mut self.rng, self.engine.problem().n_columns()) as u32
         } else {
             self.engine.best_diagonal()

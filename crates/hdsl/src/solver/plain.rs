@@ -2,7 +2,7 @@
 //!
 //! Works for every loss and for batches, and is what the incremental engine is tested against.
 
-use super::engine::Engine;
+use super::engine::{Engine, RowVisitor};
 use crate::atoms::{ActiveSet, Step};
 use crate::gradient::{Gradient, RowAtoms, Scratch};
 use crate::objective::{Problem, Scored};
@@ -115,7 +115,7 @@ impl<'p> Engine<'p> for Plain<'p> {
         self.gradient.active_scores(&self.table, self.active.len())
     }
 
-    fn for_each_product_row(&self, with_row: &mut dyn FnMut(usize, &[f64], &[u32])) {
+    fn for_each_product_row(&self, with_row: &mut RowVisitor<'_>) {
         self.gradient
             .for_each_product_row(&self.problem.rows, with_row);
     }

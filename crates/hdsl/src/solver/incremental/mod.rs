@@ -10,7 +10,7 @@ mod shard;
 
 use self::active_rows::ActiveRows;
 use self::links::Links;
-use super::engine::Engine;
+use super::engine::{Engine, RowVisitor};
 use crate::atoms::{ActiveSet, Atom, Sign, Step};
 use crate::loss::LossKind;
 use crate::objective::{Problem, Scored};
@@ -603,7 +603,7 @@ impl<'p> Engine<'p> for Incremental<'p> {
             .collect()
     }
 
-    fn for_each_product_row(&self, with_row: &mut dyn FnMut(usize, &[f64], &[u32])) {
+    fn for_each_product_row(&self, with_row: &mut RowVisitor<'_>) {
         let rows = &self.problem.rows;
         let mut spread = vec![0.0; self.problem.n_columns()];
         let mut marked = vec![false; self.problem.n_columns()];

@@ -208,11 +208,13 @@ pub(crate) fn count_lines(block: &[u8]) -> u64 {
 pub(crate) fn quote(token: &[u8]) -> String {
     const LONGEST: usize = 40;
     let text = String::from_utf8_lossy(&token[..token.len().min(4 * LONGEST)]);
-    let mut shown: String = text
-        .chars()
-        .take(LONGEST)
-        .flat_map(char::escape_debug)
-        .collect();
+    let mut shown = String::new();
+    for c in text.chars().take(LONGEST) {
+        match c {
+            '\'' | '"' | '\\' => shown.push(c),
+            c => shown.extend(c.escape_debug()),
+        }
+    }
     if text.chars().count() > LONGEST {
         shown.push('…');
     }

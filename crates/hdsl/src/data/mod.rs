@@ -16,12 +16,20 @@ mod split;
 mod svmlight;
 pub(crate) mod text;
 mod triples;
+mod vectorize;
+pub(crate) mod write;
 
 pub use columns::{ColumnLists, Columns};
 pub use labels::Labels;
 pub(crate) use map::map_rows;
+pub use npz::write_npz;
 pub use output::OutputFile;
 pub use read::{Dataset, Format, IndexBase, ReadOptions, parse_dataset, read_dataset};
 pub use rows::{Rows, SparseRow};
 pub use scaling::{Scaling, ScalingKind, ScalingReport};
 pub use split::stratified_split;
+pub use vectorize::{
+    Frequency, VectorizeOptions, Vectorizer, Vocabulary, Weighting, parse_names, parse_texts,
+    read_names, read_texts,
+};
+pub use write::write_svmlight;

@@ -43,7 +43,7 @@ impl<'a> SparseRow<'a> {
     }
 
     /// The stored (feature, value) pairs, by increasing feature.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, f64)> + 'a {
+    pub fn iter(&self) -> impl Iterator<Item = (u32, f64)> + use<'a> {
         self.indices
             .iter()
             .copied()

@@ -144,12 +144,21 @@ impl Step {
 }
 
 /// A convex combination of atoms: weights above 0 that sum to 1, in order of first use.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct ActiveSet {
     atoms: Vec<Atom>,
     weights: Vec<f64>,
-    place: HashMap<Atom, usize>,
+    /// A number for each atom, increasing along the list: an atom that leaves does not renumber those after it.
+    numbers: Vec<u64>,
+    number_of: HashMap<Atom, u64>,
     uses: HashMap<u32, u32>,
+}
+
+/// Equal when the same atoms have the same weights in the same order.
+impl PartialEq for ActiveSet {
+    fn eq(&self, other: &Self) -> bool {
+        self.atoms == other.atoms && self.weights == other.weights
+    }
 }
 
 impl ActiveSet {
@@ -176,7 +185,7 @@ impl ActiveSet {
         }
         let mut set = Self::default();
         for &(atom, weight) in weighted {
-            if set.place.contains_key(&atom) {
+            if set.number_of.contains_key(&atom) {
                 return Err(Error::Data(format!(
                     "the atom of features {} and {} comes twice",
                     atom.i, atom.j
@@ -214,12 +223,13 @@ impl ActiveSet {
 
     /// The weight of an atom, 0 if it is not active.
     pub fn weight(&self, atom: Atom) -> f64 {
-        self.place.get(&atom).map_or(0.0, |&at| self.weights[at])
+        self.position(atom).map_or(0.0, |at| self.weights[at])
     }
 
     /// Where an atom stands in [`ActiveSet::atoms`].
     pub fn position(&self, atom: Atom) -> Option<usize> {
-        self.place.get(&atom).copied()
+        let number = self.number_of.get(&atom)?;
+        self.numbers.binary_search(number).ok()
     }
 
     /// How many distinct features the active atoms use.
@@ -252,21 +262,21 @@ impl ActiveSet {
             }
             Step::Away { atom, gamma } => {
                 self.rescale(1.0 + gamma);
-                let at = self.place[&atom];
+                let at = self.place(atom);
                 self.weights[at] -= gamma;
             }
             Step::Drop { atom } => {
-                let weight = self.weights[self.place[&atom]];
+                let weight = self.weights[self.place(atom)];
                 self.remove(atom);
                 self.rescale(1.0 / (1.0 - weight));
             }
             Step::Pairwise { to, from, gamma } => {
-                let at = self.place[&from];
+                let at = self.place(from);
                 self.weights[at] -= gamma;
                 self.add(to, gamma);
             }
             Step::Swap { to, from } => {
-                let weight = self.weights[self.place[&from]];
+                let weight = self.weights[self.place(from)];
                 self.remove(from);
                 self.add(to, weight);
             }
@@ -295,11 +305,18 @@ impl ActiveSet {
         }
     }
 
+    fn place(&self, atom: Atom) -> usize {
+        self.position(atom)
+            .expect("weight is only taken from active atoms")
+    }
+
     fn add(&mut self, atom: Atom, weight: f64) {
-        match self.place.get(&atom) {
-            Some(&at) => self.weights[at] += weight,
+        match self.position(atom) {
+            Some(at) => self.weights[at] += weight,
             None => {
-                self.place.insert(atom, self.atoms.len());
+                let number = self.numbers.last().map_or(0, |last| last + 1);
+                self.number_of.insert(atom, number);
+                self.numbers.push(number);
                 self.atoms.push(atom);
                 self.weights.push(weight);
                 for feature in [atom.i, atom.j] {
@@ -310,18 +327,15 @@ impl ActiveSet {
     }
 
     fn remove(&mut self, atom: Atom) {
-        let at = self
-            .place
-            .remove(&atom)
-            .expect("only active atoms are removed");
+        let at = self.place(atom);
         self.atoms.remove(at);
         self.weights.remove(at);
-        for later in &self.atoms[at..] {
-            *self
-                .place
-                .get_mut(later)
-                .expect("active atoms have a place") -= 1;
-        }
+        self.numbers.remove(at);
+        self.forget(atom);
+    }
+
+    fn forget(&mut self, atom: Atom) {
+        self.number_of.remove(&atom);
         for feature in [atom.i, atom.j] {
             let uses = self
                 .uses
@@ -340,11 +354,21 @@ impl ActiveSet {
             *weight *= factor;
         }
         if self.weights.contains(&0.0) {
-            for (atom, weight) in self.iter().collect::<Vec<_>>() {
-                if weight == 0.0 {
-                    self.remove(atom);
+            // All in one pass: a step with γ = 1 empties the whole list.
+            let mut kept = 0;
+            for at in 0..self.atoms.len() {
+                if self.weights[at] == 0.0 {
+                    self.forget(self.atoms[at]);
+                } else {
+                    self.atoms[kept] = self.atoms[at];
+                    self.weights[kept] = self.weights[at];
+                    self.numbers[kept] = self.numbers[at];
+                    kept += 1;
                 }
             }
+            self.atoms.truncate(kept);
+            self.weights.truncate(kept);
+            self.numbers.truncate(kept);
         }
     }
 }

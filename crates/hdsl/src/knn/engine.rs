@@ -18,6 +18,12 @@ use std::ops::Range;
 /// Rows whose largest partial score is kept together, to pass over them at once.
 const BLOCK: usize = 64;
 
+/// A column is also kept densely if at least one row in this many has it.
+const DENSE_SHARE: usize = 8;
+
+/// Sums of whole numbers are exact in single precision while they stay below this.
+const WHOLE_SUM: f64 = 8_388_608.0;
+
 /// When pruning is tried and when it is given up. The answer does not depend on it, only the time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tuning {
@@ -36,8 +42,8 @@ impl Default for Tuning {
         Self {
             min_rows: 256,
             min_share: 0.125,
-            first_share: 0.0625,
-            verify_cost: 1.0,
+            first_share: 0.25,
+            verify_cost: 2.0,
         }
     }
 }
@@ -52,6 +58,9 @@ pub(super) struct Engine {
     starts: Vec<usize>,
     places: Vec<u32>,
     values: Vec<f64>,
+    /// Columns that a good share of rows have, once more in single precision and with zeros: a vector sum over all
+    /// rows is then cheaper than a scattered one. Ranks go by count, so these are the first ranks.
+    dense: Vec<Vec<f32>>,
     /// The one value of a column whose values are all the same.
     constant: Vec<Option<f64>>,
     /// The largest absolute value of a column.
@@ -64,6 +73,8 @@ pub(super) struct Engine {
     norms: Vec<f32>,
     /// Whether single precision can hold the values at all.
     tame: bool,
+    /// Whether all values are whole numbers, whose sums are exact as long as they are small.
+    whole: bool,
     /// Place to row and back; nothing if they are the same.
     order: Option<(Vec<u32>, Vec<u32>)>,
     pub(super) tuning: Tuning,
@@ -103,7 +114,7 @@ struct Pruning {
 struct Planned {
     rank: u32,
     x: f64,
-    /// How many rows have it.
+    /// What summing it costs: about the rows that have it.
     cost: f64,
     /// The most it can add to any row.
     gain: f64,
@@ -174,6 +185,16 @@ impl Engine {
         let largest = (0..columns.len())
             .map(|rank| column(rank).iter().fold(0.0, |m: f64, v| m.max(v.abs())))
             .collect();
+        let dense = (0..columns.len())
+            .take_while(|&rank| column(rank).len() * DENSE_SHARE >= n_rows)
+            .map(|rank| {
+                let mut dense = vec![0.0; n_rows];
+                for (&place, &value) in places[starts[rank]..].iter().zip(column(rank)) {
+                    dense[place as usize] = value as f32;
+                }
+                dense
+            })
+            .collect();
         let order = order.map(|order| {
             let mut back = vec![0; n_rows];
             for (place, &row) in order.iter().enumerate() {
@@ -183,9 +204,11 @@ impl Engine {
         });
         Self {
             n_rows,
+            whole: values.iter().all(|&v| is_whole(v)),
             tame: norms.iter().all(|&norm| norm < 1e15),
             columns,
             ranks,
+            dense,
             constant,
             largest,
             starts,
@@ -377,7 +400,7 @@ impl Engine {
         plan.extend(met.iter().map(|&(rank, x)| Planned {
             rank,
             x,
-            cost: self.count(rank) as f64,
+            cost: self.count(rank).min(self.n_rows.div_ceil(DENSE_SHARE)) as f64,
             gain: x.abs() * self.largest[rank as usize],
             cost_left: 0.0,
             gain_left: 0.0,
@@ -396,9 +419,14 @@ impl Engine {
             square += column.x * column.x;
             (column.cost_left, column.gain_left, column.square_left) = (cost, gain, square);
         }
-        // Every sum is at most `gain` in size, and each of its terms and additions loses at most 2^-24 of that.
-        // Taken double, this also covers the bounds and the exact scores, whose roundings are far smaller.
-        let slack = (plan.len() as f64 + 8.0) * gain * f64::from(f32::EPSILON) + 1e-37;
+        // Every sum is at most `gain` in size, and each of its terms (rounded thrice) and additions loses at
+        // most 2^-24 of that. Taken double, this also covers the bounds and the exact scores, whose roundings are far smaller.
+        // Small whole numbers, as in binary data and counts, are not rounded at all.
+        let slack = if self.whole && gain < WHOLE_SUM && met.iter().all(|&(_, x)| is_whole(x)) {
+            0.0
+        } else {
+            (plan.len() as f64 + 16.0) * gain * f64::from(f32::EPSILON) + 1e-37
+        };
         ((1e-20..1e15).contains(&gain) && square < 1e30).then_some(slack)
     }
 
@@ -417,67 +445,89 @@ impl Engine {
             seeds,
             candidates,
         } = pruning;
-        let total = plan[0].cost_left;
-        let mut goal = total * (1.0 - self.tuning.first_share);
+        let mut goal = plan[0].cost_left * (1.0 - self.tuning.first_share);
         let mut done = 0;
         loop {
+            let from = done;
             while done < plan.len() && plan[done].cost_left > goal {
-                self.add(partial, &plan[done]);
                 done += 1;
             }
+            self.add(partial, &plan[from..done]);
             let (cost, gain, norm) = plan.get(done).map_or((0.0, 0.0, 0.0), |rest| {
                 (rest.cost_left, rest.gain_left, rest.square_left.sqrt())
             });
-            // What it would take to sum the rest, and then to look at every row.
-            let afford = (cost + self.n_rows as f64 / 4.0) / self.tuning.verify_cost;
+            // Summing the rest and looking again would cost about this much, counted in rows to be scored.
+            let row_cost =
+                self.tuning.verify_cost * (8 + self.row_ranks.len() / self.n_rows) as f64;
+            let summed = slack == 0.0 && done == plan.len();
+            let afford = if done < plan.len() {
+                (cost + self.n_rows as f64 / 4.0) / row_cost
+            } else if summed {
+                f64::INFINITY // nothing is left to be scored: the sums are the scores
+            } else {
+                (plan[0].cost_left + self.n_rows as f64) / row_cost
+            };
+            let mut lowest = f64::INFINITY;
             candidates.clear();
             for (which, (top, list)) in tops.iter_mut().zip(wanted).enumerate() {
                 self.peaks(partial, list, peaks, seeds);
                 top.reset(list.k);
-                for &(_, place) in seeds.iter() {
-                    top.offer(self.row_at(place as usize), self.exact(spread, place));
+                for &(sum, place) in seeds.iter() {
+                    let score = if summed {
+                        f64::from(sum)
+                    } else {
+                        self.exact(spread, place)
+                    };
+                    top.offer(self.row_at(place as usize), score);
                 }
                 // A row reaches the floor only if both bounds let it.
                 let floor = top.floor() - slack;
+                if floor.is_finite() {
+                    lowest = lowest.min(floor);
+                }
                 let (least, least_with_norm) = (below(floor - gain), below(floor));
                 let norm = above(norm);
                 let mut peak = peaks.iter();
-                'ranges: for range in &list.places {
+                for range in &list.places {
                     for start in range.clone().step_by(BLOCK) {
-                        if *peak.next().expect("a peak for each block") < least {
+                        if *peak.next().expect("a peak for each block") < least
+                            || candidates.len() as f64 > afford
+                        {
                             continue;
                         }
-                        for place in start..(start + BLOCK).min(range.end) {
-                            let sum = partial[place];
-                            if sum >= least && sum + norm * self.norms[place] >= least_with_norm {
+                        let block = start..(start + BLOCK).min(range.end);
+                        let sums = partial[block.clone()].iter().zip(&self.norms[block]);
+                        for (place, (&sum, &length)) in (start..).zip(sums) {
+                            if sum >= least && sum + norm * length >= least_with_norm {
                                 candidates.push((which as u32, place as u32));
                             }
-                        }
-                        if candidates.len() as f64 > afford {
-                            break 'ranges;
                         }
                     }
                 }
             }
-            let verify: usize = candidates
-                .iter()
-                .map(|&(_, place)| {
-                    8 + self.row_starts[place as usize + 1] - self.row_starts[place as usize]
-                })
-                .sum();
-            if verify as f64 <= afford {
+            if candidates.len() as f64 <= afford {
                 break;
             }
             if done == plan.len() {
                 return false;
             }
-            goal = if cost < total / 8.0 { 0.0 } else { cost / 2.0 };
+            // Leave only what cannot lift many rows to the floor; if that is where we are, leave nothing.
+            let rest = plan[done..]
+                .iter()
+                .find(|rest| rest.gain_left <= 0.4 * lowest)
+                .map_or(0.0, |rest| rest.cost_left);
+            goal = if rest < cost { rest } else { 0.0 };
         }
         for (top, list) in tops.iter_mut().zip(wanted) {
             top.reset(list.k);
         }
+        let summed = slack == 0.0 && done == plan.len();
         for &(which, place) in candidates.iter() {
-            let score = self.exact(spread, place);
+            let score = if summed {
+                f64::from(partial[place as usize])
+            } else {
+                self.exact(spread, place)
+            };
             let row = self.row_at(place as usize);
             let top = &mut tops[which as usize];
             if top.would_take(row, score) && (wanted[which as usize].allowed)(row) {
@@ -487,8 +537,31 @@ impl Engine {
         true
     }
 
-    /// Adds one column to the partial scores.
-    fn add(&self, partial: &mut [f32], column: &Planned) {
+    /// Adds columns to the partial scores; dense ones four at a time, which spares loads and stores of the scores.
+    fn add(&self, partial: &mut [f32], columns: &[Planned]) {
+        let n_dense = self.dense.len();
+        let mut four = [(0.0f32, &[][..]); 4];
+        let mut waiting = 0;
+        for column in columns {
+            if (column.rank as usize) < n_dense {
+                four[waiting] = (column.x as f32, &self.dense[column.rank as usize][..]);
+                waiting += 1;
+                if waiting == 4 {
+                    add_four(partial, four);
+                    waiting = 0;
+                }
+            } else {
+                self.add_sparse(partial, column);
+            }
+        }
+        for &(x, dense) in &four[..waiting] {
+            for (sum, &y) in partial.iter_mut().zip(dense) {
+                *sum += x * y;
+            }
+        }
+    }
+
+    fn add_sparse(&self, partial: &mut [f32], column: &Planned) {
         let (places, values) = self.column(column.rank);
         match self.constant[column.rank as usize] {
             Some(y) => {
@@ -550,6 +623,19 @@ impl Engine {
     }
 }
 
+fn add_four(partial: &mut [f32], columns: [(f32, &[f32]); 4]) {
+    let [(a, p), (b, q), (c, r), (d, s)] = columns;
+    let n = partial.len();
+    let (p, q, r, s) = (&p[..n], &q[..n], &r[..n], &s[..n]);
+    for i in 0..n {
+        partial[i] += (a * p[i] + b * q[i]) + (c * r[i] + d * s[i]);
+    }
+}
+
+fn is_whole(value: f64) -> bool {
+    value.abs() < WHOLE_SUM && value.trunc() == value
+}
+
 fn max(values: &[f32]) -> f32 {
     let mut lanes = [f32::NEG_INFINITY; 8];
     let chunks = values.chunks_exact(8);
@@ -570,5 +656,10 @@ fn above(value: f64) -> f32 {
 }
 
 fn below(value: f64) -> f32 {
-    (value as f32).next_down()
+    let rounded = value as f32;
+    if f64::from(rounded) <= value {
+        rounded
+    } else {
+        rounded.next_down()
+    }
 }

@@ -115,7 +115,11 @@ fn crowded(n: u32, signed: bool) -> (Rows, Labels) {
         row.dedup();
         let value = |f: &u32| {
             let v = f64::from((f * 7 + r) % 9 + 1) / 9.0;
-            if signed && (f + r) % 4 == 0 { -v } else { v }
+            if signed && (f + r).is_multiple_of(4) {
+                -v
+            } else {
+                v
+            }
         };
         let values: Vec<f64> = row.iter().map(value).collect();
         rows.push(SparseRow::new(&row, &values));
@@ -152,4 +156,14 @@ fn mining_gives_the_same_bytes_for_one_and_two_threads() {
         pool.install(|| class_neighbors(&Dot, &rows, &labels, 3, 5).unwrap())
     };
     assert_eq!(run(1), run(2));
+}
+
+/// Fewer rows than a dense column is shared among: a column must still cost something, or pruning never ends.
+#[test]
+fn a_handful_of_rows_can_be_pruned() {
+    let (rows, _) = crowded(3, false);
+    let labels = Labels::from_names(["a", "a", "b"]);
+    for tuning in [EAGER, RELUCTANT] {
+        check_lists(&rows, &labels, (1, 1), tuning);
+    }
 }

@@ -407,10 +407,9 @@ impl Engine {
             square_left: 0.0,
         }));
         plan.sort_unstable_by(|a, b| {
-            let (a_first, b_first) = (a.gain * b.cost, b.gain * a.cost);
-            b_first
-                .total_cmp(&a_first)
-                .then_with(|| b.rank.cmp(&a.rank))
+            // The quotients, not the cross products: those round differently, and the order would not be one.
+            let (a_rate, b_rate) = (a.gain / a.cost, b.gain / b.cost);
+            b_rate.total_cmp(&a_rate).then_with(|| b.rank.cmp(&a.rank))
         });
         let (mut cost, mut gain, mut square) = (0.0, 0.0, 0.0);
         for column in plan.iter_mut().rev() {

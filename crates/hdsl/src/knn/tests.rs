@@ -167,3 +167,31 @@ fn a_handful_of_rows_can_be_pruned() {
         check_lists(&rows, &labels, (1, 1), tuning);
     }
 }
+
+#[test]
+fn wide_rows_of_fractions_are_ranked_right() {
+    let mut rng = crate::random::rng(11, 0);
+    let mut rows = Rows::new(900);
+    for _ in 0..200 {
+        let mut columns: Vec<u32> = (0..300)
+            .map(|_| {
+                let u = crate::random::below(&mut rng, 1000) as f64 / 1000.0;
+                (900.0 * u * u) as u32
+            })
+            .collect();
+        columns.sort_unstable();
+        columns.dedup();
+        let values: Vec<f64> = columns
+            .iter()
+            .map(|&c| {
+                let most = 1 + c as usize % 9;
+                (1 + crate::random::below(&mut rng, most)) as f64 / most as f64
+            })
+            .collect();
+        rows.push(SparseRow::new(&columns, &values));
+    }
+    let labels = Labels::from_names((0..200).map(|r| ["a", "b", "c"][r % 3]));
+    for tuning in [EAGER, RELUCTANT] {
+        check_lists(&rows, &labels, (3, 5), tuning);
+    }
+}

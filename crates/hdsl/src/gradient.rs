@@ -8,7 +8,6 @@
 use crate::atoms::{ActiveSet, Atom, Sign};
 use crate::data::Rows;
 use crate::objective::{Problem, Scored};
-use crate::solver::RowVisitor;
 use crate::triplets::Triplets;
 
 /// Which rows some triplets join, and by which pair. Built once for all triplets, or anew for each batch.
@@ -314,29 +313,23 @@ impl Gradient {
         best.expect("there are at least two features")
     }
 
-    /// Calls `with_row(r, (S X)_r)` for every row r, the product spread out over all features.
-    pub(crate) fn for_each_product_row(&self, rows: &Rows, with_row: &mut RowVisitor<'_>) {
-        let mut spread = vec![0.0; self.diagonal.len()];
-        let mut marked = vec![false; self.diagonal.len()];
-        let mut reached: Vec<u32> = Vec::new();
-        for r in 0..rows.n_rows() {
-            for (q, pair) in self.graph.around(r) {
-                let sum = self.sums[pair];
-                if sum != 0.0 {
-                    for (j, x) in rows.row(q).iter() {
-                        if !std::mem::replace(&mut marked[j as usize], true) {
-                            reached.push(j);
-                        }
-                        spread[j as usize] += sum * x;
-                    }
-                }
-            }
-            with_row(r, &spread, &reached);
-            for j in reached.drain(..) {
-                spread[j as usize] = 0.0;
-                marked[j as usize] = false;
-            }
-        }
+    /// Upper bounds of the largest entry and of the length of each row of S.
+    pub(crate) fn norms_of_pair_rows(&self) -> Vec<[f64; 2]> {
+        let row = |row: usize| {
+            self.graph
+                .around(row)
+                .fold([0.0f64, 0.0], |[largest, squares], (_, pair)| {
+                    // A row paired with itself is met twice, and its entry of S is twice the sum.
+                    [
+                        largest.max(2.0 * self.sums[pair].abs()),
+                        squares + 2.0 * self.sums[pair].powi(2),
+                    ]
+                })
+        };
+        (0..self.graph.starts.len() - 1)
+            .map(row)
+            .map(|[largest, squares]| [largest, squares.sqrt()])
+            .collect()
     }
 
     /// The score of every active atom: treat each as one more column z_p = x_pi ± x_pj, then Σ S_pq z_p z_q / 2.

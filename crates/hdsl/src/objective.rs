@@ -30,6 +30,8 @@ pub(crate) struct Problem<'a> {
     pub(crate) loss: LossKind,
     /// Whether no value is below 0, which makes some bounds tighter.
     pub(crate) non_negative: bool,
+    /// ‖X_j‖_1 and ‖X_j‖_2 of each column.
+    norms: Vec<[f64; 2]>,
 }
 
 impl<'a> Problem<'a> {
@@ -65,6 +67,9 @@ impl<'a> Problem<'a> {
         let total_weight = (0..triplets.len()).map(|t| triplets.weight(t)).sum();
         Ok(Self {
             columns,
+            norms: (0..rank.len() as u32)
+                .map(|j| norms(lists.column(j).1))
+                .collect(),
             by_size,
             rank,
             non_negative: rows.values().iter().all(|&x| x >= 0.0),
@@ -75,6 +80,11 @@ impl<'a> Problem<'a> {
             scale,
             loss,
         })
+    }
+
+    /// ‖X_j‖_1 and ‖X_j‖_2 of a column.
+    pub(crate) fn norms(&self, column: u32) -> [f64; 2] {
+        self.norms[column as usize]
     }
 
     /// How many features occur.
@@ -186,6 +196,15 @@ impl<'a> Problem<'a> {
         });
         (first, second)
     }
+}
+
+fn norms(values: &[f64]) -> [f64; 2] {
+    let (mut sum, mut squares) = (0.0, 0.0);
+    for x in values {
+        sum += x.abs();
+        squares += x * x;
+    }
+    [sum, squares.sqrt()]
 }
 
 /// The rows with features numbered by rank, each row in the new order.

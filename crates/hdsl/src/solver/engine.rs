@@ -5,9 +5,6 @@ use crate::objective::{Problem, Scored};
 use crate::step::Direction;
 use rand_chacha::ChaCha8Rng;
 
-/// Takes a row number, that row of S X spread out over all features, and the features where it may differ from 0.
-pub(crate) type RowVisitor<'a> = dyn FnMut(usize, &[f64], &[u32]) + 'a;
-
 /// The objective at the iterate of now, its gradient, and the way to the next iterate.
 ///
 /// Scores are D_i + D_j ± H_ij of [`crate::gradient`]; [`Engine::gain`] turns them into <B, -∇f>.
@@ -37,8 +34,10 @@ pub(crate) trait Engine<'p> {
     fn best_with(&mut self, feature: u32) -> Scored;
     /// The score of every active atom, in their order.
     fn active_scores(&mut self) -> Vec<f64>;
-    /// Visits every row of S X.
-    fn for_each_product_row(&self, with_row: &mut RowVisitor<'_>);
+    /// The better of `floor` and the best atom of this feature with one of a higher number.
+    fn best_after(&mut self, feature: u32, floor: Scored) -> Scored;
+    /// Upper bounds of the largest entry and of the length of each row of S.
+    fn norms_of_pair_rows(&self) -> Vec<[f64; 2]>;
     /// The γ in [0, gamma_max] that minimises f along the direction, over all triplets.
     fn search_line(&mut self, direction: Direction, gamma_max: f64) -> f64;
     /// Takes the step found by the line search just done.

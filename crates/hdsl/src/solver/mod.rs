@@ -8,7 +8,7 @@ mod plain;
 mod tests;
 mod trace;
 
-pub(crate) use engine::{Engine, RowVisitor};
+pub(crate) use engine::Engine;
 pub use params::{Search, SolverParams, StepRule};
 pub use trace::{Gap, IterateFacts, Iteration, Observer, Run, Stop};
 

@@ -2,7 +2,7 @@
 //!
 //! Works for every loss and for batches, and is what the incremental engine is tested against.
 
-use super::engine::{Engine, RowVisitor};
+use super::engine::Engine;
 use crate::atoms::{ActiveSet, Step};
 use crate::gradient::{Gradient, RowAtoms, Scratch};
 use crate::objective::{Problem, Scored};
@@ -115,9 +115,12 @@ impl<'p> Engine<'p> for Plain<'p> {
         self.gradient.active_scores(&self.table, self.active.len())
     }
 
-    fn for_each_product_row(&self, with_row: &mut RowVisitor<'_>) {
-        self.gradient
-            .for_each_product_row(&self.problem.rows, with_row);
+    fn best_after(&mut self, feature: u32, floor: Scored) -> Scored {
+        self.problem.better(floor, self.best_with(feature))
+    }
+
+    fn norms_of_pair_rows(&self) -> Vec<[f64; 2]> {
+        self.gradient.norms_of_pair_rows()
     }
 
     fn search_line(&mut self, direction: Direction, gamma_max: f64) -> f64 {

@@ -10,7 +10,7 @@ mod shard;
 
 use self::active_rows::ActiveRows;
 use self::links::Links;
-use super::engine::{Engine, RowVisitor};
+use super::engine::Engine;
 use crate::atoms::{ActiveSet, Atom, Sign, Step};
 use crate::loss::LossKind;
 use crate::objective::{Problem, Scored};
@@ -38,8 +38,7 @@ pub(crate) struct Incremental<'p> {
     slots: Vec<u32>,
     steps: usize,
     motion: Moving,
-    /// ‖X_j‖_1 and ‖X_j‖_2 of each column, and the largest of each block of columns.
-    norms: Vec<[f64; 2]>,
+    /// The largest ‖X_j‖_1 and ‖X_j‖_2 of each block of columns.
     block_norms: Vec<[f64; 2]>,
     spread: Vec<f64>,
     u: Vec<f64>,
@@ -165,20 +164,14 @@ impl<'p> Incremental<'p> {
     pub(crate) fn new(problem: &'p Problem<'p>) -> Self {
         let n_rows = problem.rows.n_rows();
         let shards = cut(problem);
-        let norms: Vec<[f64; 2]> = (0..problem.n_columns() as u32)
-            .map(|j| {
-                let values = problem.lists.column(j).1;
-                let sum: f64 = values.iter().map(|x| x.abs()).sum();
-                let square: f64 = values.iter().map(|x| x * x).sum();
-                [sum, square.sqrt()]
-            })
-            .collect();
-        let block_norms = norms
+        let columns: Vec<u32> = (0..problem.n_columns() as u32).collect();
+        let block_norms = columns
             .chunks(COLUMNS)
             .map(|block| {
-                block
-                    .iter()
-                    .fold([0.0f64; 2], |a, b| [a[0].max(b[0]), a[1].max(b[1])])
+                block.iter().fold([0.0f64; 2], |most, &j| {
+                    let [sum, length] = problem.norms(j);
+                    [most[0].max(sum), most[1].max(length)]
+                })
             })
             .collect();
         let mut engine = Self {
@@ -194,7 +187,6 @@ impl<'p> Incremental<'p> {
             slots: Vec::new(),
             steps: 0,
             motion: Moving::default(),
-            norms,
             block_norms,
             spread: vec![0.0; n_rows],
             u: vec![0.0; n_rows],
@@ -368,8 +360,36 @@ impl<'p> Incremental<'p> {
         Some(reached)
     }
 
-    /// The best partner when few rows are reached: spread their values out.
-    fn best_by_rows(&mut self, feature: u32, reached: &[u32]) -> Scored {
+    fn best_partner(&mut self, mut partner: Partner<'p>) -> Option<Scored> {
+        let reached = self.multiply(partner.feature);
+        // A floor to beat makes columns cheap: nearly all are passed over.
+        let few = |rows: &[u32]| {
+            let nnz: usize = rows
+                .iter()
+                .map(|&q| self.problem.rows.row(q as usize).nnz())
+                .sum();
+            nnz * 4 < self.problem.rows.nnz()
+        };
+        match reached {
+            Some(rows) if partner.best.is_none() && few(&rows) => {
+                self.search_rows(&mut partner, &rows)
+            }
+            Some(rows) => {
+                self.search_columns(&mut partner, &mut rows.iter().map(|&q| self.u[q as usize]));
+                for q in rows {
+                    self.u[q as usize] = 0.0;
+                }
+            }
+            None => {
+                self.search_columns(&mut partner, &mut self.u.iter().copied());
+                self.u.fill(0.0);
+            }
+        }
+        partner.best
+    }
+
+    /// When few rows are reached: spreads their values out, and clears `self.u`.
+    fn search_rows(&mut self, partner: &mut Partner<'p>, reached: &[u32]) {
         let mut columns = Vec::new();
         for &q in reached {
             let u = std::mem::take(&mut self.u[q as usize]);
@@ -381,30 +401,28 @@ impl<'p> Incremental<'p> {
                 self.row[j as usize] += u * x;
             }
         }
-        let mut best = Partner::new(self.problem, feature, self.diagonal(feature));
         for j in columns {
             let h = std::mem::take(&mut self.row[j as usize]);
             self.row_marked[j as usize] = false;
-            best.offer(j, self.diagonal(j), h);
+            partner.offer(j, self.diagonal(j), h);
         }
         // Features that share no triplet with this one: H is 0, and the best D is the best of them.
         for block in 0..self.block_norms.len() {
-            if best.could_use(self.diagonal_bound(block)) {
+            if partner.could_use(self.diagonal_bound(block)) {
                 for j in block * COLUMNS..((block + 1) * COLUMNS).min(self.problem.n_columns()) {
                     // A feature met above was offered with its true H, which can only be better.
-                    best.offer_alone(j as u32, self.diagonal(j as u32));
+                    partner.offer_alone(j as u32, self.diagonal(j as u32));
                 }
             }
         }
-        best.found()
     }
 
-    /// The best partner when most rows are reached: the columns one by one, those that cannot win left out.
-    fn best_by_columns(&mut self, feature: u32) -> Scored {
+    /// The columns one by one, those that cannot win left out. `entries` are the entries of u that may not be 0.
+    fn search_columns(&self, partner: &mut Partner<'p>, entries: &mut dyn Iterator<Item = f64>) {
         // |H_ij| <= max|u| ‖X_j‖_1 and <= ‖u‖_2 ‖X_j‖_2, where for X >= 0 only one sign of u can count.
         let mut largest = 0.0f64;
         let mut squares = [0.0f64; 2];
-        for &u in &self.u {
+        for u in entries {
             largest = largest.max(u.abs());
             squares[usize::from(u < 0.0)] += u * u;
         }
@@ -415,26 +433,24 @@ impl<'p> Incremental<'p> {
         };
         let slack = 1.0 + 1e-9;
         let at_most = |norms: [f64; 2]| slack * (largest * norms[0]).min(length * norms[1]);
-        let mut best = Partner::new(self.problem, feature, self.diagonal(feature));
         let n_columns = self.problem.n_columns();
-        for block in 0..self.block_norms.len() {
-            if !best.could_use(self.diagonal_bound(block) + at_most(self.block_norms[block])) {
+        for block in partner.first / COLUMNS..self.block_norms.len() {
+            if !partner.could_use(self.diagonal_bound(block) + at_most(self.block_norms[block])) {
                 continue;
             }
-            for j in block * COLUMNS..((block + 1) * COLUMNS).min(n_columns) {
+            for j in (block * COLUMNS).max(partner.first)..((block + 1) * COLUMNS).min(n_columns) {
                 let d = self.diagonal(j as u32);
-                if best.could_use(d + at_most(self.norms[j])) {
+                if partner.could_use(d + at_most(self.problem.norms(j as u32))) {
                     let (rows, values) = self.problem.lists.column(j as u32);
                     let h = rows
                         .iter()
                         .zip(values)
                         .map(|(&q, &x)| self.u[q as usize] * x)
                         .sum();
-                    best.offer(j as u32, d, h);
+                    partner.offer(j as u32, d, h);
                 }
             }
         }
-        best.found()
     }
 }
 
@@ -443,6 +459,8 @@ struct Partner<'p> {
     problem: &'p Problem<'p>,
     feature: u32,
     diagonal: f64,
+    /// The lowest feature asked about.
+    first: usize,
     best: Option<Scored>,
 }
 
@@ -452,6 +470,7 @@ impl<'p> Partner<'p> {
             problem,
             feature,
             diagonal,
+            first: 0,
             best: None,
         }
     }
@@ -483,10 +502,6 @@ impl<'p> Partner<'p> {
         }) {
             self.offer(j, diagonal, 0.0);
         }
-    }
-
-    fn found(self) -> Scored {
-        self.best.expect("there are at least two features")
     }
 }
 
@@ -567,27 +582,16 @@ impl<'p> Engine<'p> for Incremental<'p> {
     }
 
     fn best_with(&mut self, feature: u32) -> Scored {
-        match self.multiply(feature) {
-            Some(reached) => {
-                let nnz: usize = reached
-                    .iter()
-                    .map(|&q| self.problem.rows.row(q as usize).nnz())
-                    .sum();
-                if nnz * 4 < self.problem.rows.nnz() {
-                    return self.best_by_rows(feature, &reached);
-                }
-                let found = self.best_by_columns(feature);
-                for q in reached {
-                    self.u[q as usize] = 0.0;
-                }
-                found
-            }
-            None => {
-                let found = self.best_by_columns(feature);
-                self.u.fill(0.0);
-                found
-            }
-        }
+        let partner = Partner::new(self.problem, feature, self.diagonal(feature));
+        self.best_partner(partner)
+            .expect("there are at least two features")
+    }
+
+    fn best_after(&mut self, feature: u32, floor: Scored) -> Scored {
+        let mut partner = Partner::new(self.problem, feature, self.diagonal(feature));
+        partner.first = feature as usize + 1;
+        partner.best = Some(floor);
+        self.best_partner(partner).expect("the floor is there")
     }
 
     fn active_scores(&mut self) -> Vec<f64> {
@@ -603,30 +607,12 @@ impl<'p> Engine<'p> for Incremental<'p> {
             .collect()
     }
 
-    fn for_each_product_row(&self, with_row: &mut RowVisitor<'_>) {
-        let rows = &self.problem.rows;
-        let mut spread = vec![0.0; self.problem.n_columns()];
-        let mut marked = vec![false; self.problem.n_columns()];
-        let mut reached: Vec<u32> = Vec::new();
-        for r in 0..rows.n_rows() {
-            for shard in &self.shards {
-                shard.around(r, self.sigma, |q, s| {
-                    if s != 0.0 {
-                        for (j, x) in rows.row(q).iter() {
-                            if !std::mem::replace(&mut marked[j as usize], true) {
-                                reached.push(j);
-                            }
-                            spread[j as usize] += s * x;
-                        }
-                    }
-                });
-            }
-            with_row(r, &spread, &reached);
-            for j in reached.drain(..) {
-                spread[j as usize] = 0.0;
-                marked[j as usize] = false;
-            }
-        }
+    fn norms_of_pair_rows(&self) -> Vec<[f64; 2]> {
+        let mut norms = vec![[0.0; 2]; self.problem.rows.n_rows()];
+        self.shards
+            .iter()
+            .for_each(|shard| shard.add_norms(self.sigma, &mut norms));
+        norms
     }
 
     fn search_line(&mut self, direction: Direction, gamma_max: f64) -> f64 {

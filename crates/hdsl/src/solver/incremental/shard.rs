@@ -19,7 +19,7 @@ pub(super) type Two = [f64; 2];
 const BLOCK: usize = 128;
 
 /// Columns whose diagonal bounds are kept together.
-pub(super) const COLUMNS: usize = 512;
+pub(super) const COLUMNS: usize = 64;
 
 const STRAIGHT: u8 = 0;
 const BENT: u8 = 1;
@@ -798,18 +798,21 @@ impl Shard {
         }
     }
 
-    /// (other row, entry of S) for each of this shard's pairs of a row, both ways.
-    pub(super) fn around(&self, row: usize, sigma: f64, mut each: impl FnMut(usize, f64)) {
+    /// Adds bounds of the largest entry and the length of each row of this shard's part of S.
+    pub(super) fn add_norms(&self, sigma: f64, norms: &mut [[f64; 2]]) {
         let entry = |pair: usize| self.pairs[pair][0] - sigma * self.pairs[pair][1];
-        if self.anchors().contains(&row) {
-            for pair in self.pairs_of(row) {
-                each(self.others[pair] as usize, entry(pair));
-            }
+        let mut add = |row: usize, entries: &mut dyn Iterator<Item = f64>| {
+            let [largest, squares] =
+                entries.fold([0.0f64; 2], |a, s| [a[0].max(s.abs()), a[1] + s * s]);
+            norms[row][0] += largest;
+            norms[row][1] += squares.sqrt();
+        };
+        for anchor in self.anchors() {
+            add(anchor, &mut self.pairs_of(anchor).map(entry));
         }
-        for &(pair, anchor) in
-            &self.back[self.back_starts[row] as usize..self.back_starts[row + 1] as usize]
-        {
-            each(anchor as usize, entry(pair as usize));
+        for (row, bounds) in self.back_starts.windows(2).enumerate() {
+            let back = &self.back[bounds[0] as usize..bounds[1] as usize];
+            add(row, &mut back.iter().map(|&(pair, _)| entry(pair as usize)));
         }
     }
 

@@ -1,7 +1,7 @@
 //! What can be wrong with something the caller gave us. Our own mistakes panic instead.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Everything fallible in this crate returns this.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -82,5 +82,16 @@ impl Error {
     /// Shorthand for [`Error::Data`].
     pub fn data(reason: impl Into<String>) -> Self {
         Error::Data(reason.into())
+    }
+
+    /// Says which file the data came from, where that is not said already.
+    pub fn in_file(self, path: &Path) -> Self {
+        match self {
+            Error::Data(reason) => Error::File {
+                path: path.to_owned(),
+                reason,
+            },
+            other => other,
+        }
     }
 }

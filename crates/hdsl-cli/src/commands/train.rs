@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Train, talk: &Talk) -> Result<(), Failure> {
     let mut watch = Watch::new(talk, args.max_iter, args.eval_every, validated);
     let trained = train(&data, valid.as_ref(), names.as_deref(), &params, &mut watch);
     let mine_seconds = watch.finish();
-    let mut trained = trained?;
+    let mut trained = trained.map_err(|error| error.in_file(&args.train))?;
     if by_position {
         let mut parts = trained.model.parts().clone();
         let setting = (NUMBERED_BY_POSITION.to_owned(), "true".to_owned());

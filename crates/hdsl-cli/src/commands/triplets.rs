@@ -16,7 +16,8 @@ pub(crate) fn run(args: &TripletsCmd, talk: &Talk) -> Result<(), Failure> {
     let rows = Scaling::fit(args.scaling.kind(), &data.rows).apply(&data.rows);
     let given = files::read_given_triplets(&args.triplets, rows.n_rows())?;
     let source = source(&args.triplets, given);
-    let triplets = hdsl::train::mine(&source, &rows, data.labels.as_ref(), args.seed)?;
+    let triplets = hdsl::train::mine(&source, &rows, data.labels.as_ref(), args.seed)
+        .map_err(|error| error.in_file(&args.rows))?;
     triplets.check(rows.n_rows())?;
     let facts = Facts::of(&triplets, &rows);
     if let Some(out) = out {

@@ -8,12 +8,12 @@ proptest! {
         let mut active = ActiveSet::from_weighted(path.start()).unwrap();
         let counts = path.counts();
         prop_assert_eq!(counts.len(), path.len() + 1);
-        for iteration in 0..=path.len() {
+        for (iteration, &count) in counts.iter().enumerate() {
             if iteration > 0 {
                 active.apply(&path.steps()[iteration - 1]);
             }
             prop_assert_eq!(&path.at(iteration).unwrap(), &active);
-            prop_assert_eq!(counts[iteration], (active.len(), active.n_features()));
+            prop_assert_eq!(count, (active.len(), active.n_features()));
             prop_assert!((active.weights().iter().sum::<f64>() - 1.0).abs() < 1e-9);
         }
         prop_assert!(path.at(path.len() + 1).is_err());
@@ -26,7 +26,7 @@ proptest! {
         let counts = path.counts();
         let found = path.last_within(Some(features), Some(atoms), upto);
         let fits = |n: usize| counts[n].0 <= atoms && counts[n].1 <= features;
-        let want = (0..=upto.min(path.len())).filter(|&n| fits(n)).next_back();
+        let want = (0..=upto.min(path.len())).rfind(|&n| fits(n));
         prop_assert_eq!(found, want);
     }
 }

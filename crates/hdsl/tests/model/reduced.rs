@@ -14,7 +14,7 @@ proptest! {
         prop_assert!(reduced.rank() <= model.atoms().len().min(model.n_features_used()));
         let values = reduced.eigenvalues();
         prop_assert!(values.windows(2).all(|w| w[0] >= w[1]) && values.iter().all(|&v| v > 0.0));
-        for p in 0..reduced.dim() {
+        for (p, &value) in values.iter().enumerate() {
             for q in 0..reduced.dim() {
                 let gram: f64 = reduced
                     .direction(p)
@@ -23,7 +23,7 @@ proptest! {
                     .filter(|(f, _, y)| *f == y.0)
                     .map(|(_, x, y)| x * y.1)
                     .sum();
-                let want = if p == q { values[p] } else { 0.0 };
+                let want = if p == q { value } else { 0.0 };
                 prop_assert!((gram - want).abs() < 1e-12 * model.scale(), "{p} {q}: {gram}");
             }
             // The largest entry is positive, give or take exact ties.

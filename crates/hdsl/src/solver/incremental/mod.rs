@@ -41,9 +41,12 @@ pub(crate) struct Incremental<'p> {
     /// The largest ‖X_j‖_1 and ‖X_j‖_2 of each block of columns.
     block_norms: Vec<[f64; 2]>,
     spread: Vec<f64>,
+    /// S X_{:,i}, 0 between searches, and which of its rows were met.
     u: Vec<f64>,
+    met: Vec<bool>,
+    /// A row of H, 0 between searches, and which of its columns were met.
     row: Vec<f64>,
-    row_marked: Vec<bool>,
+    row_met: Vec<bool>,
 }
 
 /// The direction of the line search under way.
@@ -190,8 +193,9 @@ impl<'p> Incremental<'p> {
             block_norms,
             spread: vec![0.0; n_rows],
             u: vec![0.0; n_rows],
+            met: vec![false; n_rows],
             row: vec![0.0; problem.n_columns()],
-            row_marked: vec![false; problem.n_columns()],
+            row_met: vec![false; problem.n_columns()],
         };
         engine.rebuild();
         engine
@@ -306,7 +310,7 @@ impl<'p> Incremental<'p> {
         self.motion = moving;
     }
 
-    /// u = S X_{:,i} into `self.u`; true if only the rows now in the returned list can differ from 0.
+    /// u = S X_{:,i} into `self.u`; gives the rows where it may differ from 0, if they are few.
     fn multiply(&mut self, feature: u32) -> Option<Vec<u32>> {
         let (holders, values) = self.problem.lists.column(feature);
         let mut spread = std::mem::take(&mut self.spread);
@@ -349,12 +353,13 @@ impl<'p> Incremental<'p> {
                 continue;
             };
             for &row in rows {
-                reached.push(row);
+                if !std::mem::replace(&mut self.met[row as usize], true) {
+                    reached.push(row);
+                }
             }
         }
-        reached.sort_unstable();
-        reached.dedup();
         for &row in &reached {
+            self.met[row as usize] = false;
             self.u[row as usize] = self.shards.iter().map(|shard| shard.u[row as usize]).sum();
         }
         Some(reached)
@@ -395,7 +400,7 @@ impl<'p> Incremental<'p> {
             let u = std::mem::take(&mut self.u[q as usize]);
             let row = self.problem.rows.row(q as usize);
             for (&j, &x) in row.indices().iter().zip(row.values()) {
-                if !std::mem::replace(&mut self.row_marked[j as usize], true) {
+                if !std::mem::replace(&mut self.row_met[j as usize], true) {
                     columns.push(j);
                 }
                 self.row[j as usize] += u * x;
@@ -403,7 +408,7 @@ impl<'p> Incremental<'p> {
         }
         for j in columns {
             let h = std::mem::take(&mut self.row[j as usize]);
-            self.row_marked[j as usize] = false;
+            self.row_met[j as usize] = false;
             partner.offer(j, self.diagonal(j), h);
         }
         // Features that share no triplet with this one: H is 0, and the best D is the best of them.

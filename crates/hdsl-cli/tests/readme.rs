@@ -84,12 +84,8 @@ fn the_tour_says_what_the_program_says() {
             let (said, status) = shell(scratch.path(), &script);
             assert_eq!(status, Some(0), "{script}\n{said}");
         }
-        while kind == "console" {
-            let command = lines.next().expect("a block ends");
+        while let Some(command) = lines.next_if(|line| kind == "console" && line != "```") {
             fresh.push(command.clone());
-            if command == "```" {
-                break;
-            }
             let call = command.strip_prefix("$ ").expect("a command after `$ `");
             let mut shown = Vec::new();
             while let Some(line) = lines.next_if(|line| line != "```" && !line.starts_with("$ ")) {

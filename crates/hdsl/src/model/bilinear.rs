@@ -208,15 +208,39 @@ impl BilinearModel {
     /// atoms, in order. A coordinate too large for a number (only if the row's own values were close to that)
     /// becomes the largest number.
     pub fn transform_rows(&self, rows: &Rows) -> Rows {
+        // Where a feature's atoms are: a table if the features are few against the values to be looked up.
+        let table = (self.n_features <= rows.nnz().saturating_mul(4)).then(|| {
+            let mut table = vec![u32::MAX; self.n_features];
+            for (number, &feature) in self.columns.features().iter().enumerate() {
+                table[feature as usize] = number as u32;
+            }
+            table
+        });
+        let number = |feature: u32| match &table {
+            Some(table) => table.get(feature as usize).copied().unwrap_or(u32::MAX),
+            None => self.columns.number(feature).unwrap_or(u32::MAX),
+        };
         let (mapped, _) = map_rows(
             rows,
             self.atoms.len(),
-            || (),
-            |_, row, indices, values| {
-                for (atom, z) in self.projections(row) {
-                    indices.push(atom);
-                    values.push((self.roots[atom as usize] * z).clamp(f64::MIN, f64::MAX));
+            || Sums::new(self.atoms.len()),
+            |sums, row, indices, values| {
+                for (feature, value) in row.iter() {
+                    let n = number(feature);
+                    if n != u32::MAX {
+                        for &(atom, sign) in
+                            &self.uses[self.starts[n as usize]..self.starts[n as usize + 1]]
+                        {
+                            sums.add(atom, sign * value);
+                        }
+                    }
                 }
+                sums.drain(|atom, z| {
+                    if z != 0.0 {
+                        indices.push(atom);
+                        values.push((self.roots[atom as usize] * z).clamp(f64::MIN, f64::MAX));
+                    }
+                });
             },
         );
         mapped
@@ -286,6 +310,37 @@ impl BilinearModel {
             e.2 != 0.0
         });
         entries
+    }
+}
+
+/// Sums by atom, given back in the order of atoms without sorting: a bit per atom says which were met.
+struct Sums {
+    sums: Vec<f64>,
+    met: Vec<u64>,
+}
+
+impl Sums {
+    fn new(n: usize) -> Self {
+        Self {
+            sums: vec![0.0; n],
+            met: vec![0; n.div_ceil(64)],
+        }
+    }
+
+    fn add(&mut self, atom: u32, term: f64) {
+        self.sums[atom as usize] += term;
+        self.met[atom as usize / 64] |= 1 << (atom % 64);
+    }
+
+    /// Every sum that was added to; all are 0 afterwards.
+    fn drain(&mut self, mut each: impl FnMut(u32, f64)) {
+        for (word, met) in self.met.iter_mut().enumerate() {
+            while *met != 0 {
+                let atom = word * 64 + met.trailing_zeros() as usize;
+                *met &= *met - 1;
+                each(atom as u32, std::mem::take(&mut self.sums[atom]));
+            }
+        }
     }
 }
 

@@ -18,6 +18,10 @@ const KIND: u8 = b'M';
 const HEADER: usize = 4 + 1 + 2 + 8;
 const CHECKSUM: usize = 4;
 
+/// The most work a file may ask for when its path is replayed: active atoms, added up over the steps. A run of
+/// 100,000 steps that each bring a new atom stays below; a hostile file is refused after a few seconds.
+const MAX_REPLAY: u64 = 8_000_000_000;
+
 const SHAPE: u8 = 1;
 const SCALING: u8 = 2;
 const FEATURES: u8 = 3;
@@ -384,7 +388,7 @@ fn decode_body(body: &[u8]) -> Read<ModelParts> {
         .map(|_| s.step(&features))
         .collect::<Read<Vec<_>>>()?;
     s.end()?;
-    let path = Path::new(start, steps).map_err(|e| e.to_string())?;
+    let path = Path::within_work(start, steps, MAX_REPLAY).map_err(|e| e.to_string())?;
     if path.features() != features {
         return Err("the list of features is not that of the path".into());
     }

@@ -29,8 +29,27 @@ pub struct Path {
 impl Path {
     /// A path from its parts, after replaying it once to see that every step can be taken.
     pub fn new(start: Vec<(Atom, f64)>, steps: Vec<Step>) -> Result<Self> {
+        Self::within_work(start, steps, u64::MAX)
+    }
+
+    /// The same, but refused if the atoms that are active at each step add up to more than `limit`. Replaying costs
+    /// as much, and a small file can ask for the square of its size.
+    pub(super) fn within_work(
+        start: Vec<(Atom, f64)>,
+        steps: Vec<Step>,
+        limit: u64,
+    ) -> Result<Self> {
+        let mut work = 0;
         let mut active = ActiveSet::from_weighted(&start)?;
         for (number, step) in steps.iter().enumerate() {
+            work += active.len() as u64;
+            if work > limit {
+                return Err(Error::Data(format!(
+                    "the path is too long to replay: by step {} of {} its active atoms add up to more than {limit}",
+                    number + 1,
+                    steps.len()
+                )));
+            }
             if !active.accepts(step) {
                 return Err(Error::Data(format!(
                     "step {} of the path cannot be taken: {step:?}",
@@ -138,5 +157,27 @@ impl Path {
 
     fn first(&self) -> ActiveSet {
         ActiveSet::from_weighted(&self.start).expect("the start was checked when the path was made")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_takes_too_long_to_replay_is_refused() {
+        let atoms: Vec<Atom> = (1..5).map(|j| Atom::plus(0, j).unwrap()).collect();
+        let start: Vec<(Atom, f64)> = atoms.iter().map(|&a| (a, 0.25)).collect();
+        let step = Step::Forward {
+            atom: atoms[0],
+            gamma: 0.5,
+        };
+        // Four atoms at each of three steps.
+        assert!(Path::within_work(start.clone(), vec![step; 3], 12).is_ok());
+        let refusal = Path::within_work(start, vec![step; 3], 11).unwrap_err();
+        assert!(
+            refusal.to_string().contains("too long to replay"),
+            "{refusal}"
+        );
     }
 }

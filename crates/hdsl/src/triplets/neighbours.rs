@@ -3,7 +3,7 @@
 use super::Triplets;
 use crate::data::{Labels, Rows};
 use crate::error::{Error, Result};
-use crate::knn::KnnIndex;
+use crate::knn;
 use crate::model::Similarity;
 
 impl Triplets {
@@ -40,15 +40,11 @@ impl Triplets {
                 )));
             }
         }
-        let class = labels.codes();
-        let same = |a: u32, b: u32| class[a as usize] == class[b as usize];
-        let index = KnnIndex::new(similarity, rows);
-        let near = index.neighbors_where(rows, targets, |a, b| a != b && same(a, b))?;
-        let far = index.neighbors_where(rows, impostors, |a, b| !same(a, b))?;
+        let near = knn::class_neighbors(similarity, rows, labels, targets, impostors)?;
         let mut triplets = Triplets::new();
         for anchor in 0..rows.n_rows() {
-            for target in near.get(anchor) {
-                for impostor in far.get(anchor) {
+            for target in near.same.get(anchor) {
+                for impostor in near.other.get(anchor) {
                     triplets.push(anchor as u32, target.row, impostor.row);
                 }
             }

@@ -14,15 +14,17 @@
 //! # Ok::<(), hdsl::Error>(())
 //! ```
 
-use crate::data::{ColumnLists, Columns, Labels, Rows, SparseRow};
+mod engine;
+#[cfg(test)]
+mod tests;
+mod top;
+
+use crate::data::{Labels, Rows, SparseRow};
 use crate::error::{Error, Result};
 use crate::model::Similarity;
+use engine::{Engine, Scratch, Tuning, Wanted};
 use rayon::prelude::*;
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
-
-/// Up to this many neighbours are kept in order by insertion; more are selected from a full list.
-const INSERTION_K: usize = 32;
 
 /// One neighbour of a query.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,6 +43,18 @@ pub struct Neighbors {
 }
 
 impl Neighbors {
+    fn new() -> Self {
+        Self {
+            starts: vec![0],
+            list: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, near: &[Neighbor]) {
+        self.list.extend_from_slice(near);
+        self.starts.push(self.list.len());
+    }
+
     /// How many queries were asked.
     pub fn len(&self) -> usize {
         self.starts.len() - 1
@@ -67,8 +81,9 @@ impl Neighbors {
 
 /// Rows ready to be searched: an inverted index over the columns of their mapped form.
 ///
-/// Building costs one map of the rows; a query costs the stored values it shares columns with, and a pass over the
-/// rows only when it meets most of them. Answers do not depend on the number of threads.
+/// Building costs one map of the rows. A query costs at most the stored values it shares columns with and a pass over
+/// the rows, and much less where bounds settle early who cannot be near. Answers are exact all the same, and do not
+/// depend on the number of threads.
 ///
 /// ```
 /// use hdsl::{Dot, KnnIndex, Rows};
@@ -81,33 +96,26 @@ impl Neighbors {
 /// ```
 pub struct KnnIndex<'s, S: ?Sized> {
     similarity: &'s S,
-    n_rows: usize,
-    columns: Columns,
-    lists: ColumnLists,
+    engine: Engine,
 }
 
 impl<'s, S: Similarity + ?Sized> KnnIndex<'s, S> {
     /// Maps the rows to be ranked and sorts them by column.
     pub fn new(similarity: &'s S, rows: &Rows) -> Self {
-        let items = similarity.items(rows);
-        let columns = Columns::of(&items);
-        let lists = ColumnLists::of(&columns.compact(&items));
         Self {
             similarity,
-            n_rows: rows.n_rows(),
-            columns,
-            lists,
+            engine: Engine::new(&similarity.items(rows), None),
         }
     }
 
     /// How many rows are indexed.
     pub fn n_rows(&self) -> usize {
-        self.n_rows
+        self.engine.n_rows()
     }
 
     /// The `k` nearest of all indexed rows, for each query.
     pub fn neighbors(&self, queries: &Rows, k: usize) -> Result<Neighbors> {
-        self.enough(k, self.n_rows)?;
+        self.enough(k, self.n_rows())?;
         Ok(self.search(queries, k, &|_, _| true))
     }
 
@@ -115,7 +123,7 @@ impl<'s, S: Similarity + ?Sized> KnnIndex<'s, S> {
     ///
     /// A row is left out by its number and not by its rank: under a dot product it need not come first.
     pub fn neighbors_of_others(&self, queries: &Rows, k: usize) -> Result<Neighbors> {
-        self.enough(k, self.n_rows.saturating_sub(1))?;
+        self.enough(k, self.n_rows().saturating_sub(1))?;
         Ok(self.search(queries, k, &|query, row| query != row))
     }
 
@@ -147,11 +155,11 @@ impl<'s, S: Similarity + ?Sized> KnnIndex<'s, S> {
     /// The class of each query by [`vote`] among its `k` nearest, in terms of the names of `labels`, which are the
     /// labels of the indexed rows.
     pub fn classify(&self, queries: &Rows, labels: &Labels, k: usize) -> Result<Labels> {
-        if labels.len() != self.n_rows {
+        if labels.len() != self.n_rows() {
             return Err(Error::Data(format!(
                 "there are {} labels for {} training rows",
                 labels.len(),
-                self.n_rows
+                self.n_rows()
             )));
         }
         let codes = self
@@ -181,215 +189,132 @@ impl<'s, S: Similarity + ?Sized> KnnIndex<'s, S> {
         allowed: &(impl Fn(u32, u32) -> bool + Sync),
     ) -> Neighbors {
         let queries = self.similarity.queries(queries);
-        let n = queries.n_rows();
-        let block = n.div_ceil(64).clamp(8, 1024);
-        let parts: Vec<(Vec<usize>, Vec<Neighbor>)> = (0..n.div_ceil(block))
-            .into_par_iter()
-            .map_init(
-                || Scratch::new(self.n_rows, k),
-                |scratch, b| {
-                    let (mut lengths, mut list) = (Vec::new(), Vec::new());
-                    for query in b * block..((b + 1) * block).min(n) {
-                        let near = self.one(scratch, queries.row(query), |row| {
-                            allowed(query as u32, row)
-                        });
-                        lengths.push(near.len());
-                        list.extend_from_slice(near);
-                    }
-                    (lengths, list)
-                },
-            )
-            .collect();
-        let mut starts = Vec::with_capacity(n + 1);
-        let mut list = Vec::with_capacity(parts.iter().map(|p| p.1.len()).sum());
-        let mut end = 0;
-        starts.push(0);
-        for (lengths, part) in parts {
-            for length in lengths {
-                end += length;
-                starts.push(end);
-            }
-            list.extend_from_slice(&part);
-        }
-        Neighbors { starts, list }
-    }
-
-    /// The nearest rows of one mapped query. Scores are summed by increasing column, as [`SparseRow::dot`] does.
-    fn one<'b>(
-        &self,
-        scratch: &'b mut Scratch,
-        query: SparseRow<'_>,
-        allowed: impl Fn(u32) -> bool,
-    ) -> &'b [Neighbor] {
-        scratch.met.clear();
-        let mut work = 0;
-        for (feature, value) in query.iter() {
-            if let Some(column) = self.columns.number(feature) {
-                scratch.met.push((column, value));
-                work += self.lists.column(column).0.len();
-            }
-        }
-        scratch.top.clear();
-        // Both ways give the same scores and the same order; the first touches only what the query meets.
-        if work < self.n_rows / 8 {
-            self.few(scratch, allowed);
-        } else {
-            self.many(scratch, allowed);
-        }
-        scratch.top.finish()
-    }
-
-    fn few(&self, scratch: &mut Scratch, allowed: impl Fn(u32) -> bool) {
-        let Scratch {
-            scores,
-            marked,
-            touched,
-            met,
-            top,
-        } = scratch;
-        for &(column, x) in met.iter() {
-            let (rows, values) = self.lists.column(column);
-            for (&row, &y) in rows.iter().zip(values) {
-                if !marked[row as usize] {
-                    marked[row as usize] = true;
-                    touched.push(row);
-                }
-                scores[row as usize] += x * y;
-            }
-        }
-        for &row in touched.iter().filter(|&&row| allowed(row)) {
-            top.offer(row, scores[row as usize]);
-        }
-        // Untouched rows have score 0: the lowest-numbered ones come next, as long as they can still enter.
-        for row in 0..self.n_rows as u32 {
-            if !top.would_take(row, 0.0) {
-                break;
-            }
-            if !marked[row as usize] && allowed(row) {
-                top.offer(row, 0.0);
-            }
-        }
-        for row in touched.drain(..) {
-            scores[row as usize] = 0.0;
-            marked[row as usize] = false;
-        }
-    }
-
-    fn many(&self, scratch: &mut Scratch, allowed: impl Fn(u32) -> bool) {
-        let Scratch {
-            scores, met, top, ..
-        } = scratch;
-        for &(column, x) in met.iter() {
-            let (rows, values) = self.lists.column(column);
-            for (&row, &y) in rows.iter().zip(values) {
-                scores[row as usize] += x * y;
-            }
-        }
-        for (row, score) in scores.iter_mut().enumerate() {
-            // Rows come in order, so one that only equals the last of the top cannot enter.
-            if top.would_take(row as u32, *score) && allowed(row as u32) {
-                top.offer(row as u32, *score);
-            }
-            *score = 0.0;
-        }
-    }
-}
-
-/// Buffers of one thread, all zero between queries.
-struct Scratch {
-    scores: Vec<f64>,
-    marked: Vec<bool>,
-    touched: Vec<u32>,
-    met: Vec<(u32, f64)>,
-    top: Top,
-}
-
-impl Scratch {
-    fn new(n_rows: usize, k: usize) -> Self {
-        Self {
-            scores: vec![0.0; n_rows],
-            marked: vec![false; n_rows],
-            touched: Vec::new(),
-            met: Vec::new(),
-            top: Top {
+        let [near] = search_all(&self.engine, &queries, |scratch, query, row| {
+            let wanted = Wanted {
                 k,
-                list: Vec::new(),
+                places: [0..self.engine.n_rows(), 0..0],
+                allowed: &|row| allowed(query as u32, row),
+            };
+            self.engine.search(scratch, row, &[wanted]);
+        });
+        near
+    }
+}
+
+/// Runs all queries in parallel blocks and puts their lists together in order.
+fn search_all<const LISTS: usize>(
+    engine: &Engine,
+    queries: &Rows,
+    one: impl Fn(&mut Scratch, usize, SparseRow<'_>) + Sync,
+) -> [Neighbors; LISTS] {
+    let n = queries.n_rows();
+    let block = n.div_ceil(64).clamp(8, 1024);
+    let parts: Vec<[Neighbors; LISTS]> = (0..n.div_ceil(block))
+        .into_par_iter()
+        .map_init(
+            || engine.scratch(),
+            |scratch, b| {
+                let mut part = std::array::from_fn(|_| Neighbors::new());
+                for query in b * block..((b + 1) * block).min(n) {
+                    one(scratch, query, queries.row(query));
+                    for (part, top) in part.iter_mut().zip(&mut scratch.tops) {
+                        part.push(top.finish());
+                    }
+                }
+                part
             },
+        )
+        .collect();
+    std::array::from_fn(|which| {
+        let mut all = Neighbors::new();
+        for part in &parts {
+            part[which].iter().for_each(|list| all.push(list));
         }
-    }
+        all
+    })
 }
 
-/// The best `k` seen so far. For small `k` the list is always in order; otherwise it is cut down when it has
-/// twice the length it needs.
-struct Top {
-    k: usize,
-    list: Vec<Neighbor>,
+/// Each row's nearest of its own class and its nearest of the others, see [`class_neighbors`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClassNeighbors {
+    /// The nearest rows of the same class, the row itself left out.
+    pub same: Neighbors,
+    /// The nearest rows of other classes.
+    pub other: Neighbors,
 }
 
-impl Top {
-    fn clear(&mut self) {
-        self.list.clear();
-    }
-
-    fn sorted(&self) -> bool {
-        self.k <= INSERTION_K
-    }
-
-    /// Whether a row of this score may enter. Cheap, and exact for small `k`; "maybe" counts as yes.
-    #[inline]
-    fn would_take(&self, row: u32, score: f64) -> bool {
-        if !self.sorted() || self.list.len() < self.k {
-            return true;
-        }
-        let last = self.list[self.k - 1];
-        score > last.score || (score == last.score && row < last.row)
-    }
-
-    fn offer(&mut self, row: u32, score: f64) {
-        // Not-a-number can only come from values near the limits of f64; it ranks last.
-        let score = if score.is_nan() {
-            f64::NEG_INFINITY
-        } else {
-            score
-        };
-        let new = Neighbor { row, score };
-        if self.sorted() {
-            if !self.would_take(row, score) {
-                return;
-            }
-            let at = self.list.partition_point(|n| order(n, &new).is_lt());
-            self.list.truncate(self.k - 1);
-            self.list.insert(at, new);
-        } else {
-            self.list.push(new);
-            if self.list.len() >= self.k.saturating_mul(2) {
-                self.cut();
-            }
-        }
-    }
-
-    fn cut(&mut self) {
-        if self.list.len() > self.k {
-            self.list.select_nth_unstable_by(self.k - 1, order);
-            self.list.truncate(self.k);
-        }
-    }
-
-    fn finish(&mut self) -> &[Neighbor] {
-        if !self.sorted() {
-            self.cut();
-            self.list.sort_unstable_by(order);
-        }
-        &self.list
-    }
+/// The nearest rows of the same class (`same` of them) and of other classes (`other` of them), for each row; or as
+/// many as there are. Both lists come from one pass, so this costs half of two searches with
+/// [`KnnIndex::neighbors_where`]. A row is left out of its own neighbours by number.
+///
+/// ```
+/// use hdsl::{Dot, Labels, Rows, knn};
+/// let rows = Rows::from_parts(1, vec![0, 1, 2, 3], vec![0, 0, 0], vec![1.0, 2.0, 3.0])?;
+/// let near = knn::class_neighbors(&Dot, &rows, &Labels::from_names(["a", "b", "a"]), 1, 1)?;
+/// assert_eq!(near.same.get(0)[0].row, 2);
+/// assert_eq!(near.other.get(0)[0].row, 1);
+/// assert!(near.same.get(1).is_empty()); // row 1 is alone in its class
+/// # Ok::<(), hdsl::Error>(())
+/// ```
+pub fn class_neighbors<S: Similarity + ?Sized>(
+    similarity: &S,
+    rows: &Rows,
+    labels: &Labels,
+    same: usize,
+    other: usize,
+) -> Result<ClassNeighbors> {
+    class_neighbors_tuned(similarity, rows, labels, (same, other), Tuning::default())
 }
 
-/// The larger score first, then the lower row.
-fn order(a: &Neighbor, b: &Neighbor) -> Ordering {
-    b.score
-        .partial_cmp(&a.score)
-        .expect("scores that are not numbers were replaced")
-        .then(a.row.cmp(&b.row))
+fn class_neighbors_tuned<S: Similarity + ?Sized>(
+    similarity: &S,
+    rows: &Rows,
+    labels: &Labels,
+    (same, other): (usize, usize),
+    tuning: Tuning,
+) -> Result<ClassNeighbors> {
+    if labels.len() != rows.n_rows() {
+        return Err(Error::Data(format!(
+            "there are {} labels for {} rows",
+            labels.len(),
+            rows.n_rows()
+        )));
+    }
+    for k in [same, other] {
+        if k == 0 {
+            return Err(Error::param("k", k, "at least 1"));
+        }
+    }
+    let n = rows.n_rows();
+    let class = labels.codes();
+    let mut ends = vec![0];
+    ends.extend(labels.counts().iter().scan(0, |end, count| {
+        *end += count;
+        Some(*end)
+    }));
+    let mut order: Vec<u32> = (0..n as u32).collect();
+    order.sort_by_key(|&row| class[row as usize]);
+    let mut engine = Engine::new(&similarity.items(rows), Some(order));
+    engine.tuning = tuning;
+    let queries = similarity.queries(rows);
+    let [same, other] = search_all(&engine, &queries, |scratch, query, row| {
+        let code = class[query] as usize;
+        let mine = ends[code]..ends[code + 1];
+        let wanted = [
+            Wanted {
+                k: same,
+                places: [mine.clone(), 0..0],
+                allowed: &|row| row as usize != query,
+            },
+            Wanted {
+                k: other,
+                places: [0..mine.start, mine.end..n],
+                allowed: &|_| true,
+            },
+        ];
+        engine.search(scratch, row, &wanted);
+    });
+    Ok(ClassNeighbors { same, other })
 }
 
 /// The class most of the neighbours have; if several classes tie, the one among them whose nearest member is

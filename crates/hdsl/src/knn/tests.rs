@@ -1,0 +1,169 @@
+//! The pruned search against brute force, on data so small that it would never be chosen.
+
+use super::*;
+use crate::model::Dot;
+use proptest::prelude::*;
+
+/// Always prune, look early, and believe that scoring rows costs nothing, so that every row may be a candidate.
+const EAGER: Tuning = Tuning {
+    min_rows: 0,
+    min_share: 0.0,
+    first_share: 0.1,
+    verify_cost: 1e-9,
+};
+
+/// Prune, but sum almost everything before any row is scored.
+const RELUCTANT: Tuning = Tuning {
+    min_rows: 0,
+    min_share: 0.0,
+    first_share: 0.3,
+    verify_cost: 4.0,
+};
+
+/// Rows whose scores tie, cancel and vanish often.
+fn whole(n: std::ops::Range<usize>) -> impl Strategy<Value = Rows> {
+    let row = prop::collection::btree_map(0u32..12, -2i32..4, 0..7);
+    prop::collection::vec(row, n).prop_map(|list| {
+        let mut rows = Rows::new(12);
+        for row in list {
+            let (indices, values): (Vec<u32>, Vec<f64>) = row
+                .into_iter()
+                .map(|(f, v)| (f, f64::from(v) / 3.0))
+                .unzip();
+            rows.push(SparseRow::new(&indices, &values));
+        }
+        rows
+    })
+}
+
+fn brute_force(
+    train: &Rows,
+    query: SparseRow<'_>,
+    k: usize,
+    allowed: impl Fn(u32) -> bool,
+) -> Vec<Neighbor> {
+    let mut all: Vec<Neighbor> = (0..train.n_rows() as u32)
+        .filter(|&row| allowed(row))
+        .map(|row| Neighbor {
+            row,
+            score: query.dot(train.row(row as usize)),
+        })
+        .collect();
+    all.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.row.cmp(&b.row)));
+    all.truncate(k);
+    all
+}
+
+fn check_lists(rows: &Rows, labels: &Labels, k: (usize, usize), tuning: Tuning) {
+    let found = class_neighbors_tuned(&Dot, rows, labels, k, tuning).unwrap();
+    let class = labels.codes();
+    for (query, row) in rows.iter().enumerate() {
+        let same = |r: u32| class[r as usize] == class[query];
+        let near = brute_force(rows, row, k.0, |r| r as usize != query && same(r));
+        assert_eq!(found.same.get(query), near, "same class, query {query}");
+        let far = brute_force(rows, row, k.1, |r| !same(r));
+        assert_eq!(found.other.get(query), far, "other classes, query {query}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn pruned_lists_of_both_kinds_like_brute_force(
+        rows in whole(1..90), classes in 1u32..5, same in 1usize..5, other in 1usize..9,
+    ) {
+        let labels = Labels::from_names((0..rows.n_rows() as u32).map(|r| (r * r % 7 % classes).to_string()));
+        for tuning in [EAGER, RELUCTANT, Tuning::default()] {
+            check_lists(&rows, &labels, (same, other), tuning);
+        }
+    }
+
+    #[test]
+    fn pruned_neighbours_like_brute_force(
+        train in whole(1..150), queries in whole(1..5), k in 1usize..6, power in -30i32..30,
+    ) {
+        // Values of any size, also those that single precision cannot hold.
+        let factor = 10f64.powi(power);
+        let scale = |rows: &Rows| {
+            let values = rows.values().iter().map(|v| v * factor).collect();
+            Rows::from_parts(12, rows.starts().to_vec(), rows.indices().to_vec(), values).unwrap()
+        };
+        let (train, queries) = (scale(&train), scale(&queries));
+        let k = k.min(train.n_rows());
+        for tuning in [EAGER, RELUCTANT] {
+            let mut index = KnnIndex::new(&Dot, &train);
+            index.engine.tuning = tuning;
+            let found = index.neighbors(&queries, k).unwrap();
+            for (query, row) in queries.iter().enumerate() {
+                prop_assert_eq!(found.get(query), brute_force(&train, row, k, |_| true));
+            }
+        }
+    }
+}
+
+/// Rows enough for the default thresholds, with a few columns that almost every row has.
+fn crowded(n: u32, signed: bool) -> (Rows, Labels) {
+    let mut rows = Rows::new(600);
+    for r in 0..n {
+        let mut x = (r + 1).wrapping_mul(2_654_435_761);
+        let mut row: Vec<u32> = (0..4).filter(|f| (r >> f) % 5 != 0).collect();
+        for _ in 0..12 {
+            x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let share = f64::from(x >> 8) / f64::from(1 << 24);
+            row.push(4 + (share * share * 590.0) as u32);
+        }
+        row.sort_unstable();
+        row.dedup();
+        let value = |f: &u32| {
+            let v = f64::from((f * 7 + r) % 9 + 1) / 9.0;
+            if signed && (f + r).is_multiple_of(4) {
+                -v
+            } else {
+                v
+            }
+        };
+        let values: Vec<f64> = row.iter().map(value).collect();
+        rows.push(SparseRow::new(&row, &values));
+    }
+    // Two large classes, one of three rows and one of a single row.
+    let class = |r: u32| match r {
+        5 => "one",
+        9 | 80 | 300 => "three",
+        r if r % 3 == 0 => "large",
+        _ => "larger",
+    };
+    (rows, Labels::from_names((0..n).map(class)))
+}
+
+#[test]
+fn crowded_columns_and_small_classes_like_brute_force() {
+    for signed in [false, true] {
+        let (rows, labels) = crowded(900, signed);
+        for tuning in [Tuning::default(), EAGER, RELUCTANT] {
+            check_lists(&rows, &labels, (3, 5), tuning);
+        }
+        check_lists(&rows, &labels, (40, 2), Tuning::default());
+    }
+}
+
+#[test]
+fn mining_gives_the_same_bytes_for_one_and_two_threads() {
+    let (rows, labels) = crowded(1500, true);
+    let run = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .unwrap();
+        pool.install(|| class_neighbors(&Dot, &rows, &labels, 3, 5).unwrap())
+    };
+    assert_eq!(run(1), run(2));
+}
+
+/// Fewer rows than a dense column is shared among: a column must still cost something, or pruning never ends.
+#[test]
+fn a_handful_of_rows_can_be_pruned() {
+    let (rows, _) = crowded(3, false);
+    let labels = Labels::from_names(["a", "a", "b"]);
+    for tuning in [EAGER, RELUCTANT] {
+        check_lists(&rows, &labels, (1, 1), tuning);
+    }
+}

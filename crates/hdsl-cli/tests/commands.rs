@@ -235,6 +235,30 @@ fn explanations_add_up_and_transform_agrees_with_score() {
 }
 
 #[test]
+fn here_is_the_first_row_and_there_the_second() {
+    let scratch = Scratch::empty();
+    scratch.write(
+        "rows.svm",
+        "a 1:1\na 2:1\na 1:1 2:1\nb 3:1\nb 3:1 4:1\nb 4:1\n",
+    );
+    scratch.write("names.txt", "sweet\nnice\nsour\nnasty\n");
+    scratch
+        .hdsl("train rows.svm --triplets random:20 --scale 10 --names names.txt -o m.hdsl")
+        .ok();
+    for (pair, says) in [
+        ("rows.svm:0 rows.svm:1", "sweet here, nice there\n"),
+        ("rows.svm:1 rows.svm:0", "nice here, sweet there\n"),
+        (
+            "rows.svm:2 rows.svm:2",
+            "sweet here, nice there, and the other way round\n",
+        ),
+    ] {
+        let said = scratch.hdsl(&format!("explain m.hdsl --pair {pair}")).ok();
+        assert!(said.contains(says), "{pair}: {said}");
+    }
+}
+
+#[test]
 fn earlier_models_are_sparser() {
     let scratch = Scratch::trained();
     let facts = |flags: &str| {

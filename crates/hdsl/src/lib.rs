@@ -1,4 +1,51 @@
 //! Learn which features make two things similar, from very high-dimensional sparse data.
+//!
+//! # The problem
+//!
+//! Rows x have d features, of which few are not 0 and fewer matter. Somebody knows for some triplets of rows that
+//! x is more like y than like z: from labels, from judgments, from clicks. Wanted is a similarity
+//! S_M(x, x') = xᵀ M x' that agrees, uses few features, and costs time and memory by the non-zeros of the data rather
+//! than by d². Following Liu, Bellet and Sha (*Similarity Learning for High-Dimensional Sparse Data*, AISTATS 2015),
+//!
+//! ```text
+//! minimise    f(M) = (1/T) Σ_t ℓ(m_t),   m_t = S_M(x_t, y_t) - S_M(x_t, z_t)           (Eq. 1)
+//! subject to  M in the convex hull of the atoms λ (e_i ± e_j)(e_i ± e_j)ᵀ
+//! ```
+//!
+//! A plus atom says that features i and j speak for each other, a minus atom that they speak against each other. Every
+//! iteration adds one atom or takes weight from one (Frank-Wolfe with away steps, Alg. 1), so the iterates are sparse,
+//! positive semi-definite, and small to store. Stopping early is how the method regularises.
+//!
+//! # A first fit
+//!
+//! ```
+#![doc = include_str!("../examples/first_fit.rs")]
+//! ```
+//!
+//! From there: [`read_dataset`] instead of [`parse_dataset`] for files, validation rows as the second argument of
+//! [`train()`] with several λ in [`TrainParams::scales`] to choose from, [`KnnIndex`] to rank and classify,
+//! [`Model::transform_rows`] for other tools, [`BilinearModel::explain_pair`] for reasons.
+//!
+//! # A map of the rooms
+//!
+//! Each may use those above it, never those below.
+//!
+//! | room | what is there | start reading at |
+//! |---|---|---|
+//! | [`error`] | what can be wrong with what a caller gave us; our own mistakes panic | [`Error`] |
+//! | [`data`] | sparse rows, labels, readers and writers, scaling, text to rows | [`Rows`], [`read_dataset`], [`Scaling`] |
+//! | [`atoms`] | pairs of features, convex combinations of them, steps between those | [`Atom`], [`ActiveSet`] |
+//! | [`model`] | similarities: dot product, learned form, explanations, path, file | [`Similarity`], [`Model`] |
+//! | [`knn`] | exact neighbours under any similarity, votes, errors | [`KnnIndex`] |
+//! | [`triplets`] | by neighbours, at random, from lists, clicks and judgments | [`Triplets`] |
+//! | [`loss`] | what a margin costs | [`LossKind`] |
+//! | [`solver`] | Alg. 1 with its settings, events and reasons to stop | [`SolverParams`], [`Observer`], [`Run`] |
+//! | [`mod@train`] | all of it in one call: scaling, triplets, a run a λ, the choice by validation | [`train()`], [`TrainParams`] |
+//!
+//! Those who hold triplets and scaled rows already can go to the solver at once, see [`Solver::fit`].
+//!
+//! The library is silent: it never prints, and tells what happens to an [`Observer`] or a [`Watcher`] that may end
+//! the run. Same seed, same bytes, for any number of threads. There is no unsafe code.
 
 pub mod atoms;
 pub mod data;

@@ -208,10 +208,16 @@ fn pair(
     let mut rows: Vec<Vec<String>> = listed
         .iter()
         .map(|p| {
-            let words = if p.i == p.j {
-                format!("both have {}", names.of(p.i))
-            } else {
-                format!("{} here, {} there", names.of(p.i), names.of(p.j))
+            let (i, j) = (names.of(p.i), names.of(p.j));
+            let found = |in_a: u32, in_b: u32| {
+                indices_a.binary_search(&in_a).is_ok() && indices_b.binary_search(&in_b).is_ok()
+            };
+            // Here is the first row named, there the second.
+            let words = match (found(p.i, p.j), found(p.j, p.i)) {
+                _ if p.i == p.j => format!("both have {i}"),
+                (true, true) => format!("{i} here, {j} there, and the other way round"),
+                (false, true) => format!("{j} here, {i} there"),
+                _ => format!("{i} here, {j} there"),
             };
             vec![format!("{:+.4}", p.value), words]
         })

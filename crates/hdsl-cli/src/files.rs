@@ -428,3 +428,17 @@ impl ScalingArg {
         }
     }
 }
+
+/// Feature names, one a line. Too few of them are another data set's; more may be features that do not occur.
+pub(crate) fn read_names(path: &Path, n_features: usize) -> Result<Vec<String>, Failure> {
+    let names = hdsl::data::read_names(path)?;
+    if names.len() < n_features {
+        return Err(Failure::usage(format!(
+            "{}: has {} names, expected one for each of {} features",
+            path.display(),
+            names.len(),
+            n_features
+        )));
+    }
+    Ok(names)
+}

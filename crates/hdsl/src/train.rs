@@ -606,8 +606,8 @@ fn assemble(
             gap: point.gap.value(),
         })
         .collect();
-    let gap = run.trace[choice.iterate].gap;
-    parts.gap_certified = gap.is_certified().then(|| gap.value());
+    let gap = run.trace.last().map(|point| point.gap);
+    parts.gap_certified = gap.filter(|gap| gap.is_certified()).map(Gap::value);
     parts.evaluations = choice.evaluations;
     parts.classes = data.labels.as_ref().map(|labels| labels.names().to_vec());
     let solver = &params.solver;

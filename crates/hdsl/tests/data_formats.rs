@@ -279,12 +279,8 @@ fn labels_come_from_their_own_file() {
     )
     .unwrap();
     std::fs::write(at("x.labels"), "1\n2\n").unwrap();
-    assert!(
-        read_dataset(&at("x.mtx"), &ReadOptions::default())
-            .unwrap()
-            .labels
-            .is_none()
-    );
+    let beside = read_dataset(&at("x.mtx"), &ReadOptions::default()).unwrap();
+    assert_eq!(beside.labels.unwrap().names(), ["1", "2"]);
     assert!(
         read_dataset(&at("x.mtx"), &options)
             .unwrap()

@@ -4,12 +4,12 @@ use crate::args::{Explain, RowOf};
 use crate::failure::Failure;
 use crate::files::{self, Reader};
 use crate::report::{self, Talk, count, short, thousands};
-use hdsl::data::read_names;
 use hdsl::{Dataset, Model, SparseRow};
 use serde_json::{Value, json};
 
 pub(crate) fn run(args: &Explain, talk: &Talk) -> Result<(), Failure> {
     let model = files::read_model(&args.model, &args.path, talk)?;
+    let read_names = |path| files::read_names(path, model.n_features());
     let names = Names {
         list: args.names.as_deref().map(read_names).transpose()?,
         model: &model,

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::files::{self, NUMBERED_BY_POSITION, Reader};
 use crate::progress::{self, Watch};
 use crate::report::{self, Talk, count, percent, short, thousands};
-use hdsl::data::{read_names, stratified_split};
+use hdsl::data::stratified_split;
 use hdsl::{
     Dataset, LossKind, Model, Search, SolverParams, StepRule, Stop, TrainParams, Trained,
     TripletSource, train,
@@ -25,6 +25,8 @@ pub(crate) fn run(args: &Train, talk: &Talk) -> Result<(), Failure> {
     reader.beside(&args.train, &data);
     let by_position = reader.is_numbered_by_position(&args.train);
     let given = files::read_given_triplets(&args.triplets, data.rows.n_rows())?;
+    let n_features = data.rows.n_features();
+    let read_names = |path| files::read_names(path, n_features);
     let names = args.names.as_deref().map(read_names).transpose()?;
     let valid = match (&args.valid, args.holdout) {
         (Some(path), _) => {

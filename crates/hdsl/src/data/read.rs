@@ -71,8 +71,8 @@ pub struct Dataset {
 /// Reads a data set from a file, or from standard input if the path is `-`.
 ///
 /// Compression (gzip, bzip2, xz, zstd) is recognised by content. So is the format, helped by the file name
-/// where the content could be either: `.data` means NIPS. A NIPS file without [`ReadOptions::labels`] takes its
-/// labels from the file of the same name that ends in `.labels`, if there is one.
+/// where the content could be either: `.data` means NIPS. A file of a format without labels takes them from
+/// [`ReadOptions::labels`], or else from the file of the same name that ends in `.labels`, if there is one.
 ///
 /// ```
 /// use hdsl::{ReadOptions, read_dataset};
@@ -90,8 +90,8 @@ pub fn read_dataset(path: &Path, options: &ReadOptions) -> Result<Dataset> {
     let (mut dataset, format) = read_input(Input::open(path, WANT)?, options)?;
     let labels = match (&options.labels, format) {
         (Some(labels), _) => Some(labels.clone()),
-        (None, Format::Nips) => sibling_labels(path),
-        (None, _) => None,
+        (None, Format::Svmlight) => None,
+        (None, _) => sibling_labels(path),
     };
     if let Some(labels) = labels {
         if options.labels.is_none() {

@@ -27,9 +27,13 @@ use plain::Plain;
 use rand_chacha::ChaCha8Rng;
 use std::time::{Duration, Instant};
 
-/// How many directions in a row may lead nowhere before the run counts as stationary. A random start or batch may
-/// be unlucky once; not this often.
+/// How many directions in a row may lead nowhere before the run counts as stationary. A random start may be unlucky
+/// once; not this often. A batch is a poorer guide.
 const FRUITLESS: usize = 30;
+const FRUITLESS_BATCHES: usize = 300;
+
+/// A direction along which f falls slower than this share of f leads nowhere but into rounding.
+const LEAST_RATE: f64 = 1e-13;
 
 /// The solver's own stream of random numbers, apart from those of mining and splitting.
 const STREAM: u64 = 1;
@@ -145,10 +149,18 @@ impl Solver {
             }
             let direction = view.direction(params.step_rule);
             let gamma_max = direction.gamma_max(state.engine.active());
-            let gamma = state.engine.search_line(direction, gamma_max);
+            let gamma = match view.rate() > LEAST_RATE * objective {
+                true => state.engine.search_line(direction, gamma_max),
+                false => 0.0,
+            };
             if gamma <= 0.0 {
                 fruitless += 1;
-                if fruitless == FRUITLESS {
+                let most = if params.batch.is_some() {
+                    FRUITLESS_BATCHES
+                } else {
+                    FRUITLESS
+                };
+                if fruitless == most {
                     break Stop::Stationary;
                 }
                 continue;
@@ -209,6 +221,11 @@ struct View {
 }
 
 impl View {
+    /// How fast f falls at best, as far as this gradient can tell.
+    fn rate(&self) -> f64 {
+        self.forward_rate.max(self.away_rate)
+    }
+
     /// The choice of Alg. 1, lines 5 to 9.
     fn direction(&self, rule: StepRule) -> Direction {
         match (rule, self.away) {

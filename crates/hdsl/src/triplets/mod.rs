@@ -95,6 +95,12 @@ impl Triplets {
         if self.is_empty() {
             return Err(Error::data("there are no triplets to learn from"));
         }
+        if self.len() >= 1 << 31 {
+            return Err(Error::data(format!(
+                "there are {} triplets, more than the 2^31 - 1 that can be kept",
+                self.len()
+            )));
+        }
         for index in 0..self.len() {
             let (anchor, near, far) = self.get(index);
             if let Some(row) = [anchor, near, far]

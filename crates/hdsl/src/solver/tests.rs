@@ -629,6 +629,45 @@ fn takes_the_path_of_the_plain_engine() {
 }
 
 #[test]
+fn shards_and_threads_change_nothing_but_time() {
+    let (rows, triplets) = wordy(120, 2000, 3);
+    let params = SolverParams::new(200.0).max_iter(300);
+    let problem = Problem::new(&rows, &triplets, params.scale, LossKind::SmoothedHinge).unwrap();
+    let fit = |n_shards: usize, threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .unwrap();
+        let solver = params.clone().build().unwrap();
+        pool.install(|| {
+            let engine = Incremental::in_shards(&problem, n_shards, 0);
+            solver
+                .iterate(
+                    State::new(engine, &params, None).unwrap(),
+                    Clock::start(),
+                    &mut (),
+                )
+                .unwrap()
+        })
+    };
+    for n_shards in [1, 3, 5] {
+        let (one, two) = (fit(n_shards, 1), fit(n_shards, 2));
+        // Bit for bit, γ and objectives included.
+        assert_eq!(one.path, two.path);
+        let bits = |run: &Run| {
+            run.trace
+                .iter()
+                .map(|p| p.objective.to_bits())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(bits(&one), bits(&two));
+        assert!(close(one.objective(), fit(1, 1).objective(), 0.02));
+        let (engine, _) = walk(Incremental::in_shards(&problem, n_shards, 0), &params, 500);
+        assert_books_are_right(engine, &format!("{n_shards} shards"));
+    }
+}
+
+#[test]
 fn runs_end_for_the_reason_asked_for() {
     let (rows, triplets) = wordy(40, 100, 1);
     let fit = |params: SolverParams| {

@@ -23,6 +23,8 @@ use shard::{Books, COLUMNS, Motion, Reached, Shard, Sums, Two, Zones};
 const SHARD: usize = 1 << 16;
 /// More shards than this would cost more in merging than they bring.
 const MOST_SHARDS: usize = 8;
+/// Values in the rows that make threads worth waking for one row of H.
+const PARALLEL: usize = 1 << 20;
 /// Rounding adds up: start afresh after this many steps.
 const REBUILD_EVERY: usize = 2000;
 
@@ -31,6 +33,7 @@ pub(crate) struct Incremental<'p> {
     zones: Zones,
     active: ActiveSet,
     sigma: f64,
+    parallel_from: usize,
     shards: Vec<Shard>,
     active_rows: ActiveRows,
     links: Links,
@@ -165,8 +168,19 @@ impl Moving {
 
 impl<'p> Incremental<'p> {
     pub(crate) fn new(problem: &'p Problem<'p>) -> Self {
+        let n_shards = (problem.triplets.len() / SHARD).clamp(1, MOST_SHARDS);
+        Self::in_shards(problem, n_shards, PARALLEL)
+    }
+
+    /// With so many shards, and threads for rows of H from so many values on. Both are settings of the problem, never
+    /// of the machine: sums are merged by shard.
+    pub(super) fn in_shards(
+        problem: &'p Problem<'p>,
+        n_shards: usize,
+        parallel_from: usize,
+    ) -> Self {
         let n_rows = problem.rows.n_rows();
-        let shards = cut(problem);
+        let shards = cut(problem, n_shards);
         let columns: Vec<u32> = (0..problem.n_columns() as u32).collect();
         let block_norms = columns
             .chunks(COLUMNS)
@@ -184,6 +198,7 @@ impl<'p> Incremental<'p> {
             },
             active: ActiveSet::default(),
             sigma: 1.0,
+            parallel_from,
             shards,
             active_rows: ActiveRows::new(n_rows),
             links: Links::new(problem.n_columns()),
@@ -438,28 +453,59 @@ impl<'p> Incremental<'p> {
         };
         let slack = 1.0 + 1e-9;
         let at_most = |norms: [f64; 2]| slack * (largest * norms[0]).min(length * norms[1]);
-        let n_columns = self.problem.n_columns();
-        for block in partner.first / COLUMNS..self.block_norms.len() {
-            if !partner.could_use(self.diagonal_bound(block) + at_most(self.block_norms[block])) {
-                continue;
-            }
-            for j in (block * COLUMNS).max(partner.first)..((block + 1) * COLUMNS).min(n_columns) {
-                let d = self.diagonal(j as u32);
-                if partner.could_use(d + at_most(self.problem.norms(j as u32))) {
-                    let (rows, values) = self.problem.lists.column(j as u32);
-                    let h = rows
-                        .iter()
-                        .zip(values)
-                        .map(|(&q, &x)| self.u[q as usize] * x)
-                        .sum();
-                    partner.offer(j as u32, d, h);
-                }
+        let blocks = partner.first / COLUMNS..self.block_norms.len();
+        if self.problem.rows.nnz() < self.parallel_from {
+            blocks.for_each(|block| self.search_block(partner, block, at_most));
+            return;
+        }
+        // The largest columns first, so that the others have something to beat. What is left out cannot win, so the
+        // winner does not depend on who looks where.
+        let head = blocks.start..(blocks.start + 4).min(blocks.end);
+        let tail = head.end..blocks.end;
+        head.for_each(|block| self.search_block(partner, block, at_most));
+        let found = tail
+            .into_par_iter()
+            .with_min_len(64)
+            .fold(
+                || *partner,
+                |mut partner, block| {
+                    self.search_block(&mut partner, block, at_most);
+                    partner
+                },
+            )
+            .filter_map(|partner| partner.best)
+            .reduce_with(|a, b| self.problem.better(a, b));
+        partner.best = found.or(partner.best);
+    }
+
+    /// One block of columns, given a bound of |H_ij| by the norms of a column.
+    fn search_block(
+        &self,
+        partner: &mut Partner<'p>,
+        block: usize,
+        at_most: impl Fn([f64; 2]) -> f64,
+    ) {
+        if !partner.could_use(self.diagonal_bound(block) + at_most(self.block_norms[block])) {
+            return;
+        }
+        let end = ((block + 1) * COLUMNS).min(self.problem.n_columns());
+        for j in (block * COLUMNS).max(partner.first)..end {
+            let d = self.diagonal(j as u32);
+            if partner.could_use(d + at_most(self.problem.norms(j as u32))) {
+                let (rows, values) = self.problem.lists.column(j as u32);
+                let h = rows
+                    .iter()
+                    .zip(values)
+                    .map(|(&q, &x)| self.u[q as usize] * x)
+                    .sum();
+                partner.offer(j as u32, d, h);
             }
         }
     }
 }
 
 /// The best partner of one feature so far.
+#[derive(Clone, Copy)]
 struct Partner<'p> {
     problem: &'p Problem<'p>,
     feature: u32,
@@ -672,7 +718,7 @@ impl<'p> Engine<'p> for Incremental<'p> {
 }
 
 /// Cuts the triplets into shards of about equal size at boundaries between anchors.
-fn cut(problem: &Problem<'_>) -> Vec<Shard> {
+fn cut(problem: &Problem<'_>, n_shards: usize) -> Vec<Shard> {
     let (triplets, n_rows) = (problem.triplets, problem.rows.n_rows());
     let mut starts = vec![0usize; n_rows + 1];
     for &anchor in triplets.anchor() {
@@ -687,7 +733,6 @@ fn cut(problem: &Problem<'_>) -> Vec<Shard> {
         sorted[fill[anchor as usize]] = t as u32;
         fill[anchor as usize] += 1;
     }
-    let n_shards = (triplets.len() / SHARD).clamp(1, MOST_SHARDS);
     let bounds: Vec<usize> = (0..=n_shards)
         .map(|k| match k {
             0 => 0,

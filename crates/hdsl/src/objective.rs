@@ -15,7 +15,7 @@ pub(crate) type Scored = (Atom, f64);
 
 /// The fixed side of a fit: rows with empty columns left out, the same by columns, and triplets over them.
 ///
-/// Inside the solver, features are numbered among the non-empty columns by decreasing size, so that nothing depends
+/// Inside the solver, features are numbered among the non-empty columns (and two empty ones) by decreasing size, so that nothing depends
 /// on d and a search that goes through them in order meets the promising ones first.
 pub(crate) struct Problem<'a> {
     columns: Columns,
@@ -42,13 +42,7 @@ impl<'a> Problem<'a> {
         loss: LossKind,
     ) -> Result<Self> {
         triplets.check(rows.n_rows())?;
-        let columns = Columns::of(rows);
-        if columns.len() < 2 {
-            return Err(Error::data(format!(
-                "the rows hold {} distinct features, expected at least 2",
-                columns.len()
-            )));
-        }
+        let columns = candidates(rows)?;
         let mut sizes = vec![0.0; columns.len()];
         for (feature, value) in rows.indices().iter().zip(rows.values()) {
             let number = columns
@@ -196,6 +190,32 @@ impl<'a> Problem<'a> {
         });
         (first, second)
     }
+}
+
+/// The features atoms are made of: those that occur, and two that do not, if there are so many. They stand for all
+/// their like, whose D and H are 0: the true best atom may pair a feature with nothing rather than with a bad one, or
+/// be nothing at all.
+fn candidates(rows: &Rows) -> Result<Columns> {
+    let columns = Columns::of(rows);
+    if columns.is_empty() {
+        return Err(Error::data(
+            "no row holds a feature, expected rows with values",
+        ));
+    }
+    if rows.n_features() < 2 {
+        return Err(Error::data(
+            "there is 1 feature, expected at least 2: an atom joins two",
+        ));
+    }
+    let mut features = columns.features().to_vec();
+    let mut occurring = columns.features().iter().copied().peekable();
+    let absent = (0..rows.n_features() as u64).map(|feature| feature as u32);
+    features.extend(
+        absent
+            .filter(|feature| occurring.next_if_eq(feature).is_none())
+            .take(2),
+    );
+    Ok(Columns::from_features(rows.n_features(), features))
 }
 
 fn norms(values: &[f64]) -> [f64; 2] {

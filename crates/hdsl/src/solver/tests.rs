@@ -30,13 +30,12 @@ impl Tiny {
         Rows::from_parts(self.dense[0].len(), starts, indices, values).unwrap()
     }
 
-    /// All d(d-1) atoms over features that occur, pairs no triplet joins included.
+    /// All d(d-1) atoms, pairs no triplet joins and features no row holds included.
     fn atoms(&self) -> Vec<Atom> {
         let d = self.dense[0].len() as u32;
-        let occurs = |i: u32| self.dense.iter().any(|row| row[i as usize] != 0.0);
         let mut atoms = Vec::new();
-        for i in (0..d).filter(|&i| occurs(i)) {
-            for j in (i + 1..d).filter(|&j| occurs(j)) {
+        for i in 0..d {
+            for j in i + 1..d {
                 for sign in [Sign::Plus, Sign::Minus] {
                     atoms.push(Atom::new(i, j, sign).unwrap());
                 }
@@ -187,7 +186,8 @@ fn tiny() -> impl Strategy<Value = Tiny> {
                     triplets,
                     scale,
                 };
-                (!tiny.atoms().is_empty() && !tiny.triplets.is_empty()).then_some(tiny)
+                let empty = tiny.dense.iter().flatten().all(|&x| x == 0.0);
+                (!empty && !tiny.triplets.is_empty()).then_some(tiny)
             },
         )
     })
@@ -211,11 +211,12 @@ fn close(a: f64, b: f64, tolerance: f64) -> bool {
 
 /// A convex combination of a few atoms of the problem, as the solver numbers features.
 fn some_active(tiny: &Tiny, problem: &Problem<'_>, picks: &[usize]) -> ActiveSet {
-    let atoms = tiny.atoms();
-    let mut chosen: Vec<Atom> = picks
-        .iter()
-        .map(|&p| problem.inside(atoms[p % atoms.len()]).unwrap())
+    let atoms: Vec<Atom> = tiny
+        .atoms()
+        .into_iter()
+        .filter_map(|atom| problem.inside(atom))
         .collect();
+    let mut chosen: Vec<Atom> = picks.iter().map(|&p| atoms[p % atoms.len()]).collect();
     chosen.sort();
     chosen.dedup();
     let total: f64 = (1..=chosen.len()).map(|k| k as f64).sum();
@@ -250,7 +251,10 @@ proptest! {
             let base: f64 = outside.iter().map(|w| w.1).sum();
             prop_assert!((base - 1.0).abs() < 1e-12);
             for atom in tiny.atoms() {
-                let inside = problem.inside(atom).unwrap();
+                // Two features that no row holds stand for the others.
+                let Some(inside) = problem.inside(atom) else {
+                    continue;
+                };
                 let h = 1e-6 / (1.0 + tiny.scale * 10.0);
                 let moved = |by: f64| {
                     let mut all = outside.clone();
@@ -514,17 +518,15 @@ fn assert_books_are_right<'p, E: Engine<'p>>(mut engine: E, what: &str) {
 
 #[test]
 fn running_margins_match_recomputed_ones_after_thousands_of_steps() {
-    let (rows, triplets) = wordy(60, 200, 5);
-    for scale in [10.0, 50.0, 1e6] {
+    let (rows, triplets) = wordy(200, 300, 5);
+    let mut long = 0;
+    for scale in [50.0, 200.0, 1e6] {
         for rule in [StepRule::Away, StepRule::Pairwise, StepRule::Forward] {
             let params = SolverParams::new(scale).step_rule(rule);
             let problem = Problem::new(&rows, &triplets, scale, LossKind::SmoothedHinge).unwrap();
-            let (plain, [aways, drops, taken]) = walk(Plain::new(&problem, None), &params, 3000);
-            if scale < 100.0 && rule == StepRule::Away {
-                assert!(
-                    aways > 50 && drops > 2 && taken > 1000,
-                    "{aways} away, {drops} drops of {taken}"
-                );
+            let (plain, [aways, drops, taken]) = walk(Plain::new(&problem, None), &params, 2200);
+            if rule == StepRule::Away {
+                long += usize::from(aways > 200 && drops > 20 && taken > 2000);
             }
             let drift = worst_difference(
                 plain.margins.iter().copied(),
@@ -536,7 +538,7 @@ fn running_margins_match_recomputed_ones_after_thousands_of_steps() {
             );
             for loss in [LossKind::SmoothedHinge, LossKind::SquaredHinge] {
                 let problem = Problem::new(&rows, &triplets, scale, loss).unwrap();
-                let (engine, [.., taken]) = walk(Incremental::new(&problem), &params, 3000);
+                let (engine, [.., taken]) = walk(Incremental::new(&problem), &params, 2200);
                 // The triplets of `wordy` are sorted by anchor, which is the order the engine keeps them in.
                 let drift = worst_difference(engine.margins(), problem.margins(engine.active()));
                 assert!(
@@ -550,6 +552,10 @@ fn running_margins_match_recomputed_ones_after_thousands_of_steps() {
             }
         }
     }
+    assert!(
+        long > 0,
+        "no run took thousands of steps, away and drop steps among them"
+    );
 }
 
 /// The same path as the plain engine, whose arithmetic is another: same steps, γ to rounding.

@@ -289,7 +289,7 @@ fn next(args: &Demo, outputs: &Outputs, problem: &Planted, n_bytes: usize, secon
          hdsl explain {dir}/model.hdsl --top 20\n  \
          hdsl explain {dir}/model.hdsl --pair {dir}/test.svm:0 {dir}/train.svm:{twin}\n  \
          hdsl evaluate identity --train {dir}/train.svm {dir}/test.svm\n  \
-         hdsl evaluate {dir}/model.hdsl --train {dir}/train.svm {dir}/test.svm --max-features 10\n  \
+         hdsl evaluate {dir}/model.hdsl --train {dir}/train.svm {dir}/test.svm --max-features 12\n  \
          hdsl train {dir}/train.svm --valid {dir}/valid.svm --scale 100 --names {dir}/names.txt -o my.hdsl -v\n"
     );
     text

@@ -197,8 +197,8 @@ struct Deltas {
     by_pair: Vec<Two>,
     marked: Vec<bool>,
     changed: Vec<u32>,
-    /// For each active feature of the other row, the atoms that link it to one of the anchor's.
-    partners: Partners,
+    /// Σ_q delta_q x_qg over the changed pairs (anchor, q), for each active feature g.
+    by_feature: Vec<Two>,
     /// The anchor's values spread out over columns, where products are not kept.
     by_column: Vec<f64>,
 }
@@ -291,7 +291,7 @@ impl Shard {
                 by_pair: vec![[0.0; 2]; most_pairs],
                 marked: vec![false; most_pairs],
                 changed: Vec::new(),
-                partners: Partners::default(),
+                by_feature: Vec::new(),
                 by_column: if products.is_none() {
                     vec![0.0; n_columns]
                 } else {
@@ -420,10 +420,12 @@ impl Shard {
             by_pair,
             marked,
             changed,
-            partners,
+            by_feature,
             by_column,
         } = &mut self.deltas;
-        partners.gather(books.active_rows.row(anchor), books.links);
+        let linked = books.active_rows.row(anchor);
+        by_feature.clear();
+        by_feature.resize(books.links.n_features(), [0.0; 2]);
         let own = books.rows.row(anchor);
         if self.products.is_none() {
             for (column, x) in own.iter() {
@@ -475,17 +477,25 @@ impl Shard {
                     }
                 }
             }
-            if !partners.is_empty() {
+            if !linked.is_empty() {
                 for &(feature, x) in books.active_rows.row(other) {
-                    partners.each(feature, |slot, y| {
-                        let cross = &mut self.cross[slot as usize];
-                        cross[0] += delta[0] * (x * y);
-                        cross[1] += delta[1] * (x * y);
-                    });
+                    let sum = &mut by_feature[feature as usize];
+                    sum[0] += delta[0] * x;
+                    sum[1] += delta[1] * x;
                 }
             }
         }
-        partners.clear();
+        // H_ij of an atom gains x_i of the anchor times the sum at j, and the other way round.
+        for &(feature, x) in linked {
+            for link in books.links.of(feature) {
+                let (cross, sum) = (
+                    &mut self.cross[link.slot as usize],
+                    by_feature[link.to as usize],
+                );
+                cross[0] += x * sum[0];
+                cross[1] += x * sum[1];
+            }
+        }
         if self.products.is_none() {
             for &column in own.indices() {
                 by_column[column as usize] = 0.0;
@@ -820,51 +830,6 @@ impl Shard {
     #[cfg(test)]
     pub(super) fn margins(&self, sigma: f64) -> impl Iterator<Item = f64> + '_ {
         self.mu.iter().map(move |mu| sigma * mu)
-    }
-}
-
-/// For one anchor: from each active feature g to the atoms {f, g} with f among the anchor's features, and ±x_f.
-#[derive(Default)]
-struct Partners {
-    /// First entry of each active feature's list, plus 1; 0 ends a list.
-    heads: Vec<u32>,
-    entries: Vec<(u32, f64, u32)>,
-    used: Vec<u32>,
-}
-
-impl Partners {
-    fn gather(&mut self, own: &[(u32, f64)], links: &Links) {
-        self.heads.resize(links.n_features(), 0);
-        for &(feature, x) in own {
-            for link in links.of(feature) {
-                let head = &mut self.heads[link.to as usize];
-                if *head == 0 {
-                    self.used.push(link.to);
-                }
-                self.entries.push((link.slot, x, *head));
-                *head = self.entries.len() as u32;
-            }
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
-    fn each(&self, feature: u32, mut each: impl FnMut(u32, f64)) {
-        let mut at = self.heads[feature as usize];
-        while at != 0 {
-            let (slot, x, next) = self.entries[at as usize - 1];
-            each(slot, x);
-            at = next;
-        }
-    }
-
-    fn clear(&mut self) {
-        self.entries.clear();
-        for feature in self.used.drain(..) {
-            self.heads[feature as usize] = 0;
-        }
     }
 }
 

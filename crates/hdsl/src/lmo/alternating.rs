@@ -11,19 +11,18 @@ const FURTHER: usize = 2;
 /// A few rows of H instead of all of them.
 pub(crate) fn alternating<'p>(engine: &mut impl Engine<'p>, start: u32) -> Scored {
     let (mut best, mut end) = (engine.best_with(start), start);
-    let mut further = 0;
-    loop {
+    for _ in 0..1 + FURTHER {
         end = if best.0.i() == end {
             best.0.j()
         } else {
             best.0.i()
         };
-        let next = engine.best_with(end);
-        // The pair we came by is in this row too: the score cannot fall but by rounding.
-        if next.1 <= best.1 && further > 0 || further == FURTHER {
-            return engine.problem().better(best, next);
+        // The pair we came by is in this row too, so it is the floor.
+        let next = engine.best_above(end, best, 0);
+        if next == best {
+            break;
         }
         best = next;
-        further += 1;
     }
+    best
 }

@@ -39,7 +39,7 @@ pub(crate) fn exact<'p>(engine: &mut impl Engine<'p>, so_far: Scored) -> (Scored
         let at_most =
             engine.diagonal(i as u32) + diagonal + slack * (u[0] * sum).min(u[1] * length);
         if at_most >= best.1 {
-            best = engine.best_after(i as u32, best);
+            best = engine.best_above(i as u32, best, i as u32 + 1);
             rows += 1;
         }
     }

@@ -34,8 +34,9 @@ pub(crate) trait Engine<'p> {
     fn best_with(&mut self, feature: u32) -> Scored;
     /// The score of every active atom, in their order.
     fn active_scores(&mut self) -> Vec<f64>;
-    /// The better of `floor` and the best atom of this feature with one of a higher number.
-    fn best_after(&mut self, feature: u32, floor: Scored) -> Scored;
+    /// The better of `floor` and the best atom of this feature with one numbered `first` or above. A floor saves
+    /// most of the work.
+    fn best_above(&mut self, feature: u32, floor: Scored, first: u32) -> Scored;
     /// Upper bounds of the largest entry and of the length of each row of S.
     fn norms_of_pair_rows(&self) -> Vec<[f64; 2]>;
     /// The γ in [0, gamma_max] that minimises f along the direction, over all triplets.

@@ -115,7 +115,7 @@ impl<'p> Engine<'p> for Plain<'p> {
         self.gradient.active_scores(&self.table, self.active.len())
     }
 
-    fn best_after(&mut self, feature: u32, floor: Scored) -> Scored {
+    fn best_above(&mut self, feature: u32, floor: Scored, _: u32) -> Scored {
         self.problem.better(floor, self.best_with(feature))
     }
 

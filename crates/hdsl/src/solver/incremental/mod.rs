@@ -638,9 +638,9 @@ impl<'p> Engine<'p> for Incremental<'p> {
             .expect("there are at least two features")
     }
 
-    fn best_after(&mut self, feature: u32, floor: Scored) -> Scored {
+    fn best_above(&mut self, feature: u32, floor: Scored, first: u32) -> Scored {
         let mut partner = Partner::new(self.problem, feature, self.diagonal(feature));
-        partner.first = feature as usize + 1;
+        partner.first = first as usize;
         partner.best = Some(floor);
         self.best_partner(partner).expect("the floor is there")
     }

@@ -442,3 +442,13 @@ pub(crate) fn read_names(path: &Path, n_features: usize) -> Result<Vec<String>, 
     }
     Ok(names)
 }
+
+/// The labels of training rows that are to vote.
+pub(crate) fn training_labels(train: &Dataset, path: &Path) -> Result<Labels, Failure> {
+    train.labels.clone().ok_or_else(|| {
+        Failure::usage(format!(
+            "{}: has no labels; give a file of them, one a line, with --train-labels",
+            path.display()
+        ))
+    })
+}

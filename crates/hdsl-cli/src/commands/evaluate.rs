@@ -22,12 +22,7 @@ pub(crate) fn run(args: &Evaluate, talk: &Talk) -> Result<(), Failure> {
         args.train.train_labels.as_ref(),
         &mut reader,
     )?;
-    let labels = train.labels.clone().ok_or_else(|| {
-        Failure::usage(format!(
-            "{}: has no labels; give a file of them, one a line, with --train-labels",
-            args.train.train.display()
-        ))
-    })?;
+    let labels = files::training_labels(&train, &args.train.train)?;
     let (test, truth) = reader.labelled(&args.test, args.labels.as_ref(), "--labels")?;
     let evaluation = evaluate_similarity(
         ranker.similarity(),

@@ -24,12 +24,7 @@ pub(crate) fn run(args: &Predict, talk: &Talk) -> Result<(), Failure> {
         args.train.train_labels.as_ref(),
         &mut reader,
     )?;
-    let labels = train.labels.clone().ok_or_else(|| {
-        Failure::usage(format!(
-            "{}: has no labels; give a file of them, one a line, with --train-labels",
-            args.train.train.display()
-        ))
-    })?;
+    let labels = files::training_labels(&train, &args.train.train)?;
     let data = reader.data(&args.rows, None)?;
     let index = KnnIndex::new(
         ranker.similarity(),

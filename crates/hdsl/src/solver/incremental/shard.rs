@@ -607,6 +607,15 @@ impl Shard {
         (first, second)
     }
 
+    /// Whether a block may hold a satisfied triplet with μ below `joint` (forward) or a bent one at it or above (away).
+    fn may_cross(&self, block: usize, rate: f64, joint: f64) -> bool {
+        if rate < 0.0 {
+            self.least_satisfied[block] < joint
+        } else {
+            self.greatest_bent[block] >= joint
+        }
+    }
+
     /// Lists the untouched triplets that change zone for some γ up to `to`.
     fn find_crossers(&mut self, sigma: f64, rate: f64, to: f64) {
         self.crossers.clear();
@@ -614,12 +623,7 @@ impl Shard {
         let factor = (1.0 + rate * to).max(0.0);
         let joint = 1.0 / (sigma * factor);
         for block in 0..self.least_satisfied.len() {
-            let candidates = if rate < 0.0 {
-                self.least_satisfied[block] < joint
-            } else {
-                self.greatest_bent[block] >= joint
-            };
-            if !candidates {
+            if !self.may_cross(block, rate, joint) {
                 continue;
             }
             let zone = if rate < 0.0 { SATISFIED } else { BENT };
@@ -676,12 +680,7 @@ impl Shard {
         let joint = 1.0 / sigma;
         let mut anchor = self.first;
         for block in 0..self.least_satisfied.len() {
-            let candidates = if rate < 0.0 {
-                self.least_satisfied[block] < joint
-            } else {
-                self.greatest_bent[block] >= joint
-            };
-            if !candidates {
+            if !self.may_cross(block, rate, joint) {
                 continue;
             }
             self.least_satisfied[block] = f64::INFINITY;

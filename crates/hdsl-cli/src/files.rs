@@ -452,3 +452,15 @@ pub(crate) fn training_labels(train: &Dataset, path: &Path) -> Result<Labels, Fa
         ))
     })
 }
+
+/// Where a command's lines go: a file, or standard output unless that is taken by `--json`.
+pub(crate) fn create_unless_json(
+    json: bool,
+    output: Option<&PathBuf>,
+) -> Result<Option<OutputFile>, Failure> {
+    refuse_stdout_with_json(json, output.map(PathBuf::as_path))?;
+    match (json, output) {
+        (true, None) => Ok(None),
+        _ => create_or_stdout(output).map(Some),
+    }
+}

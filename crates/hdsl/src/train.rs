@@ -273,11 +273,7 @@ pub fn train(
         None => None,
     };
     let started = Instant::now();
-    let triplets = match &params.triplets {
-        TripletSource::Given(triplets) => triplets.clone(),
-        mined => mine(mined, &rows, labels, params.solver.seed)?,
-    };
-    triplets.check(rows.n_rows())?;
+    let triplets = mine(&params.triplets, &rows, labels, params.solver.seed)?;
     let mut halted = watcher
         .event(&Event::Triplets {
             count: triplets.len(),
@@ -382,7 +378,7 @@ struct Won {
     scaling: Scaling,
 }
 
-/// Triplets from labels.
+/// The triplets of a source, mined from labels unless they are given.
 pub fn mine(
     source: &TripletSource,
     rows: &Rows,

@@ -10,11 +10,7 @@ use serde_json::json;
 use std::io::Write;
 
 pub(crate) fn run(args: &Predict, talk: &Talk) -> Result<(), Failure> {
-    files::refuse_stdout_with_json(args.json, args.output.as_deref())?;
-    let out = match (args.json, &args.output) {
-        (true, None) => None,
-        _ => Some(files::create_or_stdout(args.output.as_ref())?),
-    };
+    let out = files::create_unless_json(args.json, args.output.as_ref())?;
     let mut reader = Reader::new(&args.read, talk);
     let (ranker, train) = files::read_ranker(
         &args.model,

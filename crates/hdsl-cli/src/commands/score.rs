@@ -9,11 +9,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 
 pub(crate) fn run(args: &Score, talk: &Talk) -> Result<(), Failure> {
-    files::refuse_stdout_with_json(args.json, args.output.as_deref())?;
-    let out = match (args.json, &args.output) {
-        (true, None) => None,
-        _ => Some(files::create_or_stdout(args.output.as_ref())?),
-    };
+    let out = files::create_unless_json(args.json, args.output.as_ref())?;
     let model = files::read_model(&args.model, &args.path, talk)?;
     let mut reader = Reader::new(&args.read, talk);
     reader.beside_model(&model);

@@ -8,8 +8,8 @@
 use crate::objective::Scored;
 use crate::solver::Engine;
 
-/// The best atom, at least as good as `so_far`, and how many rows of H it took to prove it.
-pub(crate) fn exact<'p>(engine: &mut impl Engine<'p>, so_far: Scored) -> (Scored, usize) {
+/// The best atom, at least as good as `so_far`.
+pub(crate) fn exact<'p>(engine: &mut impl Engine<'p>, so_far: Scored) -> Scored {
     let problem = engine.problem();
     let n_columns = problem.n_columns();
     let norms_of_rows = engine.norms_of_pair_rows();
@@ -26,7 +26,7 @@ pub(crate) fn exact<'p>(engine: &mut impl Engine<'p>, so_far: Scored) -> (Scored
     }
     // The bounds and a row of H round differently: leave room for that.
     let slack = 1.0 + 1e-9;
-    let (mut best, mut rows) = (so_far, 0);
+    let mut best = so_far;
     for i in 0..n_columns - 1 {
         let (holders, values) = problem.lists.column(i as u32);
         let mut u = [0.0; 2];
@@ -40,8 +40,7 @@ pub(crate) fn exact<'p>(engine: &mut impl Engine<'p>, so_far: Scored) -> (Scored
             engine.diagonal(i as u32) + diagonal + slack * (u[0] * sum).min(u[1] * length);
         if at_most >= best.1 {
             best = engine.best_above(i as u32, best, i as u32 + 1);
-            rows += 1;
         }
     }
-    (best, rows)
+    best
 }

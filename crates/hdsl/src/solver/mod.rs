@@ -285,7 +285,7 @@ impl<'p, E: Engine<'p>> State<'p, E> {
         let found = lmo::alternating(&mut self.engine, start);
         match self.params.search {
             Search::Alternating => found.0,
-            Search::Exact => lmo::exact(&mut self.engine, found).0.0,
+            Search::Exact => lmo::exact(&mut self.engine, found).0,
         }
     }
 
@@ -325,7 +325,7 @@ impl<'p, E: Engine<'p>> State<'p, E> {
         };
         let (forward, gap) = if wanted {
             self.next_certificate = iter + 10 + iter / 10;
-            let (forward, _) = lmo::exact(&mut self.engine, found);
+            let forward = lmo::exact(&mut self.engine, found);
             let gap = (self.engine.gain(forward.1) - at_model).max(0.0);
             let whole = self
                 .params
@@ -390,7 +390,7 @@ impl<'p, E: Engine<'p>> State<'p, E> {
         self.engine.refresh_all();
         let start = self.engine.best_diagonal();
         let found = lmo::alternating(&mut self.engine, start);
-        let (best, _) = lmo::exact(&mut self.engine, found);
+        let best = lmo::exact(&mut self.engine, found);
         let gap = self.engine.gain(best.1) - self.engine.gain_of_model();
         Gap::Certified(gap.max(0.0))
     }

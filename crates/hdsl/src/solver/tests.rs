@@ -301,7 +301,7 @@ proptest! {
         engine.start_at(active);
         engine.refresh_all();
         let start = lmo::alternating(&mut engine, 0);
-        let (found, _) = lmo::exact(&mut engine, start);
+        let found = lmo::exact(&mut engine, start);
         let best = tiny.atoms().into_iter().map(|atom| {
             let sum: f64 = (0..tiny.triplets.len()).map(|t| pushes[t] * tiny.atom_margin(t, atom)).sum();
             sum / tiny.scale

@@ -30,6 +30,8 @@ pub(crate) struct Problem<'a> {
     pub(crate) loss: LossKind,
     /// Whether no value is below 0, which makes some bounds tighter.
     pub(crate) non_negative: bool,
+    /// Whether every stored value is 1, so that values need not be read.
+    pub(crate) all_ones: bool,
     /// ‖X_j‖_1 and ‖X_j‖_2 of each column.
     norms: Vec<[f64; 2]>,
 }
@@ -67,6 +69,7 @@ impl<'a> Problem<'a> {
             by_size,
             rank,
             non_negative: rows.values().iter().all(|&x| x >= 0.0),
+            all_ones: rows.values().iter().all(|&x| x == 1.0),
             rows,
             lists,
             triplets,

@@ -214,4 +214,31 @@ impl ColumnLists {
         let range = self.starts[column as usize]..self.starts[column as usize + 1];
         (&self.rows[range.clone()], &self.values[range])
     }
+
+    /// How many values a range of columns holds.
+    pub(crate) fn values_in(&self, columns: std::ops::Range<usize>) -> usize {
+        self.starts[columns.end] - self.starts[columns.start]
+    }
+
+    /// Cuts numbers for the first columns into ranges that hold about as many values each, with their first columns.
+    pub(crate) fn cut<'a>(
+        &self,
+        mut by_column: &'a mut [f64],
+        n_parts: usize,
+    ) -> Vec<(usize, &'a mut [f64])> {
+        let total = self.starts[by_column.len()];
+        let (mut parts, mut from) = (Vec::with_capacity(n_parts), 0);
+        for part in 1..=n_parts {
+            let to = match part == n_parts {
+                true => from + by_column.len(),
+                false => self.starts[..from + by_column.len()]
+                    .partition_point(|&start| start < part * total / n_parts)
+                    .max(from),
+            };
+            let (here, rest) = std::mem::take(&mut by_column).split_at_mut(to - from);
+            parts.push((from, here));
+            (by_column, from) = (rest, to);
+        }
+        parts
+    }
 }

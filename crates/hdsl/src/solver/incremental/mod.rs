@@ -6,23 +6,25 @@
 
 mod active_rows;
 mod links;
+mod search;
 mod shard;
 
 use self::active_rows::ActiveRows;
 use self::links::Links;
 use super::engine::Engine;
-use crate::atoms::{ActiveSet, Atom, Sign, Step};
+use crate::atoms::{ActiveSet, Atom, Step};
 use crate::loss::LossKind;
 use crate::objective::{Problem, Scored};
 use crate::step::{Direction, line_search};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
+use search::Partner;
 use shard::{Books, COLUMNS, Motion, Reached, Shard, Sums, Two, Zones};
 
 /// Triplets worth a shard of their own.
-const SHARD: usize = 1 << 16;
+const SHARD: usize = 1 << 17;
 /// More shards than this would cost more in merging than they bring.
-const MOST_SHARDS: usize = 8;
+const MOST_SHARDS: usize = 4;
 /// Values in the rows that make threads worth waking for one row of H.
 const PARALLEL: usize = 1 << 20;
 /// Rounding adds up: start afresh after this many steps.
@@ -46,10 +48,14 @@ pub(crate) struct Incremental<'p> {
     spread: Vec<f64>,
     /// S X_{:,i}, 0 between searches, and which of its rows were met.
     u: Vec<f64>,
+    reached: Vec<u32>,
     met: Vec<bool>,
-    /// A row of H, 0 between searches, and which of its columns were met.
+    /// A row of H, 0 between searches.
     row: Vec<f64>,
-    row_met: Vec<bool>,
+    /// See `search`.
+    limits: Vec<f64>,
+    /// The feature with the largest D, once somebody asked.
+    best_diagonal: Option<u32>,
 }
 
 /// The direction of the line search under way.
@@ -168,7 +174,9 @@ impl Moving {
 
 impl<'p> Incremental<'p> {
     pub(crate) fn new(problem: &'p Problem<'p>) -> Self {
-        let n_shards = (problem.triplets.len() / SHARD).clamp(1, MOST_SHARDS);
+        // A power of 2, so that two threads have equal shares.
+        let most = (problem.triplets.len() / SHARD).clamp(1, MOST_SHARDS);
+        let n_shards = 1 << most.ilog2();
         Self::in_shards(problem, n_shards, PARALLEL)
     }
 
@@ -208,9 +216,11 @@ impl<'p> Incremental<'p> {
             block_norms,
             spread: vec![0.0; n_rows],
             u: vec![0.0; n_rows],
+            reached: Vec::new(),
             met: vec![false; n_rows],
             row: vec![0.0; problem.n_columns()],
-            row_met: vec![false; problem.n_columns()],
+            limits: Vec::new(),
+            best_diagonal: None,
         };
         engine.rebuild();
         engine
@@ -257,12 +267,13 @@ impl<'p> Incremental<'p> {
         let (factor, zones) = (self.sigma, self.zones);
         self.sigma = 1.0;
         self.steps = 0;
+        self.best_diagonal = None;
         self.each_with_books(|shard, books| {
             if factor != 1.0 {
                 shard.rescale(factor);
             }
             shard.rebuild(books, zones);
-            shard.tighten();
+            shard.tighten(1.0);
         });
     }
 
@@ -281,11 +292,6 @@ impl<'p> Incremental<'p> {
         let mut sums = Sums::default();
         self.shards.iter().for_each(|shard| sums.merge(&shard.sums));
         sums
-    }
-
-    /// An upper bound of D within a block of columns.
-    fn diagonal_bound(&self, block: usize) -> f64 {
-        self.merged(|shard| shard.diagonal_bounds[block])
     }
 
     /// Puts a new atom into the tables.
@@ -325,8 +331,8 @@ impl<'p> Incremental<'p> {
         self.motion = moving;
     }
 
-    /// u = S X_{:,i} into `self.u`; gives the rows where it may differ from 0, if they are few.
-    fn multiply(&mut self, feature: u32) -> Option<Vec<u32>> {
+    /// u = S X_{:,i} into `self.u`, and where it may differ from 0.
+    fn multiply(&mut self, feature: u32) -> Reach {
         let (holders, values) = self.problem.lists.column(feature);
         let mut spread = std::mem::take(&mut self.spread);
         for (&row, &x) in holders.iter().zip(values) {
@@ -360,198 +366,42 @@ impl<'p> Incremental<'p> {
                         }
                     });
             }
-            return None;
+            return Reach::All {
+                values: self.problem.rows.nnz(),
+            };
         }
-        let mut reached = Vec::new();
+        self.reached.clear();
         for shard in &self.shards {
             let Reached::Rows(rows) = &shard.reached else {
                 continue;
             };
             for &row in rows {
                 if !std::mem::replace(&mut self.met[row as usize], true) {
-                    reached.push(row);
+                    self.reached.push(row);
                 }
             }
         }
-        for &row in &reached {
+        let mut values = 0;
+        for &row in &self.reached {
             self.met[row as usize] = false;
             self.u[row as usize] = self.shards.iter().map(|shard| shard.u[row as usize]).sum();
+            values += self.problem.rows.row(row as usize).nnz();
         }
-        Some(reached)
-    }
-
-    fn best_partner(&mut self, mut partner: Partner<'p>) -> Option<Scored> {
-        let reached = self.multiply(partner.feature);
-        // A floor to beat makes columns cheap: nearly all are passed over.
-        let few = |rows: &[u32]| {
-            let nnz: usize = rows
-                .iter()
-                .map(|&q| self.problem.rows.row(q as usize).nnz())
-                .sum();
-            nnz * 4 < self.problem.rows.nnz()
-        };
-        match reached {
-            Some(rows) if partner.best.is_none() && few(&rows) => {
-                self.search_rows(&mut partner, &rows)
-            }
-            Some(rows) => {
-                self.search_columns(&mut partner, &mut rows.iter().map(|&q| self.u[q as usize]));
-                for q in rows {
-                    self.u[q as usize] = 0.0;
-                }
-            }
-            None => {
-                self.search_columns(&mut partner, &mut self.u.iter().copied());
-                self.u.fill(0.0);
-            }
-        }
-        partner.best
-    }
-
-    /// When few rows are reached: spreads their values out, and clears `self.u`.
-    fn search_rows(&mut self, partner: &mut Partner<'p>, reached: &[u32]) {
-        let mut columns = Vec::new();
-        for &q in reached {
-            let u = std::mem::take(&mut self.u[q as usize]);
-            let row = self.problem.rows.row(q as usize);
-            for (&j, &x) in row.indices().iter().zip(row.values()) {
-                if !std::mem::replace(&mut self.row_met[j as usize], true) {
-                    columns.push(j);
-                }
-                self.row[j as usize] += u * x;
-            }
-        }
-        for j in columns {
-            let h = std::mem::take(&mut self.row[j as usize]);
-            self.row_met[j as usize] = false;
-            partner.offer(j, self.diagonal(j), h);
-        }
-        // Features that share no triplet with this one: H is 0, and the best D is the best of them.
-        for block in 0..self.block_norms.len() {
-            if partner.could_use(self.diagonal_bound(block)) {
-                for j in block * COLUMNS..((block + 1) * COLUMNS).min(self.problem.n_columns()) {
-                    // A feature met above was offered with its true H, which can only be better.
-                    partner.offer_alone(j as u32, self.diagonal(j as u32));
-                }
-            }
-        }
-    }
-
-    /// The columns one by one, those that cannot win left out. `entries` are the entries of u that may not be 0.
-    fn search_columns(&self, partner: &mut Partner<'p>, entries: &mut dyn Iterator<Item = f64>) {
-        // |H_ij| <= max|u| ‖X_j‖_1 and <= ‖u‖_2 ‖X_j‖_2, where for X >= 0 only one sign of u can count.
-        let mut largest = 0.0f64;
-        let mut squares = [0.0f64; 2];
-        for u in entries {
-            largest = largest.max(u.abs());
-            squares[usize::from(u < 0.0)] += u * u;
-        }
-        let length = if self.problem.non_negative {
-            squares[0].max(squares[1]).sqrt()
-        } else {
-            (squares[0] + squares[1]).sqrt()
-        };
-        let slack = 1.0 + 1e-9;
-        let at_most = |norms: [f64; 2]| slack * (largest * norms[0]).min(length * norms[1]);
-        let blocks = partner.first / COLUMNS..self.block_norms.len();
-        if self.problem.rows.nnz() < self.parallel_from {
-            blocks.for_each(|block| self.search_block(partner, block, at_most));
-            return;
-        }
-        // The largest columns first, so that the others have something to beat. What is left out cannot win, so the
-        // winner does not depend on who looks where.
-        let head = blocks.start..(blocks.start + 4).min(blocks.end);
-        let tail = head.end..blocks.end;
-        head.for_each(|block| self.search_block(partner, block, at_most));
-        let found = tail
-            .into_par_iter()
-            .with_min_len(64)
-            .fold(
-                || *partner,
-                |mut partner, block| {
-                    self.search_block(&mut partner, block, at_most);
-                    partner
-                },
-            )
-            .filter_map(|partner| partner.best)
-            .reduce_with(|a, b| self.problem.better(a, b));
-        partner.best = found.or(partner.best);
-    }
-
-    /// One block of columns, given a bound of |H_ij| by the norms of a column.
-    fn search_block(
-        &self,
-        partner: &mut Partner<'p>,
-        block: usize,
-        at_most: impl Fn([f64; 2]) -> f64,
-    ) {
-        if !partner.could_use(self.diagonal_bound(block) + at_most(self.block_norms[block])) {
-            return;
-        }
-        let end = ((block + 1) * COLUMNS).min(self.problem.n_columns());
-        for j in (block * COLUMNS).max(partner.first)..end {
-            let d = self.diagonal(j as u32);
-            if partner.could_use(d + at_most(self.problem.norms(j as u32))) {
-                let (rows, values) = self.problem.lists.column(j as u32);
-                let h = rows
-                    .iter()
-                    .zip(values)
-                    .map(|(&q, &x)| self.u[q as usize] * x)
-                    .sum();
-                partner.offer(j as u32, d, h);
-            }
-        }
+        Reach::Rows { values }
     }
 }
 
-/// The best partner of one feature so far.
+/// Where u may differ from 0: at the rows listed, or anywhere; and the values that those rows hold.
 #[derive(Clone, Copy)]
-struct Partner<'p> {
-    problem: &'p Problem<'p>,
-    feature: u32,
-    diagonal: f64,
-    /// The lowest feature asked about.
-    first: usize,
-    best: Option<Scored>,
+enum Reach {
+    Rows { values: usize },
+    All { values: usize },
 }
 
-impl<'p> Partner<'p> {
-    fn new(problem: &'p Problem<'p>, feature: u32, diagonal: f64) -> Self {
-        Self {
-            problem,
-            feature,
-            diagonal,
-            first: 0,
-            best: None,
-        }
-    }
-
-    /// Whether a partner with D_j + |H_ij| of at most this could win.
-    fn could_use(&self, at_most: f64) -> bool {
-        self.best
-            .is_none_or(|best| self.diagonal + at_most >= best.1)
-    }
-
-    fn offer(&mut self, j: u32, diagonal: f64, h: f64) {
-        let score = self.diagonal + diagonal + h.abs();
-        if j != self.feature && self.best.is_none_or(|best| score >= best.1) {
-            let sign = if h < 0.0 { Sign::Minus } else { Sign::Plus };
-            let atom = Atom::new(self.feature, j, sign).expect("a partner is another feature");
-            let found = (atom, score);
-            self.best = Some(
-                self.best
-                    .map_or(found, |best| self.problem.better(best, found)),
-            );
-        }
-    }
-
-    /// Offers a feature whose H is 0 or was offered already: it never replaces an equal.
-    fn offer_alone(&mut self, j: u32, diagonal: f64) {
-        let score = self.diagonal + diagonal;
-        if self.best.is_none_or(|best| {
-            score > best.1 || (score == best.1 && best.0.i() != j && best.0.j() != j)
-        }) {
-            self.offer(j, diagonal, 0.0);
+impl Reach {
+    fn values(self) -> usize {
+        match self {
+            Reach::Rows { values } | Reach::All { values } => values,
         }
     }
 }
@@ -614,22 +464,11 @@ impl<'p> Engine<'p> for Incremental<'p> {
     }
 
     fn diagonal(&self, feature: u32) -> f64 {
-        self.merged(|shard| shard.diagonal[feature as usize])
+        self.diagonal_of(feature)
     }
 
     fn best_diagonal(&mut self) -> u32 {
-        let (mut best, mut at) = (f64::NEG_INFINITY, 0);
-        for block in 0..self.block_norms.len() {
-            if self.diagonal_bound(block) > best {
-                for j in block * COLUMNS..((block + 1) * COLUMNS).min(self.problem.n_columns()) {
-                    let d = self.diagonal(j as u32);
-                    if d > best {
-                        (best, at) = (d, j as u32);
-                    }
-                }
-            }
-        }
-        at
+        self.best_diagonal_kept()
     }
 
     fn best_with(&mut self, feature: u32) -> Scored {
@@ -639,10 +478,9 @@ impl<'p> Engine<'p> for Incremental<'p> {
     }
 
     fn best_above(&mut self, feature: u32, floor: Scored, first: u32) -> Scored {
-        let mut partner = Partner::new(self.problem, feature, self.diagonal(feature));
-        partner.first = first as usize;
-        partner.best = Some(floor);
-        self.best_partner(partner).expect("the floor is there")
+        let partner = Partner::new(self.problem, feature, self.diagonal(feature));
+        self.best_partner(partner.above(floor, first))
+            .expect("the floor is there")
     }
 
     fn active_scores(&mut self) -> Vec<f64> {
@@ -695,6 +533,7 @@ impl<'p> Engine<'p> for Incremental<'p> {
             return self.start_at(self.active.clone());
         }
         self.sigma *= factor;
+        self.best_diagonal = None;
         let zones = self.zones;
         self.each_with_books(|shard, books| shard.advance(rate, gamma, books, zones));
         if let (Some(atom), Some(at)) = (leaving, at) {
@@ -709,7 +548,8 @@ impl<'p> Engine<'p> for Incremental<'p> {
             self.admit(atom);
             self.cross_last(atom);
         }
-        self.each(Shard::tighten);
+        let sigma = self.sigma;
+        self.each(|shard| shard.tighten(sigma));
         self.steps += 1;
         if self.steps == REBUILD_EVERY || !(1e-12..1e12).contains(&self.sigma) {
             self.rebuild();

@@ -8,7 +8,7 @@
 
 use super::active_rows::ActiveRows;
 use super::links::Links;
-use crate::data::Rows;
+use crate::data::{Rows, SparseRow};
 use crate::objective::Problem;
 use std::ops::Range;
 
@@ -20,6 +20,9 @@ const BLOCK: usize = 128;
 
 /// Columns whose diagonal bounds are kept together.
 pub(super) const COLUMNS: usize = 64;
+
+/// How far σ may move, in parts of itself, before the bounds of the diagonal are taken anew.
+const FAR: f64 = 0.1;
 
 const STRAIGHT: u8 = 0;
 const BENT: u8 = 1;
@@ -138,10 +141,46 @@ struct Touched {
     push: f64,
 }
 
-/// What the products of paired rows are, or that they are too many to keep.
+/// An upper bound of D in a block of columns, for any σ: D(σ) = D(σ₀) + (σ₀ - σ) (its second number).
+#[derive(Clone, Copy, Default)]
+pub(super) struct DiagonalBound {
+    most: f64,
+    sigma: f64,
+    least: f64,
+    greatest: f64,
+}
+
+impl DiagonalBound {
+    fn of(block: &[Two], sigma: f64) -> Self {
+        let (mut most, mut terms) = (f64::NEG_INFINITY, 0.0f64);
+        let (mut least, mut greatest) = (f64::INFINITY, f64::NEG_INFINITY);
+        for &[constant, linear] in block {
+            most = most.max(constant - sigma * linear);
+            terms = terms.max(constant.abs());
+            least = least.min(linear);
+            greatest = greatest.max(linear);
+        }
+        // Room for the rounding of a small difference.
+        let terms = terms.max(sigma * least.abs().max(greatest.abs()));
+        Self {
+            most: most + 1e-13 * terms,
+            sigma,
+            least,
+            greatest,
+        }
+    }
+
+    pub(super) fn at(&self, sigma: f64) -> f64 {
+        let by = self.sigma - sigma;
+        self.most + (by * self.least).max(by * self.greatest)
+    }
+}
+
+/// What paired rows have in common, pair by pair: places in the anchor's row, and the other row's values there (none
+/// are kept where all are 1).
 struct Products {
     starts: Vec<u32>,
-    columns: Vec<u32>,
+    places: Vec<u16>,
     values: Vec<f64>,
 }
 
@@ -168,10 +207,9 @@ pub(super) struct Shard {
     pub(super) sums: Sums,
     /// S, by pair.
     pairs: Vec<Two>,
-    /// D, by column; by block of columns, the most of its first and the least of its second number; and whether a
-    /// block changed since those were taken.
+    /// D, by column; a bound by block of columns; and whether a block changed since that was taken.
     pub(super) diagonal: Vec<Two>,
-    pub(super) diagonal_bounds: Vec<Two>,
+    pub(super) diagonal_bounds: Vec<DiagonalBound>,
     stale: Vec<bool>,
     /// H_ij of active atoms, by slot.
     pub(super) cross: Vec<Two>,
@@ -201,6 +239,8 @@ struct Deltas {
     by_feature: Vec<Two>,
     /// The anchor's values spread out over columns, where products are not kept.
     by_column: Vec<f64>,
+    /// Sums by place in the anchor's row.
+    by_place: Vec<Two>,
 }
 
 impl Shard {
@@ -253,7 +293,7 @@ impl Shard {
             }
         }
         let limit = 8 * (problem.rows.nnz() + sorted.len());
-        let products = Products::of(&problem.rows, anchors.start, &pair_starts, &others, limit);
+        let products = Products::of(problem, anchors.start, &pair_starts, &others, limit);
         let n = sorted.len();
         let n_columns = problem.n_columns();
         let most_pairs = pair_starts
@@ -280,7 +320,7 @@ impl Shard {
             greatest_bent: vec![f64::NEG_INFINITY; n.div_ceil(BLOCK)],
             sums: Sums::default(),
             diagonal: vec![[0.0; 2]; n_columns],
-            diagonal_bounds: vec![[0.0; 2]; n_columns.div_ceil(COLUMNS)],
+            diagonal_bounds: vec![DiagonalBound::default(); n_columns.div_ceil(COLUMNS)],
             stale: vec![true; n_columns.div_ceil(COLUMNS)],
             cross: Vec::new(),
             touched: Vec::new(),
@@ -297,6 +337,7 @@ impl Shard {
                 } else {
                     Vec::new()
                 },
+                by_place: Vec::new(),
             },
             products,
             u: vec![0.0; n_rows],
@@ -415,111 +456,66 @@ impl Shard {
         if self.deltas.changed.is_empty() {
             return;
         }
-        let base = self.pair_starts[anchor - self.first] as usize;
-        let Deltas {
-            by_pair,
-            marked,
-            changed,
-            by_feature,
-            by_column,
-        } = &mut self.deltas;
-        let linked = books.active_rows.row(anchor);
-        by_feature.clear();
-        by_feature.resize(books.links.n_features(), [0.0; 2]);
-        let own = books.rows.row(anchor);
-        if self.products.is_none() {
-            for (column, x) in own.iter() {
-                by_column[column as usize] = x;
-            }
-        }
-        for local in changed.drain(..) {
-            let local = local as usize;
-            marked[local] = false;
-            let delta = std::mem::take(&mut by_pair[local]);
-            let pair = base + local;
-            let sum = &mut self.pairs[pair];
+        let first = self.pair_starts[anchor - self.first] as usize;
+        let last = self.pair_starts[anchor - self.first + 1] as usize;
+        let deltas = &mut self.deltas;
+        // Most changes are within the bent zone, where only the second number moves.
+        let both = deltas
+            .changed
+            .iter()
+            .any(|&local| deltas.by_pair[local as usize][0] != 0.0);
+        let pairs = &mut self.pairs[first..last];
+        for &local in &deltas.changed {
+            let (sum, delta) = (&mut pairs[local as usize], deltas.by_pair[local as usize]);
             *sum = [sum[0] + delta[0], sum[1] + delta[1]];
             // What is left when all triplets of a pair are satisfied is rounding: a true 0 can be passed over.
             if sum[0].abs() < 1e-12 && (books.sigma * sum[1]).abs() < 1e-12 {
                 *sum = [0.0; 2];
             }
-            let other = self.others[pair] as usize;
-            match &self.products {
-                Some(products) => {
-                    let range = products.starts[pair] as usize..products.starts[pair + 1] as usize;
-                    let products = products.columns[range.clone()]
-                        .iter()
-                        .zip(&products.values[range]);
-                    if delta[0] == 0.0 {
-                        // Most changes are within the bent zone.
-                        for (&column, &x) in products {
-                            self.diagonal[column as usize][1] += delta[1] * x;
-                            self.stale[column as usize / COLUMNS] = true;
-                        }
-                    } else {
-                        for (&column, &x) in products {
-                            let d = &mut self.diagonal[column as usize];
-                            d[0] += delta[0] * x;
-                            d[1] += delta[1] * x;
-                            self.stale[column as usize / COLUMNS] = true;
-                        }
-                    }
-                }
-                None => {
-                    for (column, x) in books.rows.row(other).iter() {
-                        let product = by_column[column as usize] * x;
-                        if product != 0.0 {
-                            let d = &mut self.diagonal[column as usize];
-                            d[0] += delta[0] * product;
-                            d[1] += delta[1] * product;
-                            self.stale[column as usize / COLUMNS] = true;
-                        }
-                    }
-                }
+        }
+        let changes = Changes {
+            own: books.rows.row(anchor),
+            others: &self.others[first..last],
+            changed: &deltas.changed,
+            by_pair: &deltas.by_pair,
+        };
+        let diagonal = Diagonal {
+            by_column: &mut self.diagonal,
+            stale: &mut self.stale,
+        };
+        match &self.products {
+            Some(products) if both => {
+                products.pass_on::<true>(first, changes, &mut deltas.by_place, diagonal)
             }
-            if !linked.is_empty() {
-                for &(feature, x) in books.active_rows.row(other) {
-                    let sum = &mut by_feature[feature as usize];
-                    sum[0] += delta[0] * x;
-                    sum[1] += delta[1] * x;
-                }
+            Some(products) => {
+                products.pass_on::<false>(first, changes, &mut deltas.by_place, diagonal)
+            }
+            None => changes.pass_on_rows(books.rows, &mut deltas.by_column, diagonal),
+        }
+        let linked = books.active_rows.row(anchor);
+        if !linked.is_empty() {
+            let sums = &mut deltas.by_feature;
+            match both {
+                true => changes.pass_on_active::<true>(books, linked, sums, &mut self.cross),
+                false => changes.pass_on_active::<false>(books, linked, sums, &mut self.cross),
             }
         }
-        // H_ij of an atom gains x_i of the anchor times the sum at j, and the other way round.
-        for &(feature, x) in linked {
-            for link in books.links.of(feature) {
-                let (cross, sum) = (
-                    &mut self.cross[link.slot as usize],
-                    by_feature[link.to as usize],
-                );
-                cross[0] += x * sum[0];
-                cross[1] += x * sum[1];
-            }
-        }
-        if self.products.is_none() {
-            for &column in own.indices() {
-                by_column[column as usize] = 0.0;
-            }
+        for local in deltas.changed.drain(..) {
+            deltas.marked[local as usize] = false;
+            deltas.by_pair[local as usize] = [0.0; 2];
         }
     }
 
-    /// Makes the bounds of the diagonal exact again where it changed.
-    pub(super) fn tighten(&mut self) {
+    /// Makes the bounds of the diagonal exact again where it changed, or where σ has come a long way.
+    pub(super) fn tighten(&mut self, sigma: f64) {
         let blocks = self
             .diagonal
             .chunks(COLUMNS)
             .zip(&mut self.diagonal_bounds)
             .zip(&mut self.stale);
         for ((block, bound), stale) in blocks {
-            if std::mem::take(stale) {
-                *bound = block
-                    .iter()
-                    .fold([f64::NEG_INFINITY, f64::INFINITY], |a, d| {
-                        [
-                            if d[0] > a[0] { d[0] } else { a[0] },
-                            if d[1] < a[1] { d[1] } else { a[1] },
-                        ]
-                    });
+            if std::mem::take(stale) || (bound.sigma - sigma).abs() > FAR * sigma {
+                *bound = DiagonalBound::of(block, sigma);
             }
         }
     }
@@ -841,46 +837,177 @@ pub(super) struct Books<'a> {
     pub(super) links: &'a Links,
 }
 
+/// What changed in the pairs of one anchor.
+#[derive(Clone, Copy)]
+struct Changes<'a> {
+    own: SparseRow<'a>,
+    others: &'a [u32],
+    /// Pairs of the anchor, counted from its first.
+    changed: &'a [u32],
+    by_pair: &'a [Two],
+}
+
+/// D by column, and the blocks of it that changed.
+struct Diagonal<'a> {
+    by_column: &'a mut [Two],
+    stale: &'a mut [bool],
+}
+
+impl Diagonal<'_> {
+    fn add<const BOTH: bool>(&mut self, column: u32, by: Two) {
+        let sum = &mut self.by_column[column as usize];
+        if BOTH {
+            sum[0] += by[0];
+        }
+        sum[1] += by[1];
+        self.stale[column as usize / COLUMNS] = true;
+    }
+}
+
+impl<'a> Changes<'a> {
+    fn iter(self) -> impl Iterator<Item = (usize, Two)> + 'a {
+        let by_pair = self.by_pair;
+        self.changed
+            .iter()
+            .map(move |&local| (local as usize, by_pair[local as usize]))
+    }
+
+    /// D where products are not kept: the anchor's row spread out, and a walk over the others.
+    fn pass_on_rows(self, rows: &Rows, spread: &mut [f64], mut diagonal: Diagonal<'_>) {
+        for (column, x) in self.own.iter() {
+            spread[column as usize] = x;
+        }
+        for (local, delta) in self.iter() {
+            for (column, x) in rows.row(self.others[local] as usize).iter() {
+                let product = spread[column as usize] * x;
+                if product != 0.0 {
+                    diagonal.add::<true>(column, [delta[0] * product, delta[1] * product]);
+                }
+            }
+        }
+        for &column in self.own.indices() {
+            spread[column as usize] = 0.0;
+        }
+    }
+
+    /// H_ij of an active atom gains x_i of the anchor times Σ_q delta_q x_qj, and the other way round.
+    fn pass_on_active<const BOTH: bool>(
+        self,
+        books: Books<'_>,
+        linked: &[(u32, f64)],
+        sums: &mut Vec<Two>,
+        cross: &mut [Two],
+    ) {
+        sums.clear();
+        sums.resize(books.links.n_features(), [0.0; 2]);
+        let sums = &mut sums[..];
+        for (local, delta) in self.iter() {
+            for &(feature, x) in books.active_rows.row(self.others[local] as usize) {
+                let sum = &mut sums[feature as usize];
+                if BOTH {
+                    sum[0] += delta[0] * x;
+                }
+                sum[1] += delta[1] * x;
+            }
+        }
+        for &(feature, x) in linked {
+            for link in books.links.of(feature) {
+                let (cross, sum) = (&mut cross[link.slot as usize], sums[link.to as usize]);
+                if BOTH {
+                    cross[0] += x * sum[0];
+                }
+                cross[1] += x * sum[1];
+            }
+        }
+    }
+}
+
 impl Products {
-    /// x_anchor ∘ x_other for every pair; none if there would be more than `limit` numbers.
+    /// What the anchor shares with the other row of every pair; none if that would be more than `limit` numbers.
     fn of(
-        rows: &Rows,
+        problem: &Problem<'_>,
         first: usize,
         pair_starts: &[u32],
         others: &[u32],
         limit: usize,
     ) -> Option<Self> {
+        let rows = &problem.rows;
         let mut products = Self {
             starts: Vec::with_capacity(others.len() + 1),
-            columns: Vec::new(),
+            places: Vec::new(),
             values: Vec::new(),
         };
-        let mut spread = vec![0.0; rows.n_features()];
+        // One more than the place of each column in the anchor's row.
+        let mut spread = vec![0u16; rows.n_features()];
         products.starts.push(0);
         for (k, bounds) in pair_starts.windows(2).enumerate() {
             let own = rows.row(first + k);
-            for (column, x) in own.iter() {
-                spread[column as usize] = x;
+            if own.nnz() >= usize::from(u16::MAX) {
+                return None;
+            }
+            for (place, &column) in own.indices().iter().enumerate() {
+                spread[column as usize] = place as u16 + 1;
             }
             for &other in &others[bounds[0] as usize..bounds[1] as usize] {
                 for (column, x) in rows.row(other as usize).iter() {
-                    let mine = spread[column as usize];
-                    if mine != 0.0 {
-                        products.columns.push(column);
-                        products.values.push(mine * x);
+                    let place = spread[column as usize];
+                    if place != 0 {
+                        products.places.push(place - 1);
+                        if !problem.all_ones {
+                            products.values.push(x);
+                        }
                     }
                 }
-                products.starts.push(products.columns.len() as u32);
+                products.starts.push(products.places.len() as u32);
             }
             for &column in own.indices() {
-                spread[column as usize] = 0.0;
+                spread[column as usize] = 0;
             }
-            if products.columns.len() > limit.min(u32::MAX as usize / 2) {
+            if products.places.len() > limit.min(u32::MAX as usize / 2) {
                 return None;
             }
         }
-        products.columns.shrink_to_fit();
+        products.places.shrink_to_fit();
         products.values.shrink_to_fit();
         Some(products)
+    }
+
+    /// D from the changed pairs of one anchor, the first of whose pairs is `first`: summed up by place in the
+    /// anchor's row, where it stays in the cache, and then passed on once for each of its columns.
+    fn pass_on<const BOTH: bool>(
+        &self,
+        first: usize,
+        changes: Changes<'_>,
+        sums: &mut Vec<Two>,
+        mut diagonal: Diagonal<'_>,
+    ) {
+        let own = changes.own;
+        sums.clear();
+        sums.resize(own.nnz(), [0.0; 2]);
+        let sums = &mut sums[..];
+        let mut add = |place: u16, by: Two| {
+            let sum = &mut sums[usize::from(place)];
+            if BOTH {
+                sum[0] += by[0];
+            }
+            sum[1] += by[1];
+        };
+        for (local, delta) in changes.iter() {
+            let pair = first + local;
+            let range = self.starts[pair] as usize..self.starts[pair + 1] as usize;
+            let places = &self.places[range.clone()];
+            if self.values.is_empty() {
+                places.iter().for_each(|&place| add(place, delta));
+            } else {
+                for (&place, &x) in places.iter().zip(&self.values[range]) {
+                    add(place, [delta[0] * x, delta[1] * x]);
+                }
+            }
+        }
+        for ((&column, &x), sum) in own.indices().iter().zip(own.values()).zip(sums) {
+            if *sum != [0.0; 2] {
+                diagonal.add::<BOTH>(column, [x * sum[0], x * sum[1]]);
+            }
+        }
     }
 }

@@ -1,0 +1,364 @@
+//! The best partner of a feature: one row of H, as much of it as could matter.
+//!
+//! Row i of H is Xᵀ u with u = S X_{:,i}, and |H_ij| <= min(max|u| ‖X_j‖_1, ‖u‖_2 ‖X_j‖_2). Columns are numbered by
+//! decreasing size. There are two ways, and the one that promises less work is taken:
+//! - by columns: those whose bound says that they may win, one by one;
+//! - by rows, where u is not 0. To win, column j has to bring |H_ij| up to some gap. A few rows have most of u, so a row
+//!   where |u| is small is added up only as far as columns large enough to mind: what is left out of column j is at most
+//!   (the largest |u| left out) ‖X_j‖_1, half the gap or less. Columns that might still win are then computed in full.
+//!
+//! What is left out cannot win, so the outcome is that of a whole row.
+
+use super::shard::COLUMNS;
+use super::{Incremental, Reach};
+use crate::atoms::{Atom, Sign};
+use crate::objective::{Problem, Scored};
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// What a column costs besides its values, and what a value costs by rows where the sums of so many columns do not stay
+/// in the cache. Measured; nothing but speed hangs on them.
+const A_COLUMN: usize = 8;
+const NEAR: usize = 1 << 17;
+const FAR: usize = 3;
+/// How much of the gap to the best a column may be missing.
+const SHARE: f64 = 0.5;
+/// The bounds and a row of H round differently: leave room for that.
+const SLACK: f64 = 1.0 + 1e-9;
+
+/// The best partner of one feature so far.
+#[derive(Clone, Copy)]
+pub(super) struct Partner<'p> {
+    problem: &'p Problem<'p>,
+    feature: u32,
+    diagonal: f64,
+    /// The lowest feature asked about.
+    first: usize,
+    best: Option<Scored>,
+}
+
+impl<'p> Partner<'p> {
+    pub(super) fn new(problem: &'p Problem<'p>, feature: u32, diagonal: f64) -> Self {
+        Self {
+            problem,
+            feature,
+            diagonal,
+            first: 0,
+            best: None,
+        }
+    }
+
+    /// Only partners from `first` on, and only if they are no worse than `floor`.
+    pub(super) fn above(mut self, floor: Scored, first: u32) -> Self {
+        (self.first, self.best) = (first as usize, Some(floor));
+        self
+    }
+
+    /// What D_j + |H_ij| has to reach.
+    fn wanted(&self) -> f64 {
+        self.best
+            .map_or(f64::NEG_INFINITY, |best| best.1 - self.diagonal)
+    }
+
+    fn offer(&mut self, j: u32, diagonal: f64, h: f64) {
+        let score = self.diagonal + diagonal + h.abs();
+        if j != self.feature && self.best.is_none_or(|best| score >= best.1) {
+            let sign = if h < 0.0 { Sign::Minus } else { Sign::Plus };
+            let atom = Atom::new(self.feature, j, sign).expect("a partner is another feature");
+            let found = (atom, score);
+            self.best = Some(
+                self.best
+                    .map_or(found, |best| self.problem.better(best, found)),
+            );
+        }
+    }
+}
+
+/// How large u is, as far as it bounds its product with a column.
+#[derive(Clone, Copy)]
+struct Size {
+    largest: f64,
+    length: f64,
+}
+
+impl Size {
+    /// A bound of the product with a column of these norms.
+    fn times(self, norms: [f64; 2]) -> f64 {
+        SLACK * (self.largest * norms[0]).min(self.length * norms[1])
+    }
+}
+
+impl<'p> Incremental<'p> {
+    /// The best partner that can be had, no worse than the floor if there is one.
+    pub(super) fn best_partner(&mut self, mut partner: Partner<'p>) -> Option<Scored> {
+        let reach = self.multiply(partner.feature);
+        if partner.best.is_none() {
+            // The best D makes a good partner for most, and something to beat.
+            let best = self.best_diagonal_kept();
+            self.look_at(&mut partner, best);
+        }
+        let size = self.size_of_u(reach);
+        if self.work_by_columns(&partner, size) < self.work_by_rows(reach) {
+            self.look_at_columns(&mut partner, size);
+        } else {
+            self.set_limits(&partner, size);
+            let end = self.add_up_rows(reach, size);
+            self.look_at_the_best(&mut partner, end);
+        }
+        self.clear_u(reach);
+        partner.best
+    }
+
+    /// Whether a block of columns may hold the winner.
+    fn may_win(&self, block: usize, partner: &Partner<'p>, size: Size) -> bool {
+        self.diagonal_bound(block) + size.times(self.block_norms[block]) >= partner.wanted()
+    }
+
+    fn blocks(&self, partner: &Partner<'p>) -> Range<usize> {
+        partner.first / COLUMNS..self.block_norms.len()
+    }
+
+    fn columns(&self, block: usize) -> Range<usize> {
+        block * COLUMNS..((block + 1) * COLUMNS).min(self.problem.n_columns())
+    }
+
+    fn work_by_columns(&self, partner: &Partner<'p>, size: Size) -> usize {
+        self.blocks(partner)
+            .filter(|&block| self.may_win(block, partner, size))
+            .map(|block| {
+                let columns = self.columns(block);
+                self.problem.lists.values_in(columns.clone()) + A_COLUMN * columns.len()
+            })
+            .sum()
+    }
+
+    fn work_by_rows(&self, reach: Reach) -> usize {
+        match self.problem.n_columns() {
+            n if n <= NEAR => reach.values(),
+            _ => FAR * reach.values(),
+        }
+    }
+
+    /// The columns that may win, in full.
+    fn look_at_columns(&self, partner: &mut Partner<'p>, size: Size) {
+        let look = |partner: &mut Partner<'p>, block: usize| {
+            if !self.may_win(block, partner, size) {
+                return;
+            }
+            for j in self.columns(block) {
+                let at_most = self.diagonal_of(j as u32) + size.times(self.problem.norms(j as u32));
+                if at_most >= partner.wanted() && j >= partner.first {
+                    self.look_at(partner, j as u32);
+                }
+            }
+        };
+        let blocks = self.blocks(partner);
+        if self.problem.rows.nnz() < self.parallel_from {
+            blocks.for_each(|block| look(partner, block));
+            return;
+        }
+        // The largest columns first, so that the others have something to beat. What is left out cannot win, so the
+        // winner does not depend on who looks where.
+        let head = blocks.start..(blocks.start + 4).min(blocks.end);
+        let tail = head.end..blocks.end;
+        head.for_each(|block| look(partner, block));
+        let found = tail
+            .into_par_iter()
+            .with_min_len(64)
+            .fold(
+                || *partner,
+                |mut partner, block| {
+                    look(&mut partner, block);
+                    partner
+                },
+            )
+            .filter_map(|partner| partner.best)
+            .reduce_with(|a, b| self.problem.better(a, b));
+        partner.best = found.or(partner.best);
+    }
+
+    /// H_ij of one column, offered.
+    fn look_at(&self, partner: &mut Partner<'p>, j: u32) {
+        let (rows, values) = self.problem.lists.column(j);
+        let products = rows.iter().zip(values);
+        let h = products.map(|(&q, &x)| self.u[q as usize] * x).sum();
+        partner.offer(j, self.diagonal_of(j), h);
+    }
+
+    /// For each block of columns, up to which |u| a row may be left out of it. Never falls from block to block.
+    fn set_limits(&mut self, partner: &Partner<'p>, size: Size) {
+        let wanted = partner.wanted();
+        let mut limits = std::mem::take(&mut self.limits);
+        limits.clear();
+        limits.resize(self.block_norms.len(), f64::INFINITY);
+        let mut least = f64::INFINITY;
+        for block in self.blocks(partner).rev() {
+            let [sum, norm] = self.block_norms[block];
+            let gap = wanted - self.diagonal_bound(block);
+            if gap <= SLACK * size.length * norm {
+                least = least.min((SHARE * gap).max(0.0) / sum);
+            }
+            limits[block] = least;
+        }
+        self.limits = limits;
+    }
+
+    /// Xᵀ u into `self.row`, each row as far as the limits say; gives the end of what was added to.
+    fn add_up_rows(&mut self, reach: Reach, size: Size) -> usize {
+        let problem = self.problem;
+        let Self {
+            row,
+            u,
+            reached,
+            limits,
+            ..
+        } = self;
+        let end_for = |u: f64| limits.partition_point(|&limit| limit < u.abs()) * COLUMNS;
+        let end = end_for(size.largest).min(problem.n_columns());
+        // Each column is summed up in the order of rows, whoever does it.
+        let add = |sums: &mut [f64], from: usize| {
+            let to = from + sums.len();
+            for (q, u) in u_reached(reach, reached, u) {
+                let to = end_for(u).min(to);
+                if to <= from {
+                    continue;
+                }
+                let values = problem.rows.row(q);
+                let place = |column| values.indices().partition_point(|&j| (j as usize) < column);
+                let places = if from == 0 { 0 } else { place(from) }..place(to);
+                let indices = &values.indices()[places.clone()];
+                if problem.all_ones {
+                    for &j in indices {
+                        sums[j as usize - from] += u;
+                    }
+                } else {
+                    for (&j, &x) in indices.iter().zip(&values.values()[places]) {
+                        sums[j as usize - from] += u * x;
+                    }
+                }
+            }
+        };
+        let threads = rayon::current_num_threads();
+        if threads == 1 || reach.values() < self.parallel_from {
+            add(&mut row[..end], 0);
+        } else {
+            problem
+                .lists
+                .cut(&mut row[..end], threads)
+                .into_par_iter()
+                .for_each(|(from, sums)| add(sums, from));
+        }
+        end
+    }
+
+    /// Looks at every column that may win, and clears `self.row`.
+    fn look_at_the_best(&mut self, partner: &mut Partner<'p>, end: usize) {
+        let mut row = std::mem::take(&mut self.row);
+        // Where the limit is 0 a column may win by its D alone; beyond, only if something was added to it.
+        let by_itself = self.limits.partition_point(|&limit| limit == 0.0);
+        for block in partner.first / COLUMNS..by_itself.max(end.div_ceil(COLUMNS)) {
+            let columns = self.columns(block);
+            let sums = &row[columns.clone()];
+            let most = sums.iter().fold(0.0f64, |most, h| most.max(h.abs()));
+            // A limit says what is missing from the sums.
+            let missing = self.limits[block];
+            let at_most = |h: f64, sum: f64| SLACK * (h.abs() + missing * sum);
+            if self.diagonal_bound(block) + at_most(most, self.block_norms[block][0])
+                >= partner.wanted()
+            {
+                for (j, &h) in columns.zip(sums) {
+                    let at_most = at_most(h, self.problem.norms(j as u32)[0]);
+                    if self.diagonal_of(j as u32) + at_most >= partner.wanted()
+                        && j >= partner.first
+                    {
+                        self.look_at(partner, j as u32);
+                    }
+                }
+            }
+        }
+        row[..end].fill(0.0);
+        self.row = row;
+    }
+
+    fn size_of_u(&self, reach: Reach) -> Size {
+        let (mut above, mut below) = ([0.0f64; 2], [0.0f64; 2]);
+        for (_, u) in u_reached(reach, &self.reached, &self.u) {
+            let (up, down) = (u.max(0.0), u.min(0.0));
+            above = [above[0].max(up), above[1] + up * up];
+            below = [below[0].min(down), below[1] + down * down];
+        }
+        // For X >= 0 only one sign of u can count.
+        let square = match self.problem.non_negative {
+            true => above[1].max(below[1]),
+            false => above[1] + below[1],
+        };
+        Size {
+            largest: above[0].max(-below[0]),
+            length: square.sqrt(),
+        }
+    }
+
+    fn clear_u(&mut self, reach: Reach) {
+        match reach {
+            Reach::Rows { .. } => {
+                for &q in &self.reached {
+                    self.u[q as usize] = 0.0;
+                }
+            }
+            Reach::All { .. } => self.u.fill(0.0),
+        }
+    }
+
+    /// An upper bound of D within a block of columns.
+    fn diagonal_bound(&self, block: usize) -> f64 {
+        self.shards
+            .iter()
+            .map(|shard| shard.diagonal_bounds[block].at(self.sigma))
+            .sum()
+    }
+
+    /// The feature with the largest D, found at most once an iteration.
+    pub(super) fn best_diagonal_kept(&mut self) -> u32 {
+        if let Some(kept) = self.best_diagonal {
+            return kept;
+        }
+        let (mut best, mut at) = (f64::NEG_INFINITY, 0);
+        for block in 0..self.block_norms.len() {
+            if self.diagonal_bound(block) >= best {
+                for j in self.columns(block) {
+                    let d = self.diagonal_of(j as u32);
+                    if d > best {
+                        (best, at) = (d, j as u32);
+                    }
+                }
+            }
+        }
+        self.best_diagonal = Some(at);
+        at
+    }
+
+    /// D of one feature.
+    pub(super) fn diagonal_of(&self, feature: u32) -> f64 {
+        match &self.shards[..] {
+            [only] => {
+                let [constant, linear] = only.diagonal[feature as usize];
+                constant - self.sigma * linear
+            }
+            _ => self.merged(|shard| shard.diagonal[feature as usize]),
+        }
+    }
+}
+
+/// The rows where u may differ from 0, with u.
+fn u_reached<'a>(
+    reach: Reach,
+    reached: &'a [u32],
+    u: &'a [f64],
+) -> impl Iterator<Item = (usize, f64)> + 'a {
+    let (listed, all) = match reach {
+        Reach::Rows { .. } => (reached, 0),
+        Reach::All { .. } => (&[][..], u.len()),
+    };
+    let rows = listed.iter().map(|&q| q as usize).chain(0..all);
+    rows.map(move |q| (q, u[q]))
+}

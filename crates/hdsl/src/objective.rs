@@ -60,7 +60,6 @@ impl<'a> Problem<'a> {
         }
         let rows = renumber(rows, &columns, &rank);
         let lists = ColumnLists::of(&rows);
-        let total_weight = (0..triplets.len()).map(|t| triplets.weight(t)).sum();
         Ok(Self {
             columns,
             norms: (0..rank.len() as u32)
@@ -73,7 +72,7 @@ impl<'a> Problem<'a> {
             rows,
             lists,
             triplets,
-            total_weight,
+            total_weight: triplets.total_weight(),
             scale,
             loss,
         })
@@ -134,16 +133,16 @@ impl<'a> Problem<'a> {
         self.project(atom, projected);
         let z = |row: u32| projected[row as usize];
         into.clear();
-        into.extend((0..self.triplets.len()).map(|t| {
-            let (anchor, near, far) = self.triplets.get(t);
+        into.reserve(self.triplets.len());
+        self.triplets.each(|anchor, near, far| {
             let at_anchor = z(anchor);
             // Most atoms leave most triplets alone: spare the two look-ups.
-            if at_anchor == 0.0 {
+            into.push(if at_anchor == 0.0 {
                 0.0
             } else {
                 self.scale * at_anchor * (z(near) - z(far))
-            }
-        }));
+            });
+        });
     }
 
     /// <A^t, M> for every triplet, from nothing.

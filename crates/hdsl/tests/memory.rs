@@ -1,11 +1,15 @@
 //! Memory while fitting: a small multiple of the input, whatever the number of features. Counts real allocations, so
-//! it is alone in its file: tests in other threads would count too.
+//! the tests of this file take turns: those in other threads would count too.
 
 use hdsl::{Labels, Rows, SolverParams, SparseRow, Triplets};
 use peak_alloc::PeakAlloc;
+use std::sync::Mutex;
 
 #[global_allocator]
 static ALLOCATED: PeakAlloc = PeakAlloc;
+
+/// Held by the test that counts: the others would count too.
+static COUNTING: Mutex<()> = Mutex::new(());
 
 /// Rows of `nnz` features spread over `n_features`, with popular features first, of two classes.
 fn rows(n_rows: usize, nnz: usize, n_features: usize) -> (Rows, Labels) {
@@ -43,6 +47,7 @@ fn peak_of_fit(rows: &Rows, triplets: &Triplets, params: SolverParams) -> usize 
 
 #[test]
 fn memory_grows_with_values_and_triplets_and_not_with_features() {
+    let _turn = COUNTING.lock();
     let mut peaks = Vec::new();
     for (n_rows, per_row) in [(2_000, 10), (4_000, 10), (2_000, 40)] {
         let (few, labels) = rows(n_rows, 40, 20_000);
@@ -73,4 +78,26 @@ fn memory_grows_with_values_and_triplets_and_not_with_features() {
     }
     // Twice the rows: twice the memory, and not four times.
     assert!(peaks[1] < 5 * peaks[0] / 2, "{peaks:?}");
+}
+
+#[test]
+fn a_hundred_million_random_triplets_take_a_few_megabytes() {
+    let _turn = COUNTING.lock();
+    let n_rows = 100_000;
+    let rows = Rows::from_parts(2, vec![0; n_rows + 1], vec![], vec![]).unwrap();
+    let labels = Labels::from_names((0..n_rows).map(|r| (r % 7).to_string()));
+    let before = ALLOCATED.current_usage();
+    ALLOCATED.reset_peak_usage();
+    let triplets = Triplets::at_random(&rows, &labels, 1_000, 1).unwrap();
+    triplets.check(n_rows).unwrap();
+    let (anchor, near, far) = triplets.get(triplets.len() - 1);
+    assert_eq!(
+        (triplets.len(), triplets.total_weight()),
+        (100_000_000, 1e8)
+    );
+    assert_eq!(anchor, 99_999);
+    assert!(near % 7 == anchor % 7 && far % 7 != anchor % 7);
+    assert_eq!(triplets.clone(), triplets);
+    let peak = ALLOCATED.peak_usage() - before;
+    assert!(peak < 10_000_000, "{peak} bytes");
 }

@@ -66,17 +66,16 @@ struct Facts {
 
 impl Facts {
     fn of(triplets: &Triplets, rows: &Rows) -> Self {
-        let mut anchors = triplets.anchor().to_vec();
-        anchors.sort_unstable();
-        anchors.dedup();
+        let mut is_anchor = vec![false; rows.n_rows()];
+        let mut satisfied = 0usize;
         let row = |r: u32| rows.row(r as usize);
-        let satisfied = (0..triplets.len())
-            .map(|t| triplets.get(t))
-            .filter(|&(anchor, near, far)| row(anchor).dot(row(near)) > row(anchor).dot(row(far)))
-            .count();
+        for (anchor, near, far) in triplets.iter() {
+            is_anchor[anchor as usize] = true;
+            satisfied += usize::from(row(anchor).dot(row(near)) > row(anchor).dot(row(far)));
+        }
         Self {
-            anchors: anchors.len(),
-            weight: (0..triplets.len()).map(|t| triplets.weight(t)).sum(),
+            anchors: is_anchor.iter().filter(|&&is| is).count(),
+            weight: triplets.total_weight(),
             satisfied: satisfied as f64 / triplets.len().max(1) as f64,
         }
     }

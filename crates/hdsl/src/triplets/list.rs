@@ -80,8 +80,7 @@ fn read(input: Input<'_>, n_rows: usize) -> Result<Triplets> {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn write_triplets(mut out: impl Write, triplets: &Triplets) -> io::Result<()> {
-    for t in 0..triplets.len() {
-        let (anchor, near, far) = triplets.get(t);
+    for (t, (anchor, near, far)) in triplets.iter().enumerate() {
         match triplets.weights() {
             Some(weights) => writeln!(out, "{anchor} {near} {far} {}", weights[t])?,
             None => writeln!(out, "{anchor} {near} {far}")?,

@@ -1,130 +1,293 @@
 //! Training data: "anchor is more similar to near than to far", as row numbers into one [`Rows`](crate::Rows).
 
+mod anchors;
 mod clicks;
 mod judgments;
 mod list;
+mod neighbour_lists;
 mod neighbours;
 mod random;
+mod stored;
 
+pub(crate) use anchors::Anchors;
 pub use clicks::{parse_clicks, read_clicks};
 pub use judgments::{GradeOrder, parse_judgments, read_judgments};
 pub use list::{parse_triplets, read_triplets, write_triplets};
 
 use crate::error::{Error, Result};
+use neighbour_lists::NeighbourLists;
+use random::Draws;
+use std::fmt;
+use stored::Stored;
 
 /// Triplets of row numbers, with optional weights above 0.
-#[derive(Clone, Debug, Default, PartialEq)]
+///
+/// Those mined from labels are not kept one by one: by neighbours, the lists of neighbours are; at random, a seed. Each
+/// triplet is made again whenever it is asked for, so that a hundred million take a few megabytes.
+#[derive(Clone)]
 pub struct Triplets {
-    anchor: Vec<u32>,
-    near: Vec<u32>,
-    far: Vec<u32>,
-    weights: Option<Vec<f64>>,
+    source: Source,
+}
+
+/// Where a triplet comes from when it is asked for.
+#[derive(Clone)]
+enum Source {
+    Stored(Stored),
+    Random(Draws),
+    Neighbours(NeighbourLists),
 }
 
 impl Triplets {
     /// No triplets yet, all of weight 1.
     pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Adds a triplet of weight 1.
-    pub fn push(&mut self, anchor: u32, near: u32, far: u32) {
-        self.anchor.push(anchor);
-        self.near.push(near);
-        self.far.push(far);
-        if let Some(weights) = &mut self.weights {
-            weights.push(1.0);
+        Self {
+            source: Source::Stored(Stored::default()),
         }
     }
 
-    /// Adds a triplet that counts `weight` times in the objective.
+    /// Adds a triplet of weight 1. Mined triplets are first written out one by one, which takes 12 bytes each.
+    pub fn push(&mut self, anchor: u32, near: u32, far: u32) {
+        self.push_weighted(anchor, near, far, 1.0);
+    }
+
+    /// Adds a triplet that counts `weight` times in the objective. Mined triplets are first written out one by one.
     pub fn push_weighted(&mut self, anchor: u32, near: u32, far: u32, weight: f64) {
-        let before = self.len();
-        self.anchor.push(anchor);
-        self.near.push(near);
-        self.far.push(far);
-        if weight != 1.0 || self.weights.is_some() {
-            self.weights
-                .get_or_insert_with(|| vec![1.0; before])
-                .push(weight);
+        self.stored().push(anchor, near, far, weight);
+    }
+
+    /// Adds the triplets of another list behind these, with their weights. Both are written out one by one.
+    ///
+    /// ```
+    /// use hdsl::{Labels, Rows, Triplets};
+    /// let rows = Rows::from_parts(1, vec![0; 4], vec![], vec![])?;
+    /// let mut triplets = Triplets::at_random(&rows, &Labels::from_names(["a", "a", "b"]), 5, 0)?;
+    /// triplets.append(&triplets.clone());
+    /// assert_eq!((triplets.len(), triplets.get(19)), (20, (1, 0, 2)));
+    /// # Ok::<(), hdsl::Error>(())
+    /// ```
+    pub fn append(&mut self, other: &Triplets) {
+        let stored = self.stored();
+        stored.reserve(other.len());
+        let mut t = 0;
+        other.each(|anchor, near, far| {
+            stored.push(anchor, near, far, other.weight(t));
+            t += 1;
+        });
+    }
+
+    /// The list to add to, written out if it was not one yet.
+    fn stored(&mut self) -> &mut Stored {
+        if !matches!(self.source, Source::Stored(_)) {
+            let mut stored = Stored::default();
+            stored.reserve(self.len());
+            self.each(|anchor, near, far| stored.push(anchor, near, far, 1.0));
+            self.source = Source::Stored(stored);
+        }
+        match &mut self.source {
+            Source::Stored(stored) => stored,
+            _ => unreachable!("it was written out just now"),
         }
     }
 
     /// How many there are (T in the paper).
     pub fn len(&self) -> usize {
-        self.anchor.len()
+        match &self.source {
+            Source::Stored(stored) => stored.len(),
+            Source::Random(draws) => draws.len(),
+            Source::Neighbours(lists) => lists.len(),
+        }
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.anchor.is_empty()
-    }
-
-    /// The anchor of each triplet (x in the paper).
-    pub fn anchor(&self) -> &[u32] {
-        &self.anchor
-    }
-
-    /// The row the anchor should be more similar to (y in the paper).
-    pub fn near(&self) -> &[u32] {
-        &self.near
-    }
-
-    /// The row the anchor should be less similar to (z in the paper).
-    pub fn far(&self) -> &[u32] {
-        &self.far
+        self.len() == 0
     }
 
     /// The weights, if any differs from 1.
     pub fn weights(&self) -> Option<&[f64]> {
-        self.weights.as_deref()
+        match &self.source {
+            Source::Stored(stored) => stored.weights(),
+            Source::Random(_) | Source::Neighbours(_) => None,
+        }
     }
 
     /// The weight of one triplet.
     pub fn weight(&self, t: usize) -> f64 {
-        self.weights.as_ref().map_or(1.0, |w| w[t])
+        self.weights().map_or(1.0, |weights| weights[t])
+    }
+
+    /// The sum of all weights: their number where none differs from 1.
+    pub fn total_weight(&self) -> f64 {
+        match self.weights() {
+            Some(weights) => weights.iter().sum(),
+            None => self.len() as f64,
+        }
     }
 
     /// One triplet: anchor, near, far.
+    ///
+    /// # Panics
+    /// If `t` is not below [`Triplets::len`].
     pub fn get(&self, t: usize) -> (u32, u32, u32) {
-        (self.anchor[t], self.near[t], self.far[t])
+        match &self.source {
+            Source::Stored(stored) => stored.get(t),
+            Source::Random(draws) => draws.get(t),
+            Source::Neighbours(lists) => lists.get(t),
+        }
     }
 
-    /// Checks that there is a triplet, that every row exists, that near and far differ and weights are above 0.
+    /// Each triplet in turn: anchor, near, far.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (u32, u32, u32)> {
+        (0..self.len()).map(|t| self.get(t))
+    }
+
+    /// Calls `each` with every triplet in turn, as [`Triplets::iter`] has them, and faster.
+    pub(crate) fn each(&self, mut each: impl FnMut(u32, u32, u32)) {
+        match &self.source {
+            Source::Stored(stored) => stored.each(each),
+            Source::Random(draws) => {
+                for &anchor in draws.anchors() {
+                    draws.each_of(anchor as usize, |_, near, far| each(anchor, near, far));
+                }
+            }
+            Source::Neighbours(lists) => {
+                for anchor in 0..lists.n_rows() {
+                    lists.each_of(anchor, |_, near, far| each(anchor as u32, near, far));
+                }
+            }
+        }
+    }
+
+    /// The triplets by anchor, among `n_rows` rows that [`Triplets::check`] has seen. Only a list whose anchors do not
+    /// come in increasing order takes memory for each triplet.
+    pub(crate) fn by_anchor(&self, n_rows: usize) -> Anchors {
+        match &self.source {
+            Source::Stored(stored) => Anchors::sorted(stored.anchors(), n_rows),
+            Source::Random(draws) => Anchors::counted(n_rows, |row| draws.count_of(row)),
+            Source::Neighbours(lists) => Anchors::counted(n_rows, |row| lists.count_of(row)),
+        }
+    }
+
+    /// Calls `each` with position, near and far of every triplet of one anchor, by increasing position. `anchors` is
+    /// what [`Triplets::by_anchor`] gave.
+    #[inline]
+    pub(crate) fn each_of_anchor(
+        &self,
+        anchors: &Anchors,
+        anchor: usize,
+        mut each: impl FnMut(usize, u32, u32),
+    ) {
+        let range = anchors.range(anchor);
+        if range.is_empty() {
+            return;
+        }
+        let first = range.start;
+        match &self.source {
+            Source::Stored(stored) => match anchors.order() {
+                None => stored.each_in(range, each),
+                Some(order) => {
+                    for (k, &t) in order[range].iter().enumerate() {
+                        let (_, near, far) = stored.get(t as usize);
+                        each(first + k, near, far);
+                    }
+                }
+            },
+            Source::Random(draws) => {
+                draws.each_of(anchor, |k, near, far| each(first + k, near, far));
+            }
+            Source::Neighbours(lists) => {
+                lists.each_of(anchor, |k, near, far| each(first + k, near, far));
+            }
+        }
+    }
+
+    /// Near and far of the triplet at a position, which is one of `anchor`.
+    #[inline]
+    #[cfg_attr(not(test), allow(dead_code))] // for engines that meet triplets in another order
+    pub(crate) fn at(&self, anchors: &Anchors, position: usize, anchor: usize) -> (u32, u32) {
+        let range = anchors.range(anchor);
+        debug_assert!(range.contains(&position), "the triplet has this anchor");
+        match &self.source {
+            Source::Stored(stored) => {
+                let (_, near, far) = stored.get(anchors.triplet(position));
+                (near, far)
+            }
+            Source::Random(draws) => draws.of(anchor, position - range.start),
+            Source::Neighbours(lists) => lists.of(anchor, position - range.start),
+        }
+    }
+
+    /// The weight of the triplet at a position.
+    #[inline]
+    pub(crate) fn weight_at(&self, anchors: &Anchors, position: usize) -> f64 {
+        match self.weights() {
+            None => 1.0,
+            Some(weights) => weights[anchors.triplet(position)],
+        }
+    }
+
+    /// Checks that there is a triplet and not too many, that every row exists, that near and far differ and weights are
+    /// above 0. Takes a pass over triplets given one by one, and no time for mined ones.
     pub fn check(&self, n_rows: usize) -> Result<()> {
         if self.is_empty() {
             return Err(Error::data("there are no triplets to learn from"));
         }
-        if self.len() >= 1 << 31 {
-            return Err(Error::data(format!(
-                "there are {} triplets, more than the 2^31 - 1 that can be kept",
-                self.len()
-            )));
+        if self.len() as u64 > u64::from(u32::MAX) {
+            return Err(too_many(self.len()));
         }
-        for index in 0..self.len() {
-            let (anchor, near, far) = self.get(index);
-            if let Some(row) = [anchor, near, far]
-                .into_iter()
-                .find(|&r| r as usize >= n_rows)
-            {
-                return Err(Error::TripletRow {
-                    index,
-                    row,
-                    rows: n_rows,
-                });
-            }
-            if near == far {
-                return Err(Error::data(format!(
-                    "triplet {index} has row {near} both as near and as far, expected two different rows"
-                )));
-            }
-            let weight = self.weight(index);
-            if !(weight.is_finite() && weight > 0.0) {
-                return Err(Error::data(format!(
-                    "triplet {index} has weight {weight}, expected a number above 0"
-                )));
-            }
+        let made_from = match &self.source {
+            Source::Stored(stored) => return stored.check(n_rows),
+            Source::Random(draws) => draws.n_rows(),
+            Source::Neighbours(lists) => lists.n_rows(),
+        };
+        if made_from > n_rows {
+            return Err(Error::data(format!(
+                "the triplets were mined from {made_from} rows, but there are {n_rows} rows"
+            )));
         }
         Ok(())
     }
 }
+
+/// What to say of a number of triplets that cannot be counted in 32 bits.
+fn too_many(count: impl fmt::Display) -> Error {
+    Error::data(format!(
+        "there are {count} triplets, more than the 2^32 - 1 that can be learned from"
+    ))
+}
+
+impl Default for Triplets {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The same triplets of the same weights in the same order, however they are kept.
+impl PartialEq for Triplets {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.source, &other.source) {
+            (Source::Stored(a), Source::Stored(b)) => a == b,
+            (Source::Random(a), Source::Random(b)) if a == b => true,
+            (Source::Neighbours(a), Source::Neighbours(b)) if a == b => true,
+            _ => {
+                self.len() == other.len()
+                    && self.iter().eq(other.iter())
+                    && (0..self.len()).all(|t| self.weight(t) == other.weight(t))
+            }
+        }
+    }
+}
+
+/// Given triplets one by one, mined ones in a word.
+impl fmt::Debug for Triplets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.source {
+            Source::Stored(stored) => stored.fmt(f),
+            Source::Random(draws) => draws.fmt(f),
+            Source::Neighbours(lists) => lists.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

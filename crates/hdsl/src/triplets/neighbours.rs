@@ -1,9 +1,10 @@
 //! Triplets from labels: each row's nearest of its own class against its nearest of the others (Sec. 4.1).
 
-use super::Triplets;
+use super::neighbour_lists::NeighbourLists;
+use super::{Source, Triplets};
 use crate::data::{Labels, Rows};
 use crate::error::{Error, Result};
-use crate::knn;
+use crate::knn::{self, Neighbor};
 use crate::model::Similarity;
 
 impl Triplets {
@@ -41,15 +42,14 @@ impl Triplets {
             }
         }
         let near = knn::class_neighbors(similarity, rows, labels, targets, impostors)?;
-        let mut triplets = Triplets::new();
-        for anchor in 0..rows.n_rows() {
-            for target in near.same.get(anchor) {
-                for impostor in near.other.get(anchor) {
-                    triplets.push(anchor as u32, target.row, impostor.row);
-                }
-            }
-        }
-        Ok(triplets)
+        let numbers = |lists: &[Neighbor]| lists.iter().map(|n| n.row).collect::<Vec<_>>();
+        let lists = NeighbourLists::new(
+            near.same.iter().map(numbers),
+            near.other.iter().map(numbers),
+        );
+        Ok(Triplets {
+            source: Source::Neighbours(lists),
+        })
     }
 }
 

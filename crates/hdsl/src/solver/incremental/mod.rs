@@ -560,30 +560,19 @@ impl<'p> Engine<'p> for Incremental<'p> {
 /// Cuts the triplets into shards of about equal size at boundaries between anchors.
 fn cut(problem: &Problem<'_>, n_shards: usize) -> Vec<Shard> {
     let (triplets, n_rows) = (problem.triplets, problem.rows.n_rows());
-    let mut starts = vec![0usize; n_rows + 1];
-    for &anchor in triplets.anchor() {
-        starts[anchor as usize + 1] += 1;
-    }
-    for row in 0..n_rows {
-        starts[row + 1] += starts[row];
-    }
-    let mut fill = starts.clone();
-    let mut sorted = vec![0u32; triplets.len()];
-    for (t, &anchor) in triplets.anchor().iter().enumerate() {
-        sorted[fill[anchor as usize]] = t as u32;
-        fill[anchor as usize] += 1;
-    }
+    let anchors = triplets.by_anchor(n_rows);
     let bounds: Vec<usize> = (0..=n_shards)
         .map(|k| match k {
             0 => 0,
             k if k == n_shards => n_rows,
-            k => starts
+            k => anchors
+                .starts()
                 .partition_point(|&start| start < k * triplets.len() / n_shards)
                 .min(n_rows),
         })
         .collect();
     bounds
         .par_windows(2)
-        .map(|w| Shard::new(problem, w[0]..w[1], &sorted[starts[w[0]]..starts[w[1]]]))
+        .map(|w| Shard::new(problem, &anchors, w[0]..w[1]))
         .collect()
 }

@@ -10,6 +10,7 @@ use super::active_rows::ActiveRows;
 use super::links::Links;
 use crate::data::{Rows, SparseRow};
 use crate::objective::Problem;
+use crate::triplets::Anchors;
 use std::ops::Range;
 
 /// Two numbers that mean first - σ second.
@@ -244,18 +245,16 @@ struct Deltas {
 }
 
 impl Shard {
-    /// Takes over the triplets `sorted[range]`, which are all those of anchors `anchors`, sorted by anchor.
-    pub(super) fn new(problem: &Problem<'_>, anchors: Range<usize>, sorted: &[u32]) -> Self {
+    /// Takes over the triplets of the anchors `anchors`.
+    pub(super) fn new(problem: &Problem<'_>, grouped: &Anchors, anchors: Range<usize>) -> Self {
         let triplets = problem.triplets;
+        let positions = grouped.starts()[anchors.start]..grouped.starts()[anchors.end];
+        let n = positions.len();
         let n_rows = problem.rows.n_rows();
         let mut triplet_starts = vec![0u32; anchors.len() + 1];
         let (mut pair_starts, mut others) = (vec![0u32], Vec::new());
-        let (mut near, mut far) = (
-            Vec::with_capacity(sorted.len()),
-            Vec::with_capacity(sorted.len()),
-        );
+        let (mut near, mut far) = (Vec::with_capacity(n), Vec::with_capacity(n));
         let mut seen = vec![(u32::MAX, 0u32); n_rows];
-        let mut next = 0;
         for (k, anchor) in anchors.clone().enumerate() {
             let mut pair_with = |other: u32| {
                 let known = &mut seen[other as usize];
@@ -265,14 +264,11 @@ impl Shard {
                 }
                 known.1
             };
-            while next < sorted.len() && triplets.anchor()[sorted[next] as usize] as usize == anchor
-            {
-                let t = sorted[next] as usize;
-                near.push(pair_with(triplets.near()[t]));
-                far.push(pair_with(triplets.far()[t]));
-                next += 1;
-            }
-            triplet_starts[k + 1] = next as u32;
+            triplets.each_of_anchor(grouped, anchor, |_, n, f| {
+                near.push(pair_with(n));
+                far.push(pair_with(f));
+            });
+            triplet_starts[k + 1] = near.len() as u32;
             pair_starts.push(others.len() as u32);
         }
         drop(seen);
@@ -292,9 +288,8 @@ impl Shard {
                 *at += 1;
             }
         }
-        let limit = 8 * (problem.rows.nnz() + sorted.len());
+        let limit = 8 * (problem.rows.nnz() + n);
         let products = Products::of(problem, anchors.start, &pair_starts, &others, limit);
-        let n = sorted.len();
         let n_columns = problem.n_columns();
         let most_pairs = pair_starts
             .windows(2)
@@ -309,7 +304,7 @@ impl Shard {
             far,
             weights: triplets
                 .weights()
-                .map(|v| sorted.iter().map(|&t| v[t as usize]).collect()),
+                .map(|_| positions.map(|p| triplets.weight_at(grouped, p)).collect()),
             pairs: vec![[0.0; 2]; others.len()],
             others,
             back_starts,

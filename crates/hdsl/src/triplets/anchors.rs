@@ -1,0 +1,73 @@
+//! Triplets by anchor: which *positions* an anchor's triplets have in the order of anchors, and which triplet is where.
+
+use std::ops::Range;
+
+/// What [`Triplets::by_anchor`](super::Triplets::by_anchor) gives. Triplets of one anchor keep their order.
+pub(crate) struct Anchors {
+    /// The triplets of row r are at positions `starts[r]..starts[r + 1]`.
+    starts: Vec<usize>,
+    /// The triplet at each position, where that is not the position itself.
+    order: Option<Vec<u32>>,
+}
+
+impl Anchors {
+    /// Of triplets that come in the order of their anchors, so many for each row.
+    pub(super) fn counted(n_rows: usize, count_of: impl Fn(usize) -> usize) -> Self {
+        let mut starts = Vec::with_capacity(n_rows + 1);
+        let mut next = 0;
+        starts.push(next);
+        for row in 0..n_rows {
+            next += count_of(row);
+            starts.push(next);
+        }
+        Self {
+            starts,
+            order: None,
+        }
+    }
+
+    /// Of triplets with these anchors, in any order.
+    pub(super) fn sorted(anchors: &[u32], n_rows: usize) -> Self {
+        let mut counts = vec![0usize; n_rows];
+        for &anchor in anchors {
+            counts[anchor as usize] += 1;
+        }
+        let mut grouped = Self::counted(n_rows, |row| counts[row]);
+        if !anchors.is_sorted() {
+            let mut fill = grouped.starts.clone();
+            let mut order = vec![0u32; anchors.len()];
+            for (t, &anchor) in anchors.iter().enumerate() {
+                let at = &mut fill[anchor as usize];
+                order[*at] = t as u32;
+                *at += 1;
+            }
+            grouped.order = Some(order);
+        }
+        grouped
+    }
+
+    /// The positions of an anchor's triplets.
+    #[inline]
+    pub(crate) fn range(&self, anchor: usize) -> Range<usize> {
+        self.starts[anchor]..self.starts[anchor + 1]
+    }
+
+    /// Where each row's positions start, and at the end the number of triplets.
+    pub(crate) fn starts(&self) -> &[usize] {
+        &self.starts
+    }
+
+    /// The triplet at each position, if that is not the position itself.
+    pub(crate) fn order(&self) -> Option<&[u32]> {
+        self.order.as_deref()
+    }
+
+    /// The number of the triplet at a position.
+    #[inline]
+    pub(crate) fn triplet(&self, position: usize) -> usize {
+        match &self.order {
+            None => position,
+            Some(order) => order[position] as usize,
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Triplets kept one by one, in the order they were given.
+
+use crate::error::{Error, Result};
+use std::fmt;
+use std::ops::Range;
+
+#[derive(Clone, Default, PartialEq)]
+pub(super) struct Stored {
+    anchor: Vec<u32>,
+    near: Vec<u32>,
+    far: Vec<u32>,
+    weights: Option<Vec<f64>>,
+}
+
+impl Stored {
+    pub(super) fn push(&mut self, anchor: u32, near: u32, far: u32, weight: f64) {
+        let before = self.len();
+        self.anchor.push(anchor);
+        self.near.push(near);
+        self.far.push(far);
+        if weight != 1.0 || self.weights.is_some() {
+            self.weights
+                .get_or_insert_with(|| vec![1.0; before])
+                .push(weight);
+        }
+    }
+
+    pub(super) fn reserve(&mut self, more: usize) {
+        for list in [&mut self.anchor, &mut self.near, &mut self.far] {
+            list.reserve(more);
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.anchor.len()
+    }
+
+    pub(super) fn anchors(&self) -> &[u32] {
+        &self.anchor
+    }
+
+    pub(super) fn weights(&self) -> Option<&[f64]> {
+        self.weights.as_deref()
+    }
+
+    #[inline]
+    pub(super) fn get(&self, t: usize) -> (u32, u32, u32) {
+        (self.anchor[t], self.near[t], self.far[t])
+    }
+
+    /// Calls `each` with every triplet in turn.
+    pub(super) fn each(&self, mut each: impl FnMut(u32, u32, u32)) {
+        for ((&anchor, &near), &far) in self.anchor.iter().zip(&self.near).zip(&self.far) {
+            each(anchor, near, far);
+        }
+    }
+
+    /// Calls `each` with number, near and far of the triplets of a range.
+    #[inline]
+    pub(super) fn each_in(&self, range: Range<usize>, mut each: impl FnMut(usize, u32, u32)) {
+        let first = range.start;
+        let both = self.near[range.clone()].iter().zip(&self.far[range]);
+        for (k, (&near, &far)) in both.enumerate() {
+            each(first + k, near, far);
+        }
+    }
+
+    /// Checks that every row exists, that near and far differ and weights are above 0.
+    pub(super) fn check(&self, n_rows: usize) -> Result<()> {
+        for index in 0..self.len() {
+            let (anchor, near, far) = self.get(index);
+            if let Some(row) = [anchor, near, far]
+                .into_iter()
+                .find(|&r| r as usize >= n_rows)
+            {
+                return Err(Error::TripletRow {
+                    index,
+                    row,
+                    rows: n_rows,
+                });
+            }
+            if near == far {
+                return Err(Error::data(format!(
+                    "triplet {index} has row {near} both as near and as far, expected two different rows"
+                )));
+            }
+            let weight = self.weights.as_ref().map_or(1.0, |weights| weights[index]);
+            if !(weight.is_finite() && weight > 0.0) {
+                return Err(Error::data(format!(
+                    "triplet {index} has weight {weight}, expected a number above 0"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A list of (anchor, near, far), or of (anchor, near, far, weight).
+impl fmt::Debug for Stored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut list = f.debug_list();
+        match &self.weights {
+            None => list.entries((0..self.len()).map(|t| self.get(t))),
+            Some(weights) => list.entries(weights.iter().enumerate().map(|(t, weight)| {
+                let (anchor, near, far) = self.get(t);
+                (anchor, near, far, weight)
+            })),
+        };
+        list.finish()
+    }
+}

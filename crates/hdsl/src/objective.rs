@@ -178,6 +178,11 @@ impl<'a> Problem<'a> {
         });
     }
 
+    /// -v_t ℓ'(m) of one triplet at a margin.
+    pub(crate) fn push(&self, t: usize, margin: f64) -> f64 {
+        with_loss!(self.loss, loss => -self.triplets.weight(t) * loss.slope(margin))
+    }
+
     /// φ'(γ) and φ''(γ) of φ(γ) = V f along margins + γ deltas.
     pub(crate) fn along(&self, margins: &[f64], deltas: &[f64], gamma: f64) -> (f64, f64) {
         let (mut first, mut second) = (0.0, 0.0);

@@ -2,8 +2,12 @@
 
 mod engine;
 mod incremental;
+mod kept;
+mod margins;
+mod motion;
 mod params;
 mod plain;
+mod streamed;
 #[cfg(test)]
 mod tests;
 mod trace;
@@ -16,16 +20,18 @@ use crate::atoms::{ActiveSet, Atom};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::lmo;
-use crate::loss::LossKind;
 use crate::model::Path;
 use crate::objective::{Problem, Scored};
 use crate::random;
 use crate::step::Direction;
 use crate::triplets::Triplets;
 use incremental::Incremental;
+use kept::Kept;
+use margins::Zones;
 use plain::Plain;
 use rand_chacha::ChaCha8Rng;
 use std::time::{Duration, Instant};
+use streamed::Streamed;
 
 /// How many directions in a row may lead nowhere before the run counts as stationary. A random start may be unlucky
 /// once; not this often. A batch is a poorer guide.
@@ -34,6 +40,8 @@ const FRUITLESS_BATCHES: usize = 300;
 
 /// A direction along which f falls slower than this share of f leads nowhere but into rounding.
 const LEAST_RATE: f64 = 1e-13;
+/// So does a step along which f falls by less than this share of it.
+const LEAST_FALL: f64 = 1e-12;
 
 /// The solver's own stream of random numbers, apart from those of mining and splitting.
 const STREAM: u64 = 1;
@@ -89,14 +97,21 @@ impl Solver {
         let clock = Clock::start();
         let params = &self.params;
         let problem = Problem::new(rows, triplets, params.scale, params.loss)?;
-        match (params.loss, params.batch) {
-            (LossKind::SmoothedHinge | LossKind::SquaredHinge, None) => self.iterate(
+        let has_zones = Zones::of_loss(params.loss).is_some();
+        let batch = params.batch.filter(|&size| size < triplets.len());
+        match (has_zones, batch) {
+            (true, None) => self.iterate(
                 State::new(Incremental::new(&problem), params, start)?,
                 clock,
                 observer,
             ),
-            _ => self.iterate(
-                State::new(Plain::new(&problem, params.batch), params, start)?,
+            (true, batch) => self.iterate(
+                State::new(Plain::<Kept>::new(&problem, batch), params, start)?,
+                clock,
+                observer,
+            ),
+            (false, batch) => self.iterate(
+                State::new(Plain::<Streamed>::new(&problem, batch), params, start)?,
                 clock,
                 observer,
             ),
@@ -153,7 +168,9 @@ impl Solver {
                 true => state.engine.search_line(direction, gamma_max),
                 false => 0.0,
             };
-            if gamma <= 0.0 {
+            // A batch may point along a line on which the iterate already is the best. Steps to the end make atoms leave.
+            let falls = gamma * view.rate() > LEAST_FALL * objective || gamma >= gamma_max;
+            if gamma <= 0.0 || !falls {
                 fruitless += 1;
                 let most = if params.batch.is_some() {
                     FRUITLESS_BATCHES
@@ -280,7 +297,7 @@ impl<'p, E: Engine<'p>> State<'p, E> {
     /// The best atom for the gradient at M = 0. A random first atom, as in the paper, can put a large λ behind a
     /// bad guess, and thousands of iterations then go into undoing it.
     fn best_at_zero(&mut self) -> Atom {
-        self.engine.refresh_all();
+        self.engine.refresh(&mut self.rng);
         let start = self.engine.best_diagonal();
         let found = lmo::alternating(&mut self.engine, start);
         match self.params.search {

@@ -1,47 +1,72 @@
-//! The books kept the plain way: every iteration computes pushes, sums and diagonal anew in a pass over the triplets.
+//! The books kept the plain way: every iteration computes sums and diagonal anew, over all triplets or over a batch.
 //!
-//! Works for every loss and for batches, and is what the incremental engine is tested against.
+//! With margins computed anew as well ([`Streamed`](super::streamed)) it works for every loss, and is what the
+//! incremental engine is tested against. With margins kept up to date ([`Kept`](super::kept)) a batch takes no pass over
+//! the triplets.
 
 use super::engine::Engine;
 use crate::atoms::{ActiveSet, Step};
 use crate::gradient::{Gradient, RowAtoms, Scratch};
 use crate::objective::{Problem, Scored};
 use crate::random;
-use crate::step::{Deltas, Direction, line_search};
+use crate::step::Direction;
 use rand_chacha::ChaCha8Rng;
 
-pub(crate) struct Plain<'p> {
+/// Who knows the margins. *Positions* number the triplets in an order of the keeper's choice.
+pub(crate) trait Keeper<'p> {
+    fn new(problem: &'p Problem<'p>) -> Self;
+    /// Makes this the iterate of now.
+    fn start_at(&mut self, active: &ActiveSet);
+    /// f at the iterate of now.
+    fn objective(&mut self) -> f64;
+    /// Pushes and margins of all triplets, in their order.
+    fn all(&self, pushes: &mut Vec<f64>, margins: &mut Vec<f64>);
+    /// The triplet at a position.
+    fn triplet(&self, position: u32) -> u32;
+    /// Pushes and margins of the triplets at some positions, increasing.
+    fn some(&self, positions: &[u32], pushes: &mut Vec<f64>, margins: &mut Vec<f64>);
+    /// As [`Engine::search_line`].
+    fn search_line(&mut self, direction: Direction, gamma_max: f64) -> f64;
+    /// Takes the step found by the line search just done, to the given iterate.
+    fn advance(&mut self, gamma: f64, active: &ActiveSet);
+}
+
+pub(crate) struct Plain<'p, K> {
     problem: &'p Problem<'p>,
     batch: Option<usize>,
     active: ActiveSet,
-    pub(super) margins: Vec<f64>,
+    pub(super) keeper: K,
     pushes: Vec<f64>,
+    margins: Vec<f64>,
     gradient: Gradient,
     /// Whether `gradient` is built over all triplets rather than a batch.
     whole: bool,
     table: RowAtoms,
-    deltas: Deltas,
     scratch: Scratch,
 }
 
-impl<'p> Plain<'p> {
+impl<'p, K: Keeper<'p>> Plain<'p, K> {
     pub(crate) fn new(problem: &'p Problem<'p>, batch: Option<usize>) -> Self {
+        let batch = batch.filter(|&size| size < problem.triplets.len());
         Self {
             problem,
-            batch: batch.filter(|&size| size < problem.triplets.len()),
+            batch,
             active: ActiveSet::default(),
-            margins: vec![0.0; problem.triplets.len()],
+            keeper: K::new(problem),
             pushes: Vec::new(),
-            gradient: Gradient::full(problem),
-            whole: true,
+            margins: Vec::new(),
+            gradient: match batch {
+                None => Gradient::full(problem),
+                Some(_) => Gradient::batch(problem, &[]),
+            },
+            whole: batch.is_none(),
             table: RowAtoms::new(problem.rows.n_rows()),
-            deltas: Deltas::default(),
             scratch: Scratch::new(problem),
         }
     }
 }
 
-impl<'p> Engine<'p> for Plain<'p> {
+impl<'p, K: Keeper<'p>> Engine<'p> for Plain<'p, K> {
     fn problem(&self) -> &'p Problem<'p> {
         self.problem
     }
@@ -51,25 +76,33 @@ impl<'p> Engine<'p> for Plain<'p> {
     }
 
     fn start_at(&mut self, active: ActiveSet) {
-        self.margins = self.problem.margins(&active);
+        self.keeper.start_at(&active);
         self.active = active;
         self.table.follow(self.problem, &self.active);
     }
 
     fn objective(&mut self) -> f64 {
-        self.problem.value(&self.margins)
+        self.keeper.objective()
     }
 
     fn refresh(&mut self, rng: &mut ChaCha8Rng) {
         let Some(size) = self.batch else {
             return self.refresh_all();
         };
-        let which = random::sample(rng, self.problem.triplets.len(), size);
-        self.problem.pushes(&self.margins, &mut self.pushes);
-        let pick = |from: &[f64]| -> Vec<f64> { which.iter().map(|&t| from[t as usize]).collect() };
-        let (pushes, margins) = (pick(&self.pushes), pick(&self.margins));
+        let mut which = random::sample(rng, self.problem.triplets.len(), size);
+        let Self {
+            keeper,
+            pushes,
+            margins,
+            ..
+        } = self;
+        keeper.some(&which, pushes, margins);
+        for position in &mut which {
+            *position = keeper.triplet(*position);
+        }
         self.gradient = Gradient::batch(self.problem, &which);
-        self.gradient.refresh(&self.problem.rows, &pushes, &margins);
+        self.gradient
+            .refresh(&self.problem.rows, &self.pushes, &self.margins);
         self.whole = false;
     }
 
@@ -78,7 +111,7 @@ impl<'p> Engine<'p> for Plain<'p> {
             self.gradient = Gradient::full(self.problem);
             self.whole = true;
         }
-        self.problem.pushes(&self.margins, &mut self.pushes);
+        self.keeper.all(&mut self.pushes, &mut self.margins);
         self.gradient
             .refresh(&self.problem.rows, &self.pushes, &self.margins);
     }
@@ -124,14 +157,12 @@ impl<'p> Engine<'p> for Plain<'p> {
     }
 
     fn search_line(&mut self, direction: Direction, gamma_max: f64) -> f64 {
-        let deltas = self.deltas.along(self.problem, direction, &self.margins);
-        let (problem, margins) = (self.problem, &self.margins);
-        line_search(gamma_max, |gamma| problem.along(margins, deltas, gamma))
+        self.keeper.search_line(direction, gamma_max)
     }
 
     fn advance(&mut self, step: &Step, gamma: f64) {
-        self.deltas.apply(gamma, &mut self.margins);
         self.active.apply(step);
+        self.keeper.advance(gamma, &self.active);
         self.table.follow(self.problem, &self.active);
     }
 }

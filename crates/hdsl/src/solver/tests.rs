@@ -1,5 +1,6 @@
 //! The mathematics of the solver, checked on tiny problems against dense arrays and brute force.
 
+use super::plain::Keeper;
 use super::*;
 use crate::atoms::Step;
 use crate::gradient::{Gradient, RowAtoms, Scratch};
@@ -297,7 +298,7 @@ proptest! {
         let margins = problem.margins(&active);
         let mut pushes = Vec::new();
         problem.pushes(&margins, &mut pushes);
-        let mut engine = Plain::new(&problem, None);
+        let mut engine = Plain::<Streamed>::new(&problem, None);
         engine.start_at(active);
         engine.refresh_all();
         let start = lmo::alternating(&mut engine, 0);
@@ -485,7 +486,7 @@ fn worst_difference(a: impl IntoIterator<Item = f64>, b: impl IntoIterator<Item 
 /// Everything an engine keeps, against the plain engine set up afresh at the same iterate.
 fn assert_books_are_right<'p, E: Engine<'p>>(mut engine: E, what: &str) {
     let problem = engine.problem();
-    let mut fresh = Plain::new(problem, None);
+    let mut fresh = Plain::<Streamed>::new(problem, None);
     fresh.start_at(engine.active().clone());
     fresh.refresh_all();
     let scale = 1.0 + fresh.objective();
@@ -524,12 +525,13 @@ fn running_margins_match_recomputed_ones_after_thousands_of_steps() {
         for rule in [StepRule::Away, StepRule::Pairwise, StepRule::Forward] {
             let params = SolverParams::new(scale).step_rule(rule);
             let problem = Problem::new(&rows, &triplets, scale, LossKind::SmoothedHinge).unwrap();
-            let (plain, [aways, drops, taken]) = walk(Plain::new(&problem, None), &params, 2200);
+            let (plain, [aways, drops, taken]) =
+                walk(Plain::<Streamed>::new(&problem, None), &params, 2200);
             if rule == StepRule::Away {
                 long += usize::from(aways > 200 && drops > 20 && taken > 2000);
             }
             let drift = worst_difference(
-                plain.margins.iter().copied(),
+                plain.keeper.margins.iter().copied(),
                 problem.margins(plain.active()),
             );
             assert!(
@@ -558,6 +560,39 @@ fn running_margins_match_recomputed_ones_after_thousands_of_steps() {
     );
 }
 
+fn run<'p, E: Engine<'p>>(engine: E, params: &'p SolverParams) -> Run {
+    let solver = params.clone().build().unwrap();
+    let state = State::new(engine, params, None).unwrap();
+    solver.iterate(state, Clock::start(), &mut ()).unwrap()
+}
+
+#[test]
+fn kept_margins_are_those_of_the_triplets_in_any_order() {
+    let (rows, sorted) = wordy(120, 300, 6);
+    let mut order: Vec<u32> = (0..sorted.len() as u32).collect();
+    random::shuffle(&mut random::rng(7, 7), &mut order);
+    let mut triplets = Triplets::new();
+    for &t in &order {
+        let (anchor, near, far) = sorted.get(t as usize);
+        triplets.push_weighted(anchor, near, far, 1.0 + f64::from(t % 3));
+    }
+    for rule in [StepRule::Away, StepRule::Pairwise] {
+        let params = SolverParams::new(100.0).step_rule(rule);
+        let problem = Problem::new(&rows, &triplets, 100.0, LossKind::SmoothedHinge).unwrap();
+        let engine = Plain::<Kept>::new(&problem, Some(500));
+        let (mut engine, [aways, ..]) = walk(engine, &params, 1500);
+        assert!(aways > 20 || rule != StepRule::Away);
+        let want = problem.margins(engine.active());
+        let (mut pushes, mut margins) = (Vec::new(), Vec::new());
+        engine.keeper.all(&mut pushes, &mut margins);
+        assert!(worst_difference(margins, want.iter().copied()) < 1e-9);
+        let mut wanted = Vec::new();
+        problem.pushes(&want, &mut wanted);
+        assert!(worst_difference(pushes, wanted) < 1e-9);
+        assert!(close(engine.objective(), problem.value(&want), 1e-9));
+    }
+}
+
 /// The same path as the plain engine, whose arithmetic is another: same steps, γ to rounding.
 fn assert_same_path_as_plain(
     rows: &Rows,
@@ -565,22 +600,13 @@ fn assert_same_path_as_plain(
     params: &SolverParams,
     loss: LossKind,
 ) {
-    let solver = params.clone().loss(loss).build().unwrap();
+    let params = &params.clone().loss(loss);
     let problem = Problem::new(rows, triplets, params.scale, loss).unwrap();
-    let fast = solver
-        .iterate(
-            State::new(Incremental::new(&problem), params, None).unwrap(),
-            Clock::start(),
-            &mut (),
-        )
-        .unwrap();
-    let plain = solver
-        .iterate(
-            State::new(Plain::new(&problem, None), params, None).unwrap(),
-            Clock::start(),
-            &mut (),
-        )
-        .unwrap();
+    let fast = match params.batch {
+        None => run(Incremental::new(&problem), params),
+        batch => run(Plain::<Kept>::new(&problem, batch), params),
+    };
+    let plain = run(Plain::<Streamed>::new(&problem, params.batch), params);
     assert_eq!(fast.path.start(), plain.path.start());
     for (k, (a, b)) in fast.path.steps().iter().zip(plain.path.steps()).enumerate() {
         let same = match (*a, *b) {
@@ -623,6 +649,9 @@ fn takes_the_path_of_the_plain_engine() {
             for rule in [StepRule::Away, StepRule::Forward] {
                 let params = SolverParams::new(scale).step_rule(rule).max_iter(150);
                 assert_same_path_as_plain(&rows, &triplets, &params, loss);
+                let batches = params.clone().batch(triplets.len() / 3);
+                assert_same_path_as_plain(&rows, &triplets, &batches, loss);
+                assert_same_path_as_plain(&rows, &weighted, &batches, loss);
                 assert_same_path_as_plain(
                     &rows,
                     &weighted,

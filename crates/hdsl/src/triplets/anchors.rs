@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 /// What [`Triplets::by_anchor`](super::Triplets::by_anchor) gives. Triplets of one anchor keep their order.
+#[derive(Default)]
 pub(crate) struct Anchors {
     /// The triplets of row r are at positions `starts[r]..starts[r + 1]`.
     starts: Vec<usize>,
@@ -44,6 +45,22 @@ impl Anchors {
             grouped.order = Some(order);
         }
         grouped
+    }
+
+    /// Ranges of rows with about as many triplets each.
+    pub(crate) fn cut(&self, n_parts: usize) -> Vec<Range<usize>> {
+        let (n_rows, total) = (self.starts.len() - 1, self.starts[self.starts.len() - 1]);
+        let bound = |part: usize| match part {
+            0 => 0,
+            part if part == n_parts => n_rows,
+            part => self
+                .starts
+                .partition_point(|&start| start < part * total / n_parts)
+                .min(n_rows),
+        };
+        (0..n_parts)
+            .map(|part| bound(part)..bound(part + 1))
+            .collect()
     }
 
     /// The positions of an anchor's triplets.

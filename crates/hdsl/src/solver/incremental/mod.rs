@@ -5,26 +5,27 @@
 //! the same bytes. See [`shard`] for what is kept.
 
 mod active_rows;
+mod changes;
 mod links;
+mod pairs;
 mod search;
 mod shard;
 
 use self::active_rows::ActiveRows;
 use self::links::Links;
 use super::engine::Engine;
+use super::margins::{self, Sums, Two, Zones};
+use super::motion::{Moving, Projection};
 use crate::atoms::{ActiveSet, Atom, Step};
-use crate::loss::LossKind;
 use crate::objective::{Problem, Scored};
 use crate::step::{Direction, line_search};
+use changes::Books;
+use pairs::{COLUMNS, Reached};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use search::Partner;
-use shard::{Books, COLUMNS, Motion, Reached, Shard, Sums, Two, Zones};
+use shard::Shard;
 
-/// Triplets worth a shard of their own.
-const SHARD: usize = 1 << 17;
-/// More shards than this would cost more in merging than they bring.
-const MOST_SHARDS: usize = 4;
 /// Values in the rows that make threads worth waking for one row of H.
 const PARALLEL: usize = 1 << 20;
 /// Rounding adds up: start afresh after this many steps.
@@ -58,126 +59,9 @@ pub(crate) struct Incremental<'p> {
     best_diagonal: Option<u32>,
 }
 
-/// The direction of the line search under way.
-#[derive(Default)]
-struct Moving {
-    main: Projection,
-    other: Projection,
-    pairwise: bool,
-    rows: Vec<u32>,
-    rate: f64,
-    sign: f64,
-}
-
-/// x_i ± x_j by row, spread out and as the sorted list of rows where it is not 0.
-#[derive(Default)]
-struct Projection {
-    z: Vec<f64>,
-    rows: Vec<u32>,
-}
-
-impl Projection {
-    fn set(&mut self, problem: &Problem<'_>, atom: Atom) {
-        self.clear();
-        self.z.resize(problem.rows.n_rows(), 0.0);
-        let (rows_i, values_i) = problem.lists.column(atom.i());
-        let (rows_j, values_j) = problem.lists.column(atom.j());
-        let sign = atom.sign().value();
-        let (mut p, mut q) = (0, 0);
-        while p < rows_i.len() || q < rows_j.len() {
-            let row_i = rows_i.get(p).copied().unwrap_or(u32::MAX);
-            let row_j = rows_j.get(q).copied().unwrap_or(u32::MAX);
-            let row = row_i.min(row_j);
-            let mut z = 0.0;
-            if row_i == row {
-                z += values_i[p];
-                p += 1;
-            }
-            if row_j == row {
-                z += sign * values_j[q];
-                q += 1;
-            }
-            if z != 0.0 {
-                self.z[row as usize] = z;
-                self.rows.push(row);
-            }
-        }
-    }
-
-    fn set_column(&mut self, problem: &Problem<'_>, column: u32) {
-        self.clear();
-        self.z.resize(problem.rows.n_rows(), 0.0);
-        let (rows, values) = problem.lists.column(column);
-        self.rows.extend_from_slice(rows);
-        for (&row, &x) in rows.iter().zip(values) {
-            self.z[row as usize] = x;
-        }
-    }
-
-    fn clear(&mut self) {
-        for row in self.rows.drain(..) {
-            self.z[row as usize] = 0.0;
-        }
-    }
-}
-
-/// The union of two increasing lists.
-fn merge_rows(a: &[u32], b: &[u32], into: &mut Vec<u32>) {
-    into.clear();
-    let (mut p, mut q) = (0, 0);
-    while p < a.len() || q < b.len() {
-        let (x, y) = (
-            a.get(p).copied().unwrap_or(u32::MAX),
-            b.get(q).copied().unwrap_or(u32::MAX),
-        );
-        into.push(x.min(y));
-        p += usize::from(x <= y);
-        q += usize::from(y <= x);
-    }
-}
-
-impl Moving {
-    fn motion(&self) -> Motion<'_> {
-        Motion {
-            rate: self.rate,
-            main: &self.main.z,
-            sign: self.sign,
-            other: self.pairwise.then_some(&self.other.z[..]),
-            rows: if self.pairwise {
-                &self.rows
-            } else {
-                &self.main.rows
-            },
-        }
-    }
-
-    fn set(&mut self, problem: &Problem<'_>, direction: Direction) {
-        self.pairwise = false;
-        match direction {
-            Direction::Forward(atom) => {
-                self.main.set(problem, atom);
-                (self.rate, self.sign) = (-1.0, 1.0);
-            }
-            Direction::Away(atom) => {
-                self.main.set(problem, atom);
-                (self.rate, self.sign) = (1.0, -1.0);
-            }
-            Direction::Pairwise { to, from } => {
-                self.main.set(problem, to);
-                self.other.set(problem, from);
-                (self.rate, self.sign, self.pairwise) = (0.0, 1.0, true);
-                merge_rows(&self.main.rows, &self.other.rows, &mut self.rows);
-            }
-        }
-    }
-}
-
 impl<'p> Incremental<'p> {
     pub(crate) fn new(problem: &'p Problem<'p>) -> Self {
-        // A power of 2, so that two threads have equal shares.
-        let most = (problem.triplets.len() / SHARD).clamp(1, MOST_SHARDS);
-        let n_shards = 1 << most.ilog2();
-        Self::in_shards(problem, n_shards, PARALLEL)
+        Self::in_shards(problem, margins::n_shards(problem.triplets.len()), PARALLEL)
     }
 
     /// With so many shards, and threads for rows of H from so many values on. Both are settings of the problem, never
@@ -201,9 +85,7 @@ impl<'p> Incremental<'p> {
             .collect();
         let mut engine = Self {
             problem,
-            zones: Zones {
-                has_straight: problem.loss == LossKind::SmoothedHinge,
-            },
+            zones: Zones::of_loss(problem.loss).expect("the loss is piecewise quadratic"),
             active: ActiveSet::default(),
             sigma: 1.0,
             parallel_from,
@@ -231,7 +113,7 @@ impl<'p> Incremental<'p> {
     pub(super) fn margins(&self) -> Vec<f64> {
         self.shards
             .iter()
-            .flat_map(|shard| shard.margins(self.sigma))
+            .flat_map(|shard| shard.margins.iter(self.sigma))
             .collect()
     }
 
@@ -270,10 +152,9 @@ impl<'p> Incremental<'p> {
         self.best_diagonal = None;
         self.each_with_books(|shard, books| {
             if factor != 1.0 {
-                shard.rescale(factor);
+                shard.margins.rescale(factor);
             }
             shard.rebuild(books, zones);
-            shard.tighten(1.0);
         });
     }
 
@@ -290,7 +171,9 @@ impl<'p> Incremental<'p> {
 
     fn sums(&self) -> Sums {
         let mut sums = Sums::default();
-        self.shards.iter().for_each(|shard| sums.merge(&shard.sums));
+        self.shards
+            .iter()
+            .for_each(|shard| sums.merge(&shard.margins.sums));
         sums
     }
 
@@ -318,16 +201,10 @@ impl<'p> Incremental<'p> {
     /// Computes H_ij of the atom admitted last.
     fn cross_last(&mut self, atom: Atom) {
         let slot = *self.slots.last().expect("an atom was admitted");
-        let Moving {
-            main, other, rows, ..
-        } = &mut self.motion;
-        main.set_column(self.problem, atom.i());
-        other.set_column(self.problem, atom.j());
-        merge_rows(&main.rows, &other.rows, rows);
-        let moving = std::mem::take(&mut self.motion);
-        self.each(|shard| {
-            shard.cross_new(slot as usize, &moving.main.z, &moving.other.z, &moving.rows)
-        });
+        let mut moving = std::mem::take(&mut self.motion);
+        moving.set_columns(self.problem, atom);
+        let (i, j, rows) = moving.columns();
+        self.each(|shard| shard.pairs.cross_new(slot as usize, i, j, rows));
         self.motion = moving;
     }
 
@@ -339,7 +216,7 @@ impl<'p> Incremental<'p> {
             spread[row as usize] = x;
         }
         let sigma = self.sigma;
-        self.each(|shard| shard.multiply(sigma, &spread, holders));
+        self.each(|shard| shard.pairs.multiply(sigma, &spread, holders));
         for &row in holders {
             spread[row as usize] = 0.0;
         }
@@ -347,10 +224,10 @@ impl<'p> Incremental<'p> {
         let sparse = self
             .shards
             .iter()
-            .all(|shard| matches!(shard.reached, Reached::Rows(_)));
+            .all(|shard| matches!(shard.pairs.reached, Reached::Rows(_)));
         if !sparse {
             if self.shards.len() == 1 {
-                self.u.copy_from_slice(&self.shards[0].u);
+                self.u.copy_from_slice(&self.shards[0].pairs.u);
             } else {
                 let shards = &self.shards;
                 self.u
@@ -358,10 +235,10 @@ impl<'p> Incremental<'p> {
                     .enumerate()
                     .for_each(|(chunk, u)| {
                         let start = chunk * 4096;
-                        u.copy_from_slice(&shards[0].u[start..start + u.len()]);
+                        u.copy_from_slice(&shards[0].pairs.u[start..start + u.len()]);
                         for shard in &shards[1..] {
                             u.iter_mut()
-                                .zip(&shard.u[start..])
+                                .zip(&shard.pairs.u[start..])
                                 .for_each(|(sum, x)| *sum += x);
                         }
                     });
@@ -372,7 +249,7 @@ impl<'p> Incremental<'p> {
         }
         self.reached.clear();
         for shard in &self.shards {
-            let Reached::Rows(rows) = &shard.reached else {
+            let Reached::Rows(rows) = &shard.pairs.reached else {
                 continue;
             };
             for &row in rows {
@@ -384,7 +261,11 @@ impl<'p> Incremental<'p> {
         let mut values = 0;
         for &row in &self.reached {
             self.met[row as usize] = false;
-            self.u[row as usize] = self.shards.iter().map(|shard| shard.u[row as usize]).sum();
+            self.u[row as usize] = self
+                .shards
+                .iter()
+                .map(|shard| shard.pairs.u[row as usize])
+                .sum();
             values += self.problem.rows.row(row as usize).nnz();
         }
         Reach::Rows { values }
@@ -420,7 +301,7 @@ impl<'p> Engine<'p> for Incremental<'p> {
         self.slots.clear();
         self.active_rows = ActiveRows::new(self.problem.rows.n_rows());
         self.links = Links::new(self.problem.n_columns());
-        self.each(|shard| shard.rescale(0.0));
+        self.each(|shard| shard.margins.rescale(0.0));
         let scale = self.problem.scale;
         let mut projection = Projection::default();
         for (atom, weight) in active.iter() {
@@ -434,18 +315,12 @@ impl<'p> Engine<'p> for Incremental<'p> {
 
     fn objective(&mut self) -> f64 {
         let (sums, sigma) = (self.sums(), self.sigma);
-        let straight = 0.5 * sums.weight_straight - sigma * sums.mu_straight;
-        let bent = 0.5
-            * (sums.weight_bent - 2.0 * sigma * sums.mu_bent + sigma * sigma * sums.square_bent);
-        // Near 0 the bent part is a small difference of large numbers.
-        let total = if straight + bent < 1e-3 * sums.weight_bent {
-            let zones = self.zones;
-            self.each(|shard| shard.value(sigma, zones))
+        let zones = self.zones;
+        let total = sums.value(sigma).unwrap_or_else(|| {
+            self.each(|shard| shard.margins.value(sigma, zones))
                 .into_iter()
                 .sum()
-        } else {
-            straight + bent
-        };
+        });
         total / self.problem.total_weight
     }
 
@@ -458,9 +333,7 @@ impl<'p> Engine<'p> for Incremental<'p> {
     }
 
     fn gain_of_model(&self) -> f64 {
-        let (sums, sigma) = (self.sums(), self.sigma);
-        (sigma * (sums.mu_straight + sums.mu_bent) - sigma * sigma * sums.square_bent)
-            / self.problem.total_weight
+        self.sums().at_model(self.sigma) / self.problem.total_weight
     }
 
     fn diagonal(&self, feature: u32) -> f64 {
@@ -485,7 +358,7 @@ impl<'p> Engine<'p> for Incremental<'p> {
 
     fn active_scores(&mut self) -> Vec<f64> {
         let score = |(&atom, &slot): (&Atom, &u32)| {
-            let cross = self.merged(|shard| shard.cross[slot as usize]);
+            let cross = self.merged(|shard| shard.pairs.cross[slot as usize]);
             self.diagonal(atom.i()) + self.diagonal(atom.j()) + atom.sign().value() * cross
         };
         self.active
@@ -500,7 +373,7 @@ impl<'p> Engine<'p> for Incremental<'p> {
         let mut norms = vec![[0.0; 2]; self.problem.rows.n_rows()];
         self.shards
             .iter()
-            .for_each(|shard| shard.add_norms(self.sigma, &mut norms));
+            .for_each(|shard| shard.pairs.add_norms(self.sigma, &mut norms));
         norms
     }
 
@@ -508,9 +381,9 @@ impl<'p> Engine<'p> for Incremental<'p> {
         self.motion.set(self.problem, direction);
         let moving = std::mem::take(&mut self.motion);
         let (scale, sigma, zones) = (self.problem.scale, self.sigma, self.zones);
-        self.each(|shard| shard.touch(scale, sigma, moving.motion()));
+        self.each(|shard| shard.touch(scale, moving.motion()));
         let gamma = line_search(gamma_max, |gamma| {
-            let parts = self.each(|shard| shard.along(sigma, moving.rate, gamma, zones));
+            let parts = self.each(|shard| shard.margins.along(sigma, moving.rate, gamma, zones));
             parts
                 .into_iter()
                 .fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1))
@@ -549,7 +422,7 @@ impl<'p> Engine<'p> for Incremental<'p> {
             self.cross_last(atom);
         }
         let sigma = self.sigma;
-        self.each(|shard| shard.tighten(sigma));
+        self.each(|shard| shard.pairs.tighten(sigma));
         self.steps += 1;
         if self.steps == REBUILD_EVERY || !(1e-12..1e12).contains(&self.sigma) {
             self.rebuild();
@@ -559,20 +432,10 @@ impl<'p> Engine<'p> for Incremental<'p> {
 
 /// Cuts the triplets into shards of about equal size at boundaries between anchors.
 fn cut(problem: &Problem<'_>, n_shards: usize) -> Vec<Shard> {
-    let (triplets, n_rows) = (problem.triplets, problem.rows.n_rows());
-    let anchors = triplets.by_anchor(n_rows);
-    let bounds: Vec<usize> = (0..=n_shards)
-        .map(|k| match k {
-            0 => 0,
-            k if k == n_shards => n_rows,
-            k => anchors
-                .starts()
-                .partition_point(|&start| start < k * triplets.len() / n_shards)
-                .min(n_rows),
-        })
-        .collect();
-    bounds
-        .par_windows(2)
-        .map(|w| Shard::new(problem, &anchors, w[0]..w[1]))
+    let anchors = problem.triplets.by_anchor(problem.rows.n_rows());
+    anchors
+        .cut(n_shards)
+        .into_par_iter()
+        .map(|rows| Shard::new(problem, &anchors, rows))
         .collect()
 }

@@ -9,7 +9,7 @@
 //!
 //! What is left out cannot win, so the outcome is that of a whole row.
 
-use super::shard::COLUMNS;
+use super::pairs::COLUMNS;
 use super::{Incremental, Reach};
 use crate::atoms::{Atom, Sign};
 use crate::objective::{Problem, Scored};
@@ -313,7 +313,7 @@ impl<'p> Incremental<'p> {
     fn diagonal_bound(&self, block: usize) -> f64 {
         self.shards
             .iter()
-            .map(|shard| shard.diagonal_bounds[block].at(self.sigma))
+            .map(|shard| shard.pairs.diagonal_bounds[block].at(self.sigma))
             .sum()
     }
 
@@ -341,10 +341,10 @@ impl<'p> Incremental<'p> {
     pub(super) fn diagonal_of(&self, feature: u32) -> f64 {
         match &self.shards[..] {
             [only] => {
-                let [constant, linear] = only.diagonal[feature as usize];
+                let [constant, linear] = only.pairs.diagonal[feature as usize];
                 constant - self.sigma * linear
             }
-            _ => self.merged(|shard| shard.diagonal[feature as usize]),
+            _ => self.merged(|shard| shard.pairs.diagonal[feature as usize]),
         }
     }
 }

@@ -1,0 +1,200 @@
+//! Passing the changed pairs of one anchor on to D and to the H of active atoms.
+
+use super::active_rows::ActiveRows;
+use super::links::Links;
+use super::pairs::COLUMNS;
+use crate::data::{Rows, SparseRow};
+use crate::objective::Problem;
+use crate::solver::margins::Two;
+
+/// What every shard reads: σ, the rows, the active features of each, and which atoms link them.
+#[derive(Clone, Copy)]
+pub(super) struct Books<'a> {
+    pub(super) sigma: f64,
+    pub(super) rows: &'a Rows,
+    pub(super) active_rows: &'a ActiveRows,
+    pub(super) links: &'a Links,
+}
+
+/// What changed in the pairs of one anchor.
+#[derive(Clone, Copy)]
+pub(super) struct Changes<'a> {
+    pub(super) own: SparseRow<'a>,
+    pub(super) others: &'a [u32],
+    /// Pairs of the anchor, counted from its first.
+    pub(super) changed: &'a [u32],
+    pub(super) by_pair: &'a [Two],
+}
+
+/// D by column, and the blocks of it that changed.
+pub(super) struct Diagonal<'a> {
+    pub(super) by_column: &'a mut [Two],
+    pub(super) stale: &'a mut [bool],
+}
+
+impl Diagonal<'_> {
+    fn add<const BOTH: bool>(&mut self, column: u32, by: Two) {
+        let sum = &mut self.by_column[column as usize];
+        if BOTH {
+            sum[0] += by[0];
+        }
+        sum[1] += by[1];
+        self.stale[column as usize / COLUMNS] = true;
+    }
+}
+
+impl<'a> Changes<'a> {
+    fn iter(self) -> impl Iterator<Item = (usize, Two)> + 'a {
+        let by_pair = self.by_pair;
+        self.changed
+            .iter()
+            .map(move |&local| (local as usize, by_pair[local as usize]))
+    }
+
+    /// D where products are not kept: the anchor's row spread out, and a walk over the others.
+    pub(super) fn pass_on_rows(self, rows: &Rows, spread: &mut [f64], mut diagonal: Diagonal<'_>) {
+        for (column, x) in self.own.iter() {
+            spread[column as usize] = x;
+        }
+        for (local, delta) in self.iter() {
+            for (column, x) in rows.row(self.others[local] as usize).iter() {
+                let product = spread[column as usize] * x;
+                if product != 0.0 {
+                    diagonal.add::<true>(column, [delta[0] * product, delta[1] * product]);
+                }
+            }
+        }
+        for &column in self.own.indices() {
+            spread[column as usize] = 0.0;
+        }
+    }
+
+    /// H_ij of an active atom gains x_i of the anchor times Σ_q delta_q x_qj, and the other way round.
+    pub(super) fn pass_on_active<const BOTH: bool>(
+        self,
+        books: Books<'_>,
+        linked: &[(u32, f64)],
+        sums: &mut Vec<Two>,
+        cross: &mut [Two],
+    ) {
+        sums.clear();
+        sums.resize(books.links.n_features(), [0.0; 2]);
+        let sums = &mut sums[..];
+        for (local, delta) in self.iter() {
+            for &(feature, x) in books.active_rows.row(self.others[local] as usize) {
+                let sum = &mut sums[feature as usize];
+                if BOTH {
+                    sum[0] += delta[0] * x;
+                }
+                sum[1] += delta[1] * x;
+            }
+        }
+        for &(feature, x) in linked {
+            for link in books.links.of(feature) {
+                let (cross, sum) = (&mut cross[link.slot as usize], sums[link.to as usize]);
+                if BOTH {
+                    cross[0] += x * sum[0];
+                }
+                cross[1] += x * sum[1];
+            }
+        }
+    }
+}
+
+/// What paired rows have in common, pair by pair: places in the anchor's row, and the other row's values there (none
+/// are kept where all are 1).
+pub(super) struct Products {
+    starts: Vec<u32>,
+    places: Vec<u16>,
+    values: Vec<f64>,
+}
+
+impl Products {
+    /// What the anchor shares with the other row of every pair; none if that would be more than `limit` numbers.
+    pub(super) fn of(
+        problem: &Problem<'_>,
+        first: usize,
+        pair_starts: &[u32],
+        others: &[u32],
+        limit: usize,
+    ) -> Option<Self> {
+        let rows = &problem.rows;
+        let mut products = Self {
+            starts: Vec::with_capacity(others.len() + 1),
+            places: Vec::new(),
+            values: Vec::new(),
+        };
+        // One more than the place of each column in the anchor's row.
+        let mut spread = vec![0u16; rows.n_features()];
+        products.starts.push(0);
+        for (k, bounds) in pair_starts.windows(2).enumerate() {
+            let own = rows.row(first + k);
+            if own.nnz() >= usize::from(u16::MAX) {
+                return None;
+            }
+            for (place, &column) in own.indices().iter().enumerate() {
+                spread[column as usize] = place as u16 + 1;
+            }
+            for &other in &others[bounds[0] as usize..bounds[1] as usize] {
+                for (column, x) in rows.row(other as usize).iter() {
+                    let place = spread[column as usize];
+                    if place != 0 {
+                        products.places.push(place - 1);
+                        if !problem.all_ones {
+                            products.values.push(x);
+                        }
+                    }
+                }
+                products.starts.push(products.places.len() as u32);
+            }
+            for &column in own.indices() {
+                spread[column as usize] = 0;
+            }
+            if products.places.len() > limit.min(u32::MAX as usize / 2) {
+                return None;
+            }
+        }
+        products.places.shrink_to_fit();
+        products.values.shrink_to_fit();
+        Some(products)
+    }
+
+    /// D from the changed pairs of one anchor, the first of whose pairs is `first`: summed up by place in the
+    /// anchor's row, where it stays in the cache, and then passed on once for each of its columns.
+    pub(super) fn pass_on<const BOTH: bool>(
+        &self,
+        first: usize,
+        changes: Changes<'_>,
+        sums: &mut Vec<Two>,
+        mut diagonal: Diagonal<'_>,
+    ) {
+        let own = changes.own;
+        sums.clear();
+        sums.resize(own.nnz(), [0.0; 2]);
+        let sums = &mut sums[..];
+        let mut add = |place: u16, by: Two| {
+            let sum = &mut sums[usize::from(place)];
+            if BOTH {
+                sum[0] += by[0];
+            }
+            sum[1] += by[1];
+        };
+        for (local, delta) in changes.iter() {
+            let pair = first + local;
+            let range = self.starts[pair] as usize..self.starts[pair + 1] as usize;
+            let places = &self.places[range.clone()];
+            if self.values.is_empty() {
+                places.iter().for_each(|&place| add(place, delta));
+            } else {
+                for (&place, &x) in places.iter().zip(&self.values[range]) {
+                    add(place, [delta[0] * x, delta[1] * x]);
+                }
+            }
+        }
+        for ((&column, &x), sum) in own.indices().iter().zip(own.values()).zip(sums) {
+            if *sum != [0.0; 2] {
+                diagonal.add::<BOTH>(column, [x * sum[0], x * sum[1]]);
+            }
+        }
+    }
+}

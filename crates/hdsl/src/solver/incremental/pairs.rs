@@ -1,0 +1,450 @@
+//! S, D and H of active atoms, summed up over the triplets of one range of anchors.
+//!
+//! Every sum of pushes is kept as two numbers, (constant part) - σ (linear part), and changes only with triplets whose
+//! share changed. Changes are gathered by anchor and passed on when the next anchor's turn comes.
+
+use super::changes::{Books, Changes, Diagonal, Products};
+use crate::objective::Problem;
+use crate::solver::margins::Two;
+use crate::triplets::Anchors;
+use std::ops::Range;
+
+/// Columns whose diagonal bounds are kept together.
+pub(super) const COLUMNS: usize = 64;
+
+/// How far σ may move, in parts of itself, before the bounds of the diagonal are taken anew.
+const FAR: f64 = 0.1;
+
+/// An upper bound of D in a block of columns, for any σ: D(σ) = D(σ₀) + (σ₀ - σ) (its second number).
+#[derive(Clone, Copy, Default)]
+pub(super) struct DiagonalBound {
+    most: f64,
+    sigma: f64,
+    least: f64,
+    greatest: f64,
+}
+
+impl DiagonalBound {
+    fn of(block: &[Two], sigma: f64) -> Self {
+        let (mut most, mut terms) = (f64::NEG_INFINITY, 0.0f64);
+        let (mut least, mut greatest) = (f64::INFINITY, f64::NEG_INFINITY);
+        for &[constant, linear] in block {
+            most = most.max(constant - sigma * linear);
+            terms = terms.max(constant.abs());
+            least = least.min(linear);
+            greatest = greatest.max(linear);
+        }
+        // Room for the rounding of a small difference.
+        let terms = terms.max(sigma * least.abs().max(greatest.abs()));
+        Self {
+            most: most + 1e-13 * terms,
+            sigma,
+            least,
+            greatest,
+        }
+    }
+
+    pub(super) fn at(&self, sigma: f64) -> f64 {
+        let by = self.sigma - sigma;
+        self.most + (by * self.least).max(by * self.greatest)
+    }
+}
+
+pub(super) struct Pairs {
+    /// The anchors are rows `first..first + triplet_starts.len() - 1`.
+    first: usize,
+    triplet_starts: Vec<u32>,
+    pair_starts: Vec<u32>,
+    /// The pairs (anchor, near) and (anchor, far) of each triplet.
+    near: Vec<u32>,
+    far: Vec<u32>,
+    /// The row that each pair joins its anchor to.
+    others: Vec<u32>,
+    /// For each row, the pairs it is the other of, with their anchors.
+    back_starts: Vec<u32>,
+    back: Vec<(u32, u32)>,
+    products: Option<Products>,
+    /// S, by pair.
+    sums: Vec<Two>,
+    /// D, by column; a bound by block of columns; and whether a block changed since that was taken.
+    pub(super) diagonal: Vec<Two>,
+    pub(super) diagonal_bounds: Vec<DiagonalBound>,
+    stale: Vec<bool>,
+    /// H_ij of active atoms, by slot.
+    pub(super) cross: Vec<Two>,
+    deltas: Deltas,
+    /// The anchor whose changes are gathered.
+    current: usize,
+    /// Row of S X_{:,i} from this shard's pairs.
+    pub(super) u: Vec<f64>,
+    pub(super) reached: Reached,
+}
+
+/// Which entries of `u` may differ from 0.
+pub(super) enum Reached {
+    Rows(Vec<u32>),
+    All,
+}
+
+/// Changes of the pairs of one anchor, gathered before they are passed on.
+#[derive(Default)]
+struct Deltas {
+    by_pair: Vec<Two>,
+    marked: Vec<bool>,
+    changed: Vec<u32>,
+    /// Σ_q delta_q x_qg over the changed pairs (anchor, q), for each active feature g.
+    by_feature: Vec<Two>,
+    /// The anchor's values spread out over columns, where products are not kept.
+    by_column: Vec<f64>,
+    /// Sums by place in the anchor's row.
+    by_place: Vec<Two>,
+}
+
+impl Pairs {
+    /// Takes over the triplets of the anchors `anchors`.
+    pub(super) fn new(problem: &Problem<'_>, grouped: &Anchors, anchors: Range<usize>) -> Self {
+        let triplets = problem.triplets;
+        let n = grouped.starts()[anchors.end] - grouped.starts()[anchors.start];
+        let n_rows = problem.rows.n_rows();
+        let mut triplet_starts = vec![0u32; anchors.len() + 1];
+        let (mut pair_starts, mut others) = (vec![0u32], Vec::new());
+        let (mut near, mut far) = (Vec::with_capacity(n), Vec::with_capacity(n));
+        let mut seen = vec![(u32::MAX, 0u32); n_rows];
+        for (k, anchor) in anchors.clone().enumerate() {
+            let mut pair_with = |other: u32| {
+                let known = &mut seen[other as usize];
+                if known.0 != anchor as u32 {
+                    *known = (anchor as u32, others.len() as u32);
+                    others.push(other);
+                }
+                known.1
+            };
+            triplets.each_of_anchor(grouped, anchor, |_, n, f| {
+                near.push(pair_with(n));
+                far.push(pair_with(f));
+            });
+            triplet_starts[k + 1] = near.len() as u32;
+            pair_starts.push(others.len() as u32);
+        }
+        drop(seen);
+        let mut back_starts = vec![0u32; n_rows + 1];
+        for &other in &others {
+            back_starts[other as usize + 1] += 1;
+        }
+        for row in 0..n_rows {
+            back_starts[row + 1] += back_starts[row];
+        }
+        let mut fill = back_starts.clone();
+        let mut back = vec![(0, 0); others.len()];
+        for (k, anchor) in anchors.clone().enumerate() {
+            for pair in pair_starts[k]..pair_starts[k + 1] {
+                let at = &mut fill[others[pair as usize] as usize];
+                back[*at as usize] = (pair, anchor as u32);
+                *at += 1;
+            }
+        }
+        let limit = 8 * (problem.rows.nnz() + n);
+        let products = Products::of(problem, anchors.start, &pair_starts, &others, limit);
+        let n_columns = problem.n_columns();
+        let most_pairs = pair_starts
+            .windows(2)
+            .map(|w| (w[1] - w[0]) as usize)
+            .max()
+            .unwrap_or(0);
+        Self {
+            first: anchors.start,
+            current: anchors.start,
+            triplet_starts,
+            pair_starts,
+            near,
+            far,
+            sums: vec![[0.0; 2]; others.len()],
+            others,
+            back_starts,
+            back,
+            diagonal: vec![[0.0; 2]; n_columns],
+            diagonal_bounds: vec![DiagonalBound::default(); n_columns.div_ceil(COLUMNS)],
+            stale: vec![true; n_columns.div_ceil(COLUMNS)],
+            cross: Vec::new(),
+            deltas: Deltas {
+                by_pair: vec![[0.0; 2]; most_pairs],
+                marked: vec![false; most_pairs],
+                changed: Vec::new(),
+                by_feature: Vec::new(),
+                by_column: if products.is_none() {
+                    vec![0.0; n_columns]
+                } else {
+                    Vec::new()
+                },
+                by_place: Vec::new(),
+            },
+            products,
+            u: vec![0.0; n_rows],
+            reached: Reached::Rows(Vec::new()),
+        }
+    }
+
+    fn anchors(&self) -> Range<usize> {
+        self.first..self.first + self.triplet_starts.len() - 1
+    }
+
+    fn triplets_of(&self, anchor: usize) -> Range<usize> {
+        let k = anchor - self.first;
+        self.triplet_starts[k] as usize..self.triplet_starts[k + 1] as usize
+    }
+
+    fn pairs_of(&self, anchor: usize) -> Range<usize> {
+        let k = anchor - self.first;
+        self.pair_starts[k] as usize..self.pair_starts[k + 1] as usize
+    }
+
+    /// The part of a sorted list of rows that are anchors of this shard.
+    fn mine<'a>(&self, rows: &'a [u32]) -> &'a [u32] {
+        let anchors = self.anchors();
+        let from = rows.partition_point(|&r| (r as usize) < anchors.start);
+        let to = rows.partition_point(|&r| (r as usize) < anchors.end);
+        &rows[from..to]
+    }
+
+    /// Nothing pushes; [`Pairs::change`] for every triplet brings the sums back.
+    pub(super) fn reset(&mut self, n_slots: usize) {
+        self.sums.fill([0.0; 2]);
+        self.diagonal.fill([0.0; 2]);
+        self.stale.fill(true);
+        self.cross.clear();
+        self.cross.resize(n_slots, [0.0; 2]);
+    }
+
+    /// Triplet t pushes by `change` more. [`Pairs::flush`] has to follow.
+    pub(super) fn change(&mut self, t: usize, change: Two, books: Books<'_>) {
+        let starts = &self.triplet_starts;
+        let k = self.current - self.first;
+        if t >= starts[k + 1] as usize || t < starts[k] as usize {
+            self.flush(books);
+            self.current = self.first + self.anchor_of(k, t);
+        }
+        let base = self.pair_starts[self.current - self.first];
+        for (pair, sign) in [(self.near[t], 1.0), (self.far[t], -1.0)] {
+            let local = (pair - base) as usize;
+            if !std::mem::replace(&mut self.deltas.marked[local], true) {
+                self.deltas.changed.push(local as u32);
+            }
+            let delta = &mut self.deltas.by_pair[local];
+            delta[0] += sign * change[0];
+            delta[1] += sign * change[1];
+        }
+    }
+
+    /// The anchor of triplet t, counted from the first; most often soon after number k.
+    fn anchor_of(&self, k: usize, t: usize) -> usize {
+        let starts = &self.triplet_starts;
+        let from = if t < starts[k] as usize { 0 } else { k };
+        let ahead = starts[from + 1..].iter().take(8);
+        match ahead.clone().position(|&start| start as usize > t) {
+            Some(steps) => from + steps,
+            None => starts.partition_point(|&start| start as usize <= t) - 1,
+        }
+    }
+
+    /// Calls `each` with triplet, near and far of every triplet whose anchor is one of `rows`.
+    pub(super) fn each_triplet(&self, rows: &[u32], mut each: impl FnMut(usize, u32, u32, u32)) {
+        for &anchor in self.mine(rows) {
+            for t in self.triplets_of(anchor as usize) {
+                let other = |pair: u32| self.others[pair as usize];
+                each(t, anchor, other(self.near[t]), other(self.far[t]));
+            }
+        }
+    }
+
+    /// Passes the noted changes of one anchor's pairs on to S, D and the H of active atoms.
+    pub(super) fn flush(&mut self, books: Books<'_>) {
+        if self.deltas.changed.is_empty() {
+            return;
+        }
+        let anchor = self.current;
+        let first = self.pair_starts[anchor - self.first] as usize;
+        let last = self.pair_starts[anchor - self.first + 1] as usize;
+        let deltas = &mut self.deltas;
+        // Most changes are within the bent zone, where only the second number moves.
+        let both = deltas
+            .changed
+            .iter()
+            .any(|&local| deltas.by_pair[local as usize][0] != 0.0);
+        let sums = &mut self.sums[first..last];
+        for &local in &deltas.changed {
+            let (sum, delta) = (&mut sums[local as usize], deltas.by_pair[local as usize]);
+            *sum = [sum[0] + delta[0], sum[1] + delta[1]];
+            // What is left when all triplets of a pair are satisfied is rounding: a true 0 can be passed over.
+            if sum[0].abs() < 1e-12 && (books.sigma * sum[1]).abs() < 1e-12 {
+                *sum = [0.0; 2];
+            }
+        }
+        let changes = Changes {
+            own: books.rows.row(anchor),
+            others: &self.others[first..last],
+            changed: &deltas.changed,
+            by_pair: &deltas.by_pair,
+        };
+        let diagonal = Diagonal {
+            by_column: &mut self.diagonal,
+            stale: &mut self.stale,
+        };
+        match &self.products {
+            Some(products) if both => {
+                products.pass_on::<true>(first, changes, &mut deltas.by_place, diagonal)
+            }
+            Some(products) => {
+                products.pass_on::<false>(first, changes, &mut deltas.by_place, diagonal)
+            }
+            None => changes.pass_on_rows(books.rows, &mut deltas.by_column, diagonal),
+        }
+        let linked = books.active_rows.row(anchor);
+        if !linked.is_empty() {
+            let sums = &mut deltas.by_feature;
+            match both {
+                true => changes.pass_on_active::<true>(books, linked, sums, &mut self.cross),
+                false => changes.pass_on_active::<false>(books, linked, sums, &mut self.cross),
+            }
+        }
+        for local in deltas.changed.drain(..) {
+            deltas.marked[local as usize] = false;
+            deltas.by_pair[local as usize] = [0.0; 2];
+        }
+    }
+
+    /// Makes the bounds of the diagonal exact again where it changed, or where σ has come a long way.
+    pub(super) fn tighten(&mut self, sigma: f64) {
+        let blocks = self
+            .diagonal
+            .chunks(COLUMNS)
+            .zip(&mut self.diagonal_bounds)
+            .zip(&mut self.stale);
+        for ((block, bound), stale) in blocks {
+            if std::mem::take(stale) || (bound.sigma - sigma).abs() > FAR * sigma {
+                *bound = DiagonalBound::of(block, sigma);
+            }
+        }
+    }
+
+    /// H_ij of a new atom, given its two columns spread out and the rows that hold either.
+    pub(super) fn cross_new(
+        &mut self,
+        slot: usize,
+        column_i: &[f64],
+        column_j: &[f64],
+        rows: &[u32],
+    ) {
+        let mut cross = [0.0; 2];
+        for &anchor in self.mine(rows) {
+            let (x_i, x_j) = (column_i[anchor as usize], column_j[anchor as usize]);
+            for pair in self.pairs_of(anchor as usize) {
+                let other = self.others[pair] as usize;
+                let product = x_i * column_j[other] + x_j * column_i[other];
+                cross[0] += self.sums[pair][0] * product;
+                cross[1] += self.sums[pair][1] * product;
+            }
+        }
+        if self.cross.len() <= slot {
+            self.cross.resize(slot + 1, [0.0; 2]);
+        }
+        self.cross[slot] = cross;
+    }
+
+    /// u = S x over this shard's pairs, for a column x given spread out and as a list of rows.
+    ///
+    /// Rare features walk the pairs of the rows that hold them; for common ones a pass over all pairs is cheaper.
+    pub(super) fn multiply(&mut self, sigma: f64, spread: &[f64], holders: &[u32]) {
+        self.clear_u();
+        let forth: usize = self
+            .mine(holders)
+            .iter()
+            .map(|&a| self.pairs_of(a as usize).len())
+            .sum();
+        let back: usize = holders
+            .iter()
+            .map(|&o| (self.back_starts[o as usize + 1] - self.back_starts[o as usize]) as usize)
+            .sum();
+        // A step of the walk back is a jump in memory; a step of the pass is not.
+        if forth + 3 * back >= self.sums.len() {
+            for anchor in self.anchors() {
+                let at_anchor = spread[anchor];
+                let mut sum = 0.0;
+                for pair in self.pairs_of(anchor) {
+                    let s = self.sums[pair][0] - sigma * self.sums[pair][1];
+                    let other = self.others[pair] as usize;
+                    sum += s * spread[other];
+                    if at_anchor != 0.0 {
+                        self.u[other] += s * at_anchor;
+                    }
+                }
+                self.u[anchor] += sum;
+            }
+            self.reached = Reached::All;
+            return;
+        }
+        let Reached::Rows(mut reached) = std::mem::replace(&mut self.reached, Reached::All) else {
+            unreachable!("clearing leaves a list");
+        };
+        // A row may be listed twice if its entry returns to 0 on the way; whoever reads the list allows for that.
+        for &row in holders {
+            let (row, x) = (row as usize, spread[row as usize]);
+            if self.anchors().contains(&row) {
+                for pair in self.pairs_of(row) {
+                    if self.sums[pair] == [0.0; 2] {
+                        continue;
+                    }
+                    let s = self.sums[pair][0] - sigma * self.sums[pair][1];
+                    let other = self.others[pair] as usize;
+                    if self.u[other] == 0.0 {
+                        reached.push(other as u32);
+                    }
+                    self.u[other] += s * x;
+                }
+            }
+            for at in self.back_starts[row] as usize..self.back_starts[row + 1] as usize {
+                let (pair, anchor) = self.back[at];
+                if self.sums[pair as usize] == [0.0; 2] {
+                    continue;
+                }
+                let s = self.sums[pair as usize][0] - sigma * self.sums[pair as usize][1];
+                if self.u[anchor as usize] == 0.0 {
+                    reached.push(anchor);
+                }
+                self.u[anchor as usize] += s * x;
+            }
+        }
+        self.reached = Reached::Rows(reached);
+    }
+
+    fn clear_u(&mut self) {
+        match &mut self.reached {
+            Reached::Rows(rows) => {
+                for row in rows.drain(..) {
+                    self.u[row as usize] = 0.0;
+                }
+            }
+            Reached::All => {
+                self.u.fill(0.0);
+                self.reached = Reached::Rows(Vec::new());
+            }
+        }
+    }
+
+    /// Adds bounds of the largest entry and the length of each row of this shard's part of S.
+    pub(super) fn add_norms(&self, sigma: f64, norms: &mut [[f64; 2]]) {
+        let entry = |pair: usize| self.sums[pair][0] - sigma * self.sums[pair][1];
+        let mut add = |row: usize, entries: &mut dyn Iterator<Item = f64>| {
+            let [largest, squares] =
+                entries.fold([0.0f64; 2], |a, s| [a[0].max(s.abs()), a[1] + s * s]);
+            norms[row][0] += largest;
+            norms[row][1] += squares.sqrt();
+        };
+        for anchor in self.anchors() {
+            add(anchor, &mut self.pairs_of(anchor).map(entry));
+        }
+        for (row, bounds) in self.back_starts.windows(2).enumerate() {
+            let back = &self.back[bounds[0] as usize..bounds[1] as usize];
+            add(row, &mut back.iter().map(|&(pair, _)| entry(pair as usize)));
+        }
+    }
+}

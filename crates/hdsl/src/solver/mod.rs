@@ -22,7 +22,7 @@ use crate::objective::{Problem, Scored};
 use crate::random;
 use crate::step::Direction;
 use crate::triplets::Triplets;
-use incremental::Incremental;
+pub(crate) use incremental::Incremental;
 use plain::Plain;
 use rand_chacha::ChaCha8Rng;
 use std::time::{Duration, Instant};

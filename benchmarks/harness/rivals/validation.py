@@ -49,10 +49,12 @@ def svd_nca(train, labels, valid):
 def svd_scml(train, labels, valid):
     from metric_learn import SCML_Supervised
 
+    # To metric-learn, a class below 0 is no class.
+    numbers = np.unique(labels, return_inverse=True)[1]
     for dimensions in DIMENSIONS:
         few, few_valid = projected(train, valid, dimensions)
         # Triplets as in the paper: 3 x 5.
-        scml = SCML_Supervised(k_genuine=3, k_impostor=5, random_state=SEED).fit(few, labels.astype(int))
+        scml = SCML_Supervised(k_genuine=3, k_impostor=5, random_state=SEED).fit(few, numbers)
         yield f"{dimensions} dimensions", by_neighbours(scml.transform(few), labels, scml.transform(few_valid))
 
 

@@ -88,7 +88,7 @@ def render(result):
     lines = []
     if "T1" in result and "T1, 2 threads" in result:
         one, two = result["T1"]["ms"], result["T1, 2 threads"]["ms"]
-        lines.append(f"- Two threads take 1/{number(one / two, 3)} of the time of one.")
+        lines.append(f"- Two threads are {number(one / two, 3)} times as fast as one.")
     if "narrow" in result and "wide" in result:
         change = result["wide"]["ms"] / result["narrow"]["ms"]
         lines.append(f"- 100 times as many features, the same columns in use, take {number(change, 3)} times as long.")

@@ -48,6 +48,9 @@
 //! the run. Same seed, same bytes, for any number of threads. There is no unsafe code.
 
 pub mod atoms;
+#[cfg(feature = "bench")]
+#[doc(hidden)]
+pub mod bench;
 pub mod data;
 pub mod error;
 mod gradient;

@@ -25,7 +25,7 @@ use crate::objective::{Problem, Scored};
 use crate::random;
 use crate::step::Direction;
 use crate::triplets::Triplets;
-use incremental::Incremental;
+pub(crate) use incremental::Incremental;
 use kept::Kept;
 use margins::Zones;
 use plain::Plain;

@@ -1,0 +1,47 @@
+//! How long it takes to index rows and classify others by them. Reading and scaling are left out.
+
+use super::{Failure, labelled, times};
+use hdsl::knn::evaluate_similarity;
+use hdsl::{Dot, Model, Scaling, ScalingKind, Similarity};
+use serde_json::json;
+use std::path::PathBuf;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A model, or `identity` for the dot product of rows scaled by `max`
+    model: PathBuf,
+    /// The rows that vote
+    train: PathBuf,
+    /// The rows to classify
+    test: PathBuf,
+    /// Neighbours that vote
+    #[arg(short, default_value_t = 3)]
+    k: usize,
+    /// How many times
+    #[arg(long, default_value_t = 3)]
+    repeats: usize,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let (train, labels) = labelled(&args.train, None)?;
+    let (test, truth) = labelled(&args.test, Some(&train))?;
+    let model = match args.model.as_os_str() == "identity" {
+        true => None,
+        false => Some(Model::read(&args.model)?),
+    };
+    let scaling = match &model {
+        Some(model) => model.scaling().clone(),
+        None => Scaling::fit(ScalingKind::Max, &train.rows),
+    };
+    let similarity: &dyn Similarity = match &model {
+        Some(model) => model.similarity(),
+        None => &Dot,
+    };
+    let (rows, asked) = (scaling.apply(&train.rows), scaling.apply(&test.rows));
+    let (seconds, last) = times(args.repeats, || {
+        evaluate_similarity(similarity, &rows, &labels, &asked, &truth, args.k)
+    });
+    let error = last.ok_or("nothing was asked for")??.error;
+    println!("{}", json!({ "seconds": seconds, "error": error }));
+    Ok(())
+}

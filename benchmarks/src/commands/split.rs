@@ -1,0 +1,40 @@
+//! A file cut into parts, every class in proportion, so that we and others learn from the same rows.
+
+use super::{Failure, labelled, write};
+use hdsl::Dataset;
+use hdsl::data::stratified_split;
+use std::path::PathBuf;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Rows with labels
+    rows: PathBuf,
+    /// The share of each part; they sum to 1
+    #[arg(long, value_delimiter = ',', required = true)]
+    shares: Vec<f64>,
+    /// Same seed, same parts
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// A file for each part
+    #[arg(short, long, num_args = 1.., required = true)]
+    output: Vec<PathBuf>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let (data, labels) = labelled(&args.rows, None)?;
+    let parts = stratified_split(&labels, &args.shares, args.seed)?;
+    if parts.len() != args.output.len() {
+        return Err("expected a file for each share".into());
+    }
+    for (part, path) in parts.iter().zip(&args.output) {
+        let part = Dataset {
+            rows: data.rows.select(part),
+            labels: Some(labels.select(part)),
+            queries: None,
+            index_base: data.index_base,
+            notes: Vec::new(),
+        };
+        write(path, &part)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! A training run with a clock beside it: when which validation error was reached, or what each iteration took.
+
+use super::{Failure, labelled};
+use hdsl::{Event, ScalingKind, Search, SolverParams, TrainParams, TripletSource, train};
+use serde_json::json;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::time::Instant;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Rows to learn from
+    train: PathBuf,
+    /// Rows to choose with; without them, every iteration is told
+    valid: Option<PathBuf>,
+    /// λ, tried one after the other
+    #[arg(long, value_delimiter = ',', required = true)]
+    scale: Vec<f64>,
+    /// knn:K:M or random:N
+    #[arg(long, default_value = "knn:3:5")]
+    triplets: TripletSource,
+    /// As of `hdsl train`
+    #[arg(long, default_value = "max")]
+    scaling: ScalingKind,
+    /// As of `hdsl train`
+    #[arg(long, default_value = "alternating")]
+    search: Search,
+    /// As of `hdsl train`
+    #[arg(long)]
+    batch: Option<usize>,
+    /// As of `hdsl train`
+    #[arg(long, default_value_t = 1000)]
+    max_iter: usize,
+    /// As of `hdsl train`
+    #[arg(long)]
+    patience: Option<usize>,
+    /// As of `hdsl train`
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let (data, _) = labelled(&args.train, None)?;
+    let valid = match &args.valid {
+        Some(path) => Some(labelled(path, Some(&data))?.0),
+        None => None,
+    };
+    let mut solver = SolverParams::new(1.0)
+        .search(args.search)
+        .max_iter(args.max_iter)
+        .seed(args.seed);
+    if let Some(size) = args.batch {
+        solver = solver.batch(size);
+    }
+    let mut params = TrainParams::new(1.0);
+    params.scales = args.scale.clone();
+    params.scaling = args.scaling;
+    params.triplets = args.triplets.clone();
+    params.patience = args.patience;
+    params.solver = solver;
+
+    // Time goes on through scaling, mining, evaluation and earlier λ: it is what a user waits.
+    let started = Instant::now();
+    let (mut scale, mut solver_seconds, mut mine_seconds) = (0.0, 0.0, 0.0);
+    let (mut evaluations, mut iterations) = (Vec::new(), Vec::new());
+    let mut watch = |event: &Event<'_>| {
+        match *event {
+            Event::Triplets { seconds, .. } => mine_seconds = seconds,
+            Event::ScaleStarted { scale: next, .. } => scale = next,
+            Event::Iteration(now) => {
+                solver_seconds = now.seconds;
+                if valid.is_none() {
+                    iterations.push(json!([now.seconds, now.n_atoms]));
+                }
+            }
+            Event::Evaluated {
+                iter,
+                n_features,
+                error,
+                ..
+            } => evaluations.push(json!({
+                "scale": scale,
+                "iteration": iter,
+                "seconds": started.elapsed().as_secs_f64(),
+                "solver_seconds": solver_seconds,
+                "error": error,
+                "features": n_features,
+            })),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    };
+    let trained = train(&data, valid.as_ref(), None, &params, &mut watch)?;
+    let facts = json!({
+        "seconds": started.elapsed().as_secs_f64(),
+        "mine_seconds": mine_seconds,
+        "triplets": trained.n_triplets,
+        "error": trained.valid_error,
+        "scale": trained.model.parts().scale,
+        "features": trained.model.similarity().n_features_used(),
+        "evaluations": evaluations,
+        "iterations": iterations,
+    });
+    println!("{facts}");
+    Ok(())
+}

@@ -1,0 +1,58 @@
+//! The measuring program: makes data, times pieces of work through the public library, runs a kernel under a counter.
+//! Results are one JSON object on standard output. `benchmarks/run` and `benchmarks/instructions` call it.
+
+mod commands;
+
+use clap::{Parser, Subcommand};
+use commands::Failure;
+use commands::{count, knn, read, split, synthesize, trace};
+
+/// Makes data and measures single pieces of work
+#[derive(Parser)]
+struct Args {
+    /// Threads to use
+    #[arg(long, global = true, default_value_t = 1)]
+    threads: usize,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Write synthetic rows as svmlight
+    Synthesize(synthesize::Args),
+    /// Cut a file into parts, every class in proportion
+    Split(split::Args),
+    /// Time the reading of a file
+    Read(read::Args),
+    /// Time the k-NN evaluation of a model or of the dot product
+    Knn(knn::Args),
+    /// Train, and tell when what was reached
+    Trace(trace::Args),
+    /// Run a kernel once, for `benchmarks/instructions`
+    Count(count::Args),
+    /// List the kernels
+    Kernels,
+}
+
+fn main() -> Result<(), Failure> {
+    let args = Args::parse();
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(args.threads)
+        .use_current_thread()
+        .build_global()?;
+    match args.command {
+        Command::Synthesize(args) => synthesize::run(&args),
+        Command::Split(args) => split::run(&args),
+        Command::Read(args) => read::run(&args),
+        Command::Knn(args) => knn::run(&args),
+        Command::Trace(args) => trace::run(&args),
+        Command::Count(args) => count::run(&args),
+        Command::Kernels => {
+            hdsl_benchmarks::kernels::NAMES
+                .iter()
+                .for_each(|name| println!("{name}"));
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The parts of one iteration, for benchmarks: the private engine, warmed up, a method a part. Not for users; no
+//! promise is made about any of it.
+
+use crate::atoms::{ActiveSet, Atom};
+use crate::data::Rows;
+use crate::error::Result;
+use crate::lmo;
+use crate::loss::LossKind;
+use crate::objective::{Problem, Scored};
+use crate::solver::{Engine, Incremental, SolverParams};
+use crate::step::Direction;
+use crate::triplets::Triplets;
+
+/// An incremental engine at an iterate some way down a run.
+pub struct WarmEngine<'p> {
+    engine: Incremental<'p>,
+    at: ActiveSet,
+    /// What the heuristic finds there from several starts, the best first.
+    found: Vec<Scored>,
+}
+
+/// How many starts.
+const STARTS: usize = 16;
+
+/// Runs the solver for `iterations`, and hands an engine at the last iterate to `work`.
+pub fn with_warm_engine<T>(
+    rows: &Rows,
+    triplets: &Triplets,
+    scale: f64,
+    iterations: usize,
+    work: impl FnOnce(&mut WarmEngine<'_>) -> T,
+) -> Result<T> {
+    let params = SolverParams::new(scale).max_iter(iterations);
+    let run = params.build()?.fit(rows, triplets, &mut ())?;
+    let problem = Problem::new(rows, triplets, scale, LossKind::default())?;
+    let inside = |(atom, weight)| Some((problem.inside(atom)?, weight));
+    let inside: Option<Vec<(Atom, f64)>> = run.active.iter().map(inside).collect();
+    let at = ActiveSet::from_weighted(&inside.expect("the solver used these very features"))?;
+    let mut engine = Incremental::new(&problem);
+    engine.start_at(at.clone());
+    engine.refresh_all();
+    let starts = (0..problem.n_columns().min(STARTS)).map(|start| start as u32);
+    let mut found: Vec<Scored> = starts
+        .map(|start| lmo::alternating(&mut engine, start))
+        .collect();
+    found.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    found.dedup();
+    Ok(work(&mut WarmEngine { engine, at, found }))
+}
+
+impl WarmEngine<'_> {
+    /// Features that occur, numbered from 0 by decreasing size.
+    pub fn n_columns(&self) -> usize {
+        self.engine.problem().n_columns()
+    }
+
+    /// A row of H and the best partner in it; its score.
+    pub fn partner(&mut self, feature: u32) -> f64 {
+        self.engine.best_with(feature).1
+    }
+
+    /// Line search and update towards each atom the heuristic found, one after the other; how many led down.
+    pub fn steps(&mut self) -> usize {
+        let mut taken = 0;
+        for &(atom, _) in &self.found {
+            let direction = Direction::Forward(atom);
+            let gamma = self.engine.search_line(direction, 1.0);
+            if gamma > 0.0 {
+                let step = direction.step(gamma, self.engine.active());
+                self.engine.advance(&step, gamma);
+                self.engine.refresh_all();
+                taken += 1;
+            }
+        }
+        taken
+    }
+
+    /// Back to the iterate of the start, everything from nothing; the objective there.
+    pub fn rebuild(&mut self) -> f64 {
+        self.engine.start_at(self.at.clone());
+        self.engine.refresh_all();
+        self.engine.objective()
+    }
+
+    /// The exact search, from the best the heuristic found; its score.
+    pub fn exact(&mut self) -> f64 {
+        lmo::exact(&mut self.engine, self.found[0]).1
+    }
+}

@@ -223,26 +223,43 @@ impl Gradient {
         }
     }
 
-    /// D without kept products: spread a row out, then walk the rows paired with it.
+    /// D without kept products: mark a row's features, then walk the rows paired with it. A small table of marks
+    /// stays in the nearest cache; what it lets through by mistake is not found in the row.
     fn diagonal_from_rows(&mut self, rows: &Rows) {
-        let mut spread = vec![0.0; self.diagonal.len()];
+        const MARKS: usize = 1 << 11;
+        let mark = |i: u32| i as usize % MARKS;
+        // One more than a place in the row that has a feature with this mark.
+        let mut marks = vec![0u32; MARKS];
         let mut pair = 0;
         while pair < self.graph.ends.len() {
             let low = self.graph.ends[pair].0;
-            for (i, x) in rows.row(low as usize).iter() {
-                spread[i as usize] = x;
+            let own = rows.row(low as usize);
+            for (place, &i) in own.indices().iter().enumerate() {
+                marks[mark(i)] = place as u32 + 1;
             }
             while pair < self.graph.ends.len() && self.graph.ends[pair].0 == low {
                 let sum = self.sums[pair];
                 if sum != 0.0 {
-                    for (i, x) in rows.row(self.graph.ends[pair].1 as usize).iter() {
-                        self.diagonal[i as usize] += sum * x * spread[i as usize];
+                    let other = rows.row(self.graph.ends[pair].1 as usize);
+                    for (place, &i) in other.indices().iter().enumerate() {
+                        let marked = marks[mark(i)];
+                        if marked != 0 {
+                            let at = match own.indices()[marked as usize - 1] == i {
+                                true => Ok(marked as usize - 1),
+                                // Another feature may have the same mark.
+                                false => own.indices().binary_search(&i),
+                            };
+                            if let Ok(at) = at {
+                                let product = own.values()[at] * other.values()[place];
+                                self.diagonal[i as usize] += sum * product;
+                            }
+                        }
                     }
                 }
                 pair += 1;
             }
-            for &i in rows.row(low as usize).indices() {
-                spread[i as usize] = 0.0;
+            for &i in own.indices() {
+                marks[mark(i)] = 0;
             }
         }
     }

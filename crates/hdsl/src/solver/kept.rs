@@ -201,8 +201,8 @@ impl<'p> Keeper<'p> for Kept<'p> {
             });
         });
         let (sigma, zones, rate) = (self.sigma, self.zones, moving.rate);
-        let gamma = line_search(gamma_max, |gamma| {
-            self.each(|part| part.margins.along(sigma, rate, gamma, zones))
+        let gamma = line_search(gamma_max, |gamma, within| {
+            self.each(|part| part.margins.along(sigma, rate, gamma, within, zones))
                 .into_iter()
                 .fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1))
         });

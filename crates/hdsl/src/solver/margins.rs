@@ -11,6 +11,9 @@ use crate::loss::LossKind;
 /// Two numbers that mean first - σ second.
 pub(super) type Two = [f64; 2];
 
+/// Evaluations of a line search before it has come down to a range worth looking at.
+const WIDE: usize = 2;
+
 /// Triplets whose zone bounds are kept together.
 const BLOCK: usize = 128;
 
@@ -153,9 +156,33 @@ pub(super) struct Margins {
     /// Touched triplets of the line search under way, increasing, with the coefficients of γ / σ' in their new μ.
     touched: Vec<u32>,
     pushes: Vec<f64>,
+    /// Places in `touched` of those that may still change zone, and what all others come to.
+    open: Vec<u32>,
+    line: Line,
+    evaluations: usize,
     untouched: Sums,
     crossers: Vec<(f64, f64)>,
     crossers_to: f64,
+}
+
+/// φ' where no zone changes: first + γ second.
+#[derive(Clone, Copy, Default)]
+struct Line {
+    first: f64,
+    second: f64,
+}
+
+impl Line {
+    fn add(&mut self, zone: u8, margin: f64, slope: f64, v: f64) {
+        match zone {
+            STRAIGHT => self.first -= v * slope,
+            BENT => {
+                self.first -= v * (1.0 - margin) * slope;
+                self.second += v * slope * slope;
+            }
+            _ => {}
+        }
+    }
 }
 
 impl Margins {
@@ -170,6 +197,9 @@ impl Margins {
             sums: Sums::default(),
             touched: Vec::new(),
             pushes: Vec::new(),
+            open: Vec::new(),
+            line: Line::default(),
+            evaluations: 0,
             untouched: Sums::default(),
             crossers: Vec::new(),
             crossers_to: 0.0,
@@ -265,23 +295,30 @@ impl Margins {
         self.pushes.push(push);
     }
 
-    /// φ'(γ) and φ''(γ) of this part of V f.
-    pub(super) fn along(&mut self, sigma: f64, rate: f64, gamma: f64, zones: Zones) -> (f64, f64) {
-        let (mut first, mut second) = (0.0, 0.0);
-        for (&t, &push) in self.touched.iter().zip(&self.pushes) {
-            let margin = sigma * self.mu[t as usize];
-            let slope = push + rate * margin;
-            let m = margin + gamma * slope;
-            if m < 1.0 {
-                let v = self.weight(t as usize);
-                if m <= 0.0 && zones.has_straight {
-                    first -= v * slope;
-                } else {
-                    first -= v * (1.0 - m) * slope;
-                    second += v * slope * slope;
-                }
-            }
+    /// φ'(γ) and φ''(γ) of this part of V f, for a search that has come down to `within`.
+    pub(super) fn along(
+        &mut self,
+        sigma: f64,
+        rate: f64,
+        gamma: f64,
+        within: [f64; 2],
+        zones: Zones,
+    ) -> (f64, f64) {
+        if gamma == 0.0 {
+            self.evaluations = 0;
         }
+        self.evaluations += 1;
+        let (mut first, mut second) = if self.evaluations <= WIDE {
+            let all = 0..self.touched.len();
+            let mut line = Line::default();
+            for k in all {
+                let (margin, slope, v) = self.moving(k, sigma, rate);
+                line.add(zones.of(margin + gamma * slope), margin, slope, v);
+            }
+            (line.first + gamma * line.second, line.second)
+        } else {
+            self.along_open(sigma, rate, gamma, within, zones)
+        };
         if rate == 0.0 {
             return (first, second);
         }
@@ -306,6 +343,46 @@ impl Margins {
             }
         }
         (first, second)
+    }
+
+    /// Margin, dm/dγ and weight of the k-th touched triplet.
+    fn moving(&self, k: usize, sigma: f64, rate: f64) -> (f64, f64, f64) {
+        let t = self.touched[k] as usize;
+        let margin = sigma * self.mu[t];
+        (margin, self.pushes[k] + rate * margin, self.weight(t))
+    }
+
+    /// The touched part of [`Margins::along`]: once few zones can still change, only those triplets are looked at.
+    fn along_open(
+        &mut self,
+        sigma: f64,
+        rate: f64,
+        gamma: f64,
+        within: [f64; 2],
+        zones: Zones,
+    ) -> (f64, f64) {
+        let mut open = std::mem::take(&mut self.open);
+        if self.evaluations == WIDE + 1 {
+            self.line = Line::default();
+            open.clear();
+            open.extend(0..self.touched.len() as u32);
+        }
+        let (mut decided, mut undecided) = (self.line, Line::default());
+        open.retain(|&k| {
+            let (margin, slope, v) = self.moving(k as usize, sigma, rate);
+            let zone = |gamma: f64| zones.of(margin + gamma * slope);
+            // Within one zone φ' is a straight line, and straight lines add up to one.
+            let is_open = zone(within[0]) != zone(within[1]);
+            if is_open {
+                undecided.add(zone(gamma), margin, slope, v);
+            } else {
+                decided.add(zone(gamma), margin, slope, v);
+            }
+            is_open
+        });
+        (self.open, self.line) = (open, decided);
+        let second = decided.second + undecided.second;
+        (decided.first + undecided.first + gamma * second, second)
     }
 
     /// Whether a block may hold a satisfied triplet with μ below `joint` (forward) or a bent one at it or above (away).

@@ -4,7 +4,7 @@ use super::neighbours::check_classes;
 use super::{Source, Triplets, too_many};
 use crate::data::{Labels, Rows};
 use crate::error::{Error, Result};
-use crate::random::Numbered;
+use crate::random::{Lists, Numbered};
 use std::fmt;
 
 /// Mining's own stream of random numbers.
@@ -47,6 +47,8 @@ impl Triplets {
 #[derive(Clone, PartialEq)]
 pub(super) struct Draws {
     seed: u64,
+    /// The random numbers of the seed, a list for each anchor.
+    numbers: Lists,
     per_row: usize,
     /// Rows that are not alone in their class, increasing.
     anchors: Vec<u32>,
@@ -77,6 +79,7 @@ impl Draws {
         }
         Self {
             seed,
+            numbers: Lists::new(seed, STREAM),
             per_row,
             anchors: (0..labels.len() as u32)
                 .filter(|&row| counts[labels.codes()[row as usize] as usize] > 1)
@@ -139,7 +142,7 @@ impl Draws {
         let class = self.class[anchor] as usize;
         let start = self.starts[class];
         Urn {
-            numbers: Numbered::new(self.seed, STREAM, anchor as u64),
+            numbers: self.numbers.list(anchor as u64),
             sorted: &self.sorted,
             start,
             size: self.starts[class + 1] - start,
@@ -161,12 +164,10 @@ struct Urn<'a> {
 impl Urn<'_> {
     #[inline]
     fn draw(&self, k: usize) -> (u32, u32) {
-        let k = 2 * k as u64;
-        let near = self.start + self.numbers.below(k, self.size - 1);
+        let others = self.sorted.len() as u32 - self.size;
+        let (near, far) = self.numbers.two_below(k as u64, self.size - 1, others);
+        let near = self.start + near;
         let near = near + u32::from(near >= self.place);
-        let far = self
-            .numbers
-            .below(k + 1, self.sorted.len() as u32 - self.size);
         let far = if far < self.start {
             far
         } else {

@@ -114,6 +114,21 @@ impl Draws {
         }
     }
 
+    /// How many different (anchor, other) are to be expected.
+    pub(super) fn expected_pairs(&self) -> f64 {
+        // Of m rows, each is missed by k draws with chance (1 - 1/m)^k.
+        let met = |rows: u32| {
+            let m = f64::from(rows);
+            m * -(self.per_row as f64 * (-1.0 / m).ln_1p()).exp_m1()
+        };
+        let n_rows = self.n_rows() as u32;
+        let of_class = |bounds: &[u32]| match bounds[1] - bounds[0] {
+            0 | 1 => 0.0,
+            size => f64::from(size) * (met(size - 1) + met(n_rows - size)),
+        };
+        self.starts.windows(2).map(of_class).sum()
+    }
+
     pub(super) fn get(&self, t: usize) -> (u32, u32, u32) {
         let anchor = self.anchors[t / self.per_row];
         let (near, far) = self.of(anchor as usize, t % self.per_row);

@@ -168,8 +168,13 @@ impl Moving {
 
 impl<'p> Incremental<'p> {
     pub(crate) fn new(problem: &'p Problem<'p>) -> Self {
-        let n_shards = (problem.triplets.len() / SHARD).clamp(1, MOST_SHARDS);
+        let n_shards = Self::n_shards(problem.triplets.len());
         Self::in_shards(problem, n_shards, PARALLEL)
+    }
+
+    /// How many shards so many triplets are cut into.
+    pub(super) fn n_shards(n_triplets: usize) -> usize {
+        (n_triplets / SHARD).clamp(1, MOST_SHARDS)
     }
 
     /// With so many shards, and threads for rows of H from so many values on. Both are settings of the problem, never

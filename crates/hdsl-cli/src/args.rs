@@ -250,6 +250,12 @@ pub(crate) struct Train {
     /// Stop after this long, for each lambda: 30s, 5m, 1.5h
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "When to stop")]
     pub(crate) time: Option<Duration>,
+    /// Refuse to start if training would take more memory than this: 500MB, 4GB [default: what is free]
+    ///
+    /// Found out by an estimate, which is rather too high than too low. A limit above what is free lets a run start that
+    /// was refused.
+    #[arg(long, value_name = "SIZE", value_parser = memory, help_heading = "When to stop")]
+    pub(crate) memory: Option<u64>,
 
     /// Feature names, one a line, to be saved in the model
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Files")]
@@ -967,10 +973,61 @@ fn duration(s: &str) -> Result<Duration, String> {
     }
 }
 
+fn memory(s: &str) -> Result<u64, String> {
+    let want = || "expected a size above 0, such as 500MB, 4GB or 1.5GiB".to_string();
+    let at = s
+        .find(|c: char| !(c.is_ascii_digit() || c == '.'))
+        .unwrap_or(s.len());
+    let (number, unit) = s.split_at(at);
+    let per_unit = match unit.trim_start().to_ascii_lowercase().as_str() {
+        "b" => 1.0,
+        "k" | "kb" => 1e3,
+        "m" | "mb" => 1e6,
+        "g" | "gb" => 1e9,
+        "t" | "tb" => 1e12,
+        "kib" => 1024.0,
+        "mib" => 1024.0 * 1024.0,
+        "gib" => 1024.0 * 1024.0 * 1024.0,
+        "tib" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
+        _ => return Err(want()),
+    };
+    match number.parse::<f64>().map_err(|_| want())? * per_unit {
+        bytes if bytes >= 1.0 => Ok(bytes as u64),
+        _ => Err(want()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use clap::CommandFactory;
+
+    #[test]
+    fn sizes_are_read_with_their_units() {
+        for (text, bytes) in [
+            ("4GB", 4_000_000_000),
+            ("4 gb", 4_000_000_000),
+            ("1.5GiB", 3 << 29),
+            ("500M", 500_000_000),
+            ("1b", 1),
+        ] {
+            assert_eq!(memory(text), Ok(bytes), "{text}");
+        }
+        // A bare number could be bytes or gigabytes: better to ask.
+        for text in [
+            "",
+            "GB",
+            "4",
+            "0GB",
+            "-1GB",
+            "0.1b",
+            "1.2.3GB",
+            "nan",
+            "4 bytes of it",
+        ] {
+            assert!(memory(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn the_command_line_is_consistent() {

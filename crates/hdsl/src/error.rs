@@ -64,6 +64,28 @@ pub enum Error {
         /// How many rows there are.
         rows: usize,
     },
+    /// A run would take more memory than there is. Nothing was done yet.
+    #[error(
+        "training on {} triplets needs about {} of memory, and {}; {}",
+        thousands(*.triplets),
+        bytes(*.needed),
+        limit_in_words(*.limit, *.limit_is_set),
+        advice(*.batch, *.fewer)
+    )]
+    Memory {
+        /// How many triplets there are.
+        triplets: usize,
+        /// About how many bytes the run takes beyond what is there already.
+        needed: u64,
+        /// How many it may take.
+        limit: u64,
+        /// Whether that limit was set by the caller; otherwise it is what the system says is free.
+        limit_is_set: bool,
+        /// A size of batches with which it would fit.
+        batch: Option<usize>,
+        /// A number of triplets with which it would fit.
+        fewer: Option<usize>,
+    },
     /// The data as a whole cannot be used: one class only, labels that do not match rows, and so on.
     #[error("{0}")]
     Data(String),
@@ -92,6 +114,111 @@ impl Error {
                 reason,
             },
             other => other,
+        }
+    }
+}
+
+/// A number with commas.
+fn thousands(n: usize) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A number of bytes to two or three digits.
+fn bytes(n: u64) -> String {
+    let mut number = n as f64;
+    let mut units = ["bytes", "kB", "MB", "GB", "TB"].into_iter();
+    let mut unit = units.next().unwrap_or_default();
+    for next in units {
+        if number < 999.5 {
+            break;
+        }
+        (number, unit) = (number / 1000.0, next);
+    }
+    match unit {
+        "bytes" => format!("{number} {unit}"),
+        _ if number < 9.95 => format!("{number:.1} {unit}"),
+        _ => format!("{number:.0} {unit}"),
+    }
+}
+
+fn limit_in_words(limit: u64, is_set: bool) -> String {
+    match is_set {
+        true => format!("the limit is {}", bytes(limit)),
+        false => format!("{} are free", bytes(limit)),
+    }
+}
+
+fn advice(batch: Option<usize>, fewer: Option<usize>) -> String {
+    let ways: Vec<String> = [
+        batch.map(|n| format!("batches of {}", thousands(n))),
+        fewer.map(|n| format!("{} triplets", thousands(n))),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    match ways.is_empty() {
+        true => "the rows alone are too many".to_owned(),
+        false => format!("it would fit with {}", ways.join(", or with ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_too_large_is_told_what_would_fit() {
+        let mut error = Error::Memory {
+            triplets: 100_000_000,
+            needed: 12_345_678_901,
+            limit: 3_900_000_000,
+            limit_is_set: false,
+            batch: Some(100_000),
+            fewer: Some(31_000_000),
+        };
+        assert_eq!(
+            error.to_string(),
+            "training on 100,000,000 triplets needs about 12 GB of memory, and 3.9 GB are free; it would fit with \
+             batches of 100,000, or with 31,000,000 triplets"
+        );
+        if let Error::Memory {
+            limit,
+            limit_is_set,
+            batch,
+            fewer,
+            ..
+        } = &mut error
+        {
+            (*limit, *limit_is_set, *batch, *fewer) = (999, true, None, None);
+        }
+        assert_eq!(
+            error.to_string(),
+            "training on 100,000,000 triplets needs about 12 GB of memory, and the limit is 999 bytes; the rows alone \
+             are too many"
+        );
+    }
+
+    #[test]
+    fn bytes_are_short_and_right() {
+        for (n, text) in [
+            (0, "0 bytes"),
+            (999, "999 bytes"),
+            (1_000, "1.0 kB"),
+            (9_949, "9.9 kB"),
+            (9_951, "10 kB"),
+            (999_400, "999 kB"),
+            (999_600, "1.0 MB"),
+            (5_000_000_000_000_000, "5000 TB"),
+        ] {
+            assert_eq!(bytes(n), text);
         }
     }
 }

@@ -37,13 +37,13 @@ pub(crate) struct Problem<'a> {
 }
 
 impl<'a> Problem<'a> {
+    /// Of triplets that were checked against the rows.
     pub(crate) fn new(
         rows: &Rows,
         triplets: &'a Triplets,
         scale: f64,
         loss: LossKind,
     ) -> Result<Self> {
-        triplets.check(rows.n_rows())?;
         let columns = candidates(rows)?;
         let mut sizes = vec![0.0; columns.len()];
         for (feature, value) in rows.indices().iter().zip(rows.values()) {

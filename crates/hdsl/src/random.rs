@@ -49,32 +49,66 @@ pub(crate) fn sample(rng: &mut impl Rng, n: usize, size: usize) -> Vec<u32> {
     list
 }
 
-/// Random numbers that are found by number instead of in a row, each a hash of its number, in about a nanosecond.
+/// Lists of random numbers that are found by number instead of in a row, each a hash of its number, in a nanosecond or
+/// two.
 ///
 /// This is SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), whose state is a counter, so that any number of its output
 /// can be had at once. Each list starts at a place in its cycle that is a hash of seed, stream and list.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Lists {
+    key: u64,
+}
+
+impl Lists {
+    /// The lists of a seed and a stream.
+    pub(crate) fn new(seed: u64, stream: u64) -> Self {
+        Self {
+            key: mix(mix(seed).wrapping_add(stream.wrapping_mul(STRIDE))),
+        }
+    }
+
+    /// One of them.
+    #[inline]
+    pub(crate) fn list(self, number: u64) -> Numbered {
+        Numbered {
+            start: mix(self.key.wrapping_add(number.wrapping_mul(STRIDE))),
+        }
+    }
+}
+
+/// One of the [`Lists`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Numbered {
     start: u64,
 }
 
 impl Numbered {
-    /// The numbers of one of the lists of a seed and a stream.
-    #[inline]
-    pub(crate) fn new(seed: u64, stream: u64, list: u64) -> Self {
-        let of_stream = mix(mix(seed).wrapping_add(stream.wrapping_mul(STRIDE)));
-        Self {
-            start: mix(of_stream.wrapping_add(list.wrapping_mul(STRIDE))),
-        }
-    }
-
     /// Number `k`, in `0..n`. None is more likely than another by more than n parts in 2^64.
     #[inline]
     pub(crate) fn below(self, k: u64, n: u32) -> u32 {
-        debug_assert!(n > 0, "there is no number below 0");
-        let hash = mix(self.start.wrapping_add(k.wrapping_mul(STRIDE)));
-        ((u128::from(hash) * u128::from(n)) >> 64) as u32
+        scale(self.hash(k), n).0
     }
+
+    /// Number `k` as two, in `0..m` and `0..n`: what the first leaves of the hash is the second. No two of them are more
+    /// likely than others by more than mn parts in 2^64.
+    #[inline]
+    pub(crate) fn two_below(self, k: u64, m: u32, n: u32) -> (u32, u32) {
+        let (first, rest) = scale(self.hash(k), m);
+        (first, scale(rest, n).0)
+    }
+
+    #[inline]
+    fn hash(self, k: u64) -> u64 {
+        mix(self.start.wrapping_add(k.wrapping_mul(STRIDE)))
+    }
+}
+
+/// A fraction of 2^64, times n: whole part and fraction.
+#[inline]
+fn scale(fraction: u64, n: u32) -> (u32, u64) {
+    debug_assert!(n > 0, "there is no number below 0");
+    let wide = u128::from(fraction) * u128::from(n);
+    ((wide >> 64) as u32, wide as u64)
 }
 
 /// 2^64 divided by the golden ratio: a counter in such steps visits every number, its bits well spread.
@@ -121,11 +155,12 @@ mod tests {
     #[test]
     fn numbered_draws_are_even_and_do_not_follow_each_other() {
         for n in [2u32, 3, 7, 64, 1000] {
-            // Down one list, across the first numbers of many lists, and across seeds.
-            let ways: [&dyn Fn(u64) -> u32; 3] = [
-                &|k| Numbered::new(1, 2, 3).below(k, n),
-                &|k| Numbered::new(1, 2, k).below(0, n),
-                &|k| Numbered::new(k, 2, 0).below(5, n),
+            // Down one list, the second of two, across the first numbers of many lists, and across seeds.
+            let ways: [&dyn Fn(u64) -> u32; 4] = [
+                &|k| Lists::new(1, 2).list(3).below(k, n),
+                &|k| Lists::new(1, 2).list(3).two_below(k, 5, n).1,
+                &|k| Lists::new(1, 2).list(k).below(0, n),
+                &|k| Lists::new(k, 2).list(0).below(5, n),
             ];
             for way in ways {
                 let mut seen = vec![0u32; n as usize];
@@ -147,7 +182,19 @@ mod tests {
                 }
             }
         }
-        assert_eq!(Numbered::new(0, 0, 0).below(9, 1), 0);
+        assert_eq!(Lists::new(0, 0).list(0).below(9, 1), 0);
+    }
+
+    #[test]
+    fn the_two_of_a_number_know_nothing_of_each_other() {
+        for (m, n) in [(1u32, 8u32), (2, 3), (7, 64), (100, 10)] {
+            let mut seen = vec![0u32; (m * n) as usize];
+            for k in 0..200_000 {
+                let (a, b) = Lists::new(5, 2).list(k % 100).two_below(k / 100, m, n);
+                seen[(a * n + b) as usize] += 1;
+            }
+            assert!(unevenness(&seen).abs() < 5.0, "{m} x {n}: {seen:?}");
+        }
     }
 
     #[test]

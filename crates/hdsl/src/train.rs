@@ -304,13 +304,12 @@ pub fn train(
             // Asked to stop before anything was learned: one step, so that there is a model to keep.
             listener.outcome = Some(Stop::ObserverAsked);
         }
-        let run =
-            params
-                .solver
-                .clone()
-                .scale(scale)
-                .build()?
-                .fit(&rows, &triplets, &mut listener)?;
+        let mut solver = params.solver.clone().scale(scale);
+        if index > 0 {
+            // What fitted once fits again; memory that was given back may not look free yet.
+            solver = solver.memory_limit(u64::MAX);
+        }
+        let run = solver.build()?.fit(&rows, &triplets, &mut listener)?;
         let mut choice = listener.finish(&run)?;
         let stop = choice.stop.unwrap_or(run.stop);
         halted |= stop == Stop::ObserverAsked;

@@ -1,7 +1,7 @@
 //! Memory while fitting: a small multiple of the input, whatever the number of features. Counts real allocations, so
 //! the tests of this file take turns: those in other threads would count too.
 
-use hdsl::{Labels, Rows, SolverParams, SparseRow, Triplets};
+use hdsl::{Dot, Error, Labels, LossKind, Rows, SolverParams, SparseRow, Triplets};
 use peak_alloc::PeakAlloc;
 use std::sync::Mutex;
 
@@ -35,14 +35,20 @@ fn rows(n_rows: usize, nnz: usize, n_features: usize) -> (Rows, Labels) {
     (rows, labels)
 }
 
-/// Peak bytes above what was there before, while fitting.
-fn peak_of_fit(rows: &Rows, triplets: &Triplets, params: SolverParams) -> usize {
-    let solver = params.max_iter(60).build().unwrap();
+/// Peak bytes above what was there before, while working.
+fn peak_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = ALLOCATED.current_usage();
     ALLOCATED.reset_peak_usage();
-    let run = solver.fit(rows, triplets, &mut ()).unwrap();
+    let done = work();
+    (done, ALLOCATED.peak_usage() - before)
+}
+
+/// Peak bytes while fitting.
+fn peak_of_fit(rows: &Rows, triplets: &Triplets, params: SolverParams) -> usize {
+    let solver = params.max_iter(60).build().unwrap();
+    let (run, peak) = peak_of(|| solver.fit(rows, triplets, &mut ()).unwrap());
     assert_eq!(run.path.len(), 60);
-    ALLOCATED.peak_usage() - before
+    peak
 }
 
 #[test]
@@ -86,18 +92,103 @@ fn a_hundred_million_random_triplets_take_a_few_megabytes() {
     let n_rows = 100_000;
     let rows = Rows::from_parts(2, vec![0; n_rows + 1], vec![], vec![]).unwrap();
     let labels = Labels::from_names((0..n_rows).map(|r| (r % 7).to_string()));
-    let before = ALLOCATED.current_usage();
-    ALLOCATED.reset_peak_usage();
-    let triplets = Triplets::at_random(&rows, &labels, 1_000, 1).unwrap();
-    triplets.check(n_rows).unwrap();
-    let (anchor, near, far) = triplets.get(triplets.len() - 1);
-    assert_eq!(
-        (triplets.len(), triplets.total_weight()),
-        (100_000_000, 1e8)
-    );
-    assert_eq!(anchor, 99_999);
-    assert!(near % 7 == anchor % 7 && far % 7 != anchor % 7);
-    assert_eq!(triplets.clone(), triplets);
-    let peak = ALLOCATED.peak_usage() - before;
+    let (_, peak) = peak_of(|| {
+        let triplets = Triplets::at_random(&rows, &labels, 1_000, 1).unwrap();
+        triplets.check(n_rows).unwrap();
+        let (anchor, near, far) = triplets.get(triplets.len() - 1);
+        assert_eq!(
+            (triplets.len(), triplets.total_weight()),
+            (100_000_000, 1e8)
+        );
+        assert_eq!(anchor, 99_999);
+        assert!(near % 7 == anchor % 7 && far % 7 != anchor % 7);
+        assert_eq!(triplets.clone(), triplets);
+    });
     assert!(peak < 10_000_000, "{peak} bytes");
+}
+
+/// The triplets in another order, with weights.
+fn shuffled(triplets: &Triplets) -> Triplets {
+    let mut list = Triplets::new();
+    for k in 0..triplets.len() {
+        let (anchor, near, far) = triplets.get(k * 7919 % triplets.len());
+        list.push_weighted(anchor, near, far, 1.0 + (k % 3) as f64);
+    }
+    list
+}
+
+#[test]
+fn the_estimate_is_above_the_peak_and_not_far_above() {
+    let _turn = COUNTING.lock();
+    // Rows, values a row, features, random triplets a row: few rows, few triplets, few features, many of each.
+    for (n_rows, nnz, n_features, per_row) in [
+        (2_000, 40, 20_000, 10),
+        (1_000, 40, 20_000, 300),
+        (20_000, 10, 40_000, 20),
+        (500, 20, 20_000, 1_000),
+        (60_000, 8, 4_000_000_000, 2),
+        (300, 2_000, 20_000, 20),
+    ] {
+        let (rows, labels) = rows(n_rows, nnz, n_features);
+        let mut sources = vec![(
+            "random",
+            Triplets::at_random(&rows, &labels, per_row, 1).unwrap(),
+        )];
+        if n_rows <= 2_000 {
+            let near = Triplets::by_neighbours(&Dot, &rows, &labels, 3, 5).unwrap();
+            sources.push(("shuffled", shuffled(&near)));
+            sources.push(("neighbours", near));
+        }
+        for (source, triplets) in &sources {
+            for (engine, params) in [
+                ("incremental", SolverParams::new(100.0)),
+                ("plain", SolverParams::new(100.0).loss(LossKind::Logistic)),
+                ("batch", SolverParams::new(100.0).batch(2_000)),
+            ] {
+                let solver = params.max_iter(30).build().unwrap();
+                let estimate = solver.memory_needed(&rows, triplets) as usize;
+                let (run, peak) = peak_of(|| solver.fit(&rows, triplets, &mut ()).unwrap());
+                assert_eq!(run.path.len(), 30);
+                let told = format!(
+                    "{engine}, {source}, {n_rows} x {nnz} of {n_features}, {} triplets: {peak} bytes, \
+                     {estimate} expected ({:.2} times)",
+                    triplets.len(),
+                    estimate as f64 / peak as f64
+                );
+                eprintln!("{told}");
+                assert!(estimate >= peak, "too low: {told}");
+                assert!(estimate <= 2 * peak + 1_000_000, "too high: {told}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_run_that_does_not_fit_is_refused_before_it_takes_anything() {
+    let _turn = COUNTING.lock();
+    let (rows, labels) = rows(10_000, 40, 20_000);
+    let triplets = Triplets::at_random(&rows, &labels, 10_000, 1).unwrap();
+    let limit = 1_000_000_000;
+    let solver = SolverParams::new(100.0)
+        .memory_limit(limit)
+        .build()
+        .unwrap();
+    let (refused, peak) = peak_of(|| solver.fit(&rows, &triplets, &mut ()).unwrap_err());
+    let Error::Memory {
+        triplets: 100_000_000,
+        needed,
+        limit: 1_000_000_000,
+        limit_is_set: true,
+        fewer: Some(fewer),
+        ..
+    } = refused
+    else {
+        panic!("{refused}");
+    };
+    assert_eq!(needed, solver.memory_needed(&rows, &triplets));
+    assert!((1_000_000..100_000_000).contains(&fewer), "{fewer}");
+    assert!(peak < 2_000_000, "{peak} bytes to find out");
+    // As many as advised are let through: the estimate is all that stands in the way.
+    let fewer = Triplets::at_random(&rows, &labels, fewer / 10_000, 1).unwrap();
+    assert!(solver.memory_needed(&rows, &fewer) <= limit);
 }

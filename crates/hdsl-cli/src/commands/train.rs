@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Train, talk: &Talk) -> Result<(), Failure> {
     let mut watch = Watch::new(talk, args.max_iter, args.eval_every, validated);
     let trained = train(&data, valid.as_ref(), names.as_deref(), &params, &mut watch);
     let mine_seconds = watch.finish();
-    let mut trained = trained.map_err(|error| error.in_file(&args.train))?;
+    let mut trained = trained.map_err(|error| refused(error, args))?;
     if by_position {
         let mut parts = trained.model.parts().clone();
         let setting = (NUMBERED_BY_POSITION.to_owned(), "true".to_owned());
@@ -170,6 +170,9 @@ fn params(args: &Train, given: Option<hdsl::Triplets>) -> TrainParams {
     if let Some(limit) = args.time {
         solver = solver.time_limit(limit);
     }
+    if let Some(bytes) = args.memory {
+        solver = solver.memory_limit(bytes);
+    }
     let mut params = TrainParams::new(scale);
     params.scales = args.scale.clone();
     params.scaling = args.scaling.kind();
@@ -179,6 +182,31 @@ fn params(args: &Train, given: Option<hdsl::Triplets>) -> TrainParams {
     params.eval_every = args.eval_every;
     params.patience = args.patience;
     params
+}
+
+/// Why the library would not train: which file it is about, and the flags that would help.
+fn refused(error: hdsl::Error, args: &Train) -> Failure {
+    let hdsl::Error::Memory {
+        triplets,
+        batch,
+        fewer,
+        ..
+    } = error
+    else {
+        return error.in_file(&args.train).into();
+    };
+    let mut flags: Vec<String> = Vec::new();
+    flags.extend(batch.map(|size| format!("--batch {size}")));
+    match (fewer, &args.triplets) {
+        (Some(fewer), TripletArg::Random { per_row }) => {
+            let per_row = (*per_row as u128 * fewer as u128 / triplets as u128).max(1);
+            flags.push(format!("--triplets random:{per_row}"));
+        }
+        (Some(_), TripletArg::Neighbours { .. }) => flags.push("a smaller knn:T:I".to_owned()),
+        _ => {}
+    }
+    flags.push("--memory SIZE to try all the same".to_owned());
+    Failure::usage(format!("{error} ({})", flags.join(", ")))
 }
 
 /// The library's word for where triplets come from.

@@ -4,6 +4,7 @@ mod engine;
 mod incremental;
 mod kept;
 mod margins;
+mod memory;
 mod motion;
 mod params;
 mod plain;
@@ -87,6 +88,15 @@ impl Solver {
         self.run(rows, triplets, Some(start), observer)
     }
 
+    /// About how many bytes a fit takes at its busiest, beyond the rows and triplets themselves. An estimate, rather too
+    /// high than too low, that costs a pass over the rows.
+    ///
+    /// # Panics
+    /// If a triplet names a row that is not there; see [`Triplets::check`].
+    pub fn memory_needed(&self, rows: &Rows, triplets: &Triplets) -> u64 {
+        memory::estimate(&self.params, rows, triplets)
+    }
+
     fn run(
         &self,
         rows: &Rows,
@@ -96,6 +106,8 @@ impl Solver {
     ) -> Result<Run> {
         let clock = Clock::start();
         let params = &self.params;
+        triplets.check(rows.n_rows())?;
+        memory::check(params, rows, triplets)?;
         let problem = Problem::new(rows, triplets, params.scale, params.loss)?;
         let has_zones = Zones::of_loss(params.loss).is_some();
         let batch = params.batch.filter(|&size| size < triplets.len());

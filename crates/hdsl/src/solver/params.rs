@@ -92,6 +92,7 @@ pub struct SolverParams {
     pub(crate) time_limit: Option<Duration>,
     pub(crate) seed: u64,
     pub(crate) certify: bool,
+    pub(crate) memory_limit: Option<u64>,
 }
 
 impl SolverParams {
@@ -109,6 +110,7 @@ impl SolverParams {
             time_limit: None,
             seed: 0,
             certify: false,
+            memory_limit: None,
         }
     }
 
@@ -175,6 +177,13 @@ impl SolverParams {
     /// End with one exact search over all triplets, so that the final gap is certified.
     pub fn certify(mut self, certify: bool) -> Self {
         self.certify = certify;
+        self
+    }
+
+    /// Refuse a run that would take more than this many bytes, with [`Error::Memory`]; unless set, more than the system
+    /// says is free.
+    pub fn memory_limit(mut self, bytes: u64) -> Self {
+        self.memory_limit = Some(bytes);
         self
     }
 

@@ -168,6 +168,16 @@ impl Triplets {
         }
     }
 
+    /// About how many different (anchor, near) and (anchor, far) there are: counted for neighbours, expected for random
+    /// triplets, sampled in long lists.
+    pub(crate) fn count_pairs(&self) -> f64 {
+        match &self.source {
+            Source::Stored(stored) => stored.count_pairs(),
+            Source::Random(draws) => draws.expected_pairs(),
+            Source::Neighbours(lists) => lists.count_pairs() as f64,
+        }
+    }
+
     /// Calls `each` with position, near and far of every triplet of one anchor, by increasing position. `anchors` is
     /// what [`Triplets::by_anchor`] gave.
     #[inline]

@@ -82,6 +82,14 @@ impl NeighbourLists {
         }
     }
 
+    /// Different (anchor, other): a target is never an impostor of the same anchor.
+    pub(super) fn count_pairs(&self) -> usize {
+        (0..self.n_rows())
+            .filter(|&row| self.count_of(row) > 0)
+            .map(|row| self.targets.get(row).len() + self.impostors.get(row).len())
+            .sum()
+    }
+
     pub(super) fn get(&self, t: usize) -> (u32, u32, u32) {
         assert!(t < self.len(), "triplet {t} of {}", self.len());
         // No row has more than `most`, so the anchor is not before this one. It mostly is this one.

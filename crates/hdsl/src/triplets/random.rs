@@ -4,7 +4,7 @@ use super::neighbours::check_classes;
 use super::{Source, Triplets, too_many};
 use crate::data::{Labels, Rows};
 use crate::error::{Error, Result};
-use crate::random::Numbered;
+use crate::random::{Lists, Numbered};
 use std::fmt;
 
 /// Mining's own stream of random numbers.
@@ -47,6 +47,8 @@ impl Triplets {
 #[derive(Clone, PartialEq)]
 pub(super) struct Draws {
     seed: u64,
+    /// The random numbers of the seed, a list for each anchor.
+    numbers: Lists,
     per_row: usize,
     /// Rows that are not alone in their class, increasing.
     anchors: Vec<u32>,
@@ -77,6 +79,7 @@ impl Draws {
         }
         Self {
             seed,
+            numbers: Lists::new(seed, STREAM),
             per_row,
             anchors: (0..labels.len() as u32)
                 .filter(|&row| counts[labels.codes()[row as usize] as usize] > 1)
@@ -111,6 +114,21 @@ impl Draws {
         }
     }
 
+    /// How many different (anchor, other) are to be expected.
+    pub(super) fn expected_pairs(&self) -> f64 {
+        // Of m rows, each is missed by k draws with chance (1 - 1/m)^k.
+        let met = |rows: u32| {
+            let m = f64::from(rows);
+            m * -(self.per_row as f64 * (-1.0 / m).ln_1p()).exp_m1()
+        };
+        let n_rows = self.n_rows() as u32;
+        let of_class = |bounds: &[u32]| match bounds[1] - bounds[0] {
+            0 | 1 => 0.0,
+            size => f64::from(size) * (met(size - 1) + met(n_rows - size)),
+        };
+        self.starts.windows(2).map(of_class).sum()
+    }
+
     pub(super) fn get(&self, t: usize) -> (u32, u32, u32) {
         let anchor = self.anchors[t / self.per_row];
         let (near, far) = self.of(anchor as usize, t % self.per_row);
@@ -139,7 +157,7 @@ impl Draws {
         let class = self.class[anchor] as usize;
         let start = self.starts[class];
         Urn {
-            numbers: Numbered::new(self.seed, STREAM, anchor as u64),
+            numbers: self.numbers.list(anchor as u64),
             sorted: &self.sorted,
             start,
             size: self.starts[class + 1] - start,
@@ -161,12 +179,10 @@ struct Urn<'a> {
 impl Urn<'_> {
     #[inline]
     fn draw(&self, k: usize) -> (u32, u32) {
-        let k = 2 * k as u64;
-        let near = self.start + self.numbers.below(k, self.size - 1);
+        let others = self.sorted.len() as u32 - self.size;
+        let (near, far) = self.numbers.two_below(k as u64, self.size - 1, others);
+        let near = self.start + near;
         let near = near + u32::from(near >= self.place);
-        let far = self
-            .numbers
-            .below(k + 1, self.sorted.len() as u32 - self.size);
         let far = if far < self.start {
             far
         } else {

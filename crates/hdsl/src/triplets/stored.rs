@@ -1,8 +1,12 @@
 //! Triplets kept one by one, in the order they were given.
 
 use crate::error::{Error, Result};
+use crate::random::Lists;
 use std::fmt;
 use std::ops::Range;
+
+/// About as many triplets are looked at to count pairs.
+const SAMPLE: usize = 1 << 17;
 
 #[derive(Clone, Default, PartialEq)]
 pub(super) struct Stored {
@@ -62,6 +66,26 @@ impl Stored {
         let both = self.near[range.clone()].iter().zip(&self.far[range]);
         for (k, (&near, &far)) in both.enumerate() {
             each(first + k, near, far);
+        }
+    }
+
+    /// About how many different (anchor, other) there are, from the triplets of some anchors.
+    pub(super) fn count_pairs(&self) -> f64 {
+        let one_in = self.len().div_ceil(SAMPLE).max(1) as u32;
+        let lists = Lists::new(0, 0);
+        let mut sampled = 0usize;
+        let mut pairs: Vec<(u32, u32)> = Vec::new();
+        self.each(|anchor, near, far| {
+            if lists.list(u64::from(anchor)).below(0, one_in) == 0 {
+                sampled += 1;
+                pairs.extend([(anchor, near), (anchor, far)]);
+            }
+        });
+        pairs.sort_unstable();
+        pairs.dedup();
+        match sampled {
+            0 => 2.0 * self.len() as f64,
+            _ => self.len() as f64 * pairs.len() as f64 / sampled as f64,
         }
     }
 

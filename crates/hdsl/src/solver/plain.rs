@@ -119,8 +119,8 @@ impl<'p> Engine<'p> for Plain<'p> {
         self.problem.better(floor, self.best_with(feature))
     }
 
-    fn norms_of_pair_rows(&self) -> Vec<[f64; 2]> {
-        self.gradient.norms_of_pair_rows()
+    fn each_pair(&self, visit: impl FnMut(u32, u32, f64)) {
+        self.gradient.each_pair(visit);
     }
 
     fn search_line(&mut self, direction: Direction, gamma_max: f64) -> f64 {

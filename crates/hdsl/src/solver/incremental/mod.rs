@@ -658,12 +658,10 @@ impl<'p> Engine<'p> for Incremental<'p> {
             .collect()
     }
 
-    fn norms_of_pair_rows(&self) -> Vec<[f64; 2]> {
-        let mut norms = vec![[0.0; 2]; self.problem.rows.n_rows()];
-        self.shards
-            .iter()
-            .for_each(|shard| shard.add_norms(self.sigma, &mut norms));
-        norms
+    fn each_pair(&self, mut visit: impl FnMut(u32, u32, f64)) {
+        for shard in &self.shards {
+            shard.each_pair(self.sigma, &mut visit);
+        }
     }
 
     fn search_line(&mut self, direction: Direction, gamma_max: f64) -> f64 {

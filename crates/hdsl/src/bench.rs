@@ -84,6 +84,6 @@ impl WarmEngine<'_> {
 
     /// The exact search, from the best the heuristic found; its score.
     pub fn exact(&mut self) -> f64 {
-        lmo::exact(&mut self.engine, self.found[0]).1
+        lmo::Exact::default().best(&self.engine, self.found[0]).1
     }
 }

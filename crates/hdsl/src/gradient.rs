@@ -330,23 +330,13 @@ impl Gradient {
         best.expect("there are at least two features")
     }
 
-    /// Upper bounds of the largest entry and of the length of each row of S.
-    pub(crate) fn norms_of_pair_rows(&self) -> Vec<[f64; 2]> {
-        let row = |row: usize| {
-            self.graph
-                .around(row)
-                .fold([0.0f64, 0.0], |[largest, squares], (_, pair)| {
-                    // A row paired with itself is met twice, and its entry of S is twice the sum.
-                    [
-                        largest.max(2.0 * self.sums[pair].abs()),
-                        squares + 2.0 * self.sums[pair].powi(2),
-                    ]
-                })
-        };
-        (0..self.graph.starts.len() - 1)
-            .map(row)
-            .map(|[largest, squares]| [largest, squares.sqrt()])
-            .collect()
+    /// Every pair of rows with its sum of pushes, unless that is 0.
+    pub(crate) fn each_pair(&self, mut visit: impl FnMut(u32, u32, f64)) {
+        for (&(p, q), &sum) in self.graph.ends.iter().zip(&self.sums) {
+            if sum != 0.0 {
+                visit(p, q, sum);
+            }
+        }
     }
 
     /// The score of every active atom: treat each as one more column z_p = x_pi ± x_pj, then Σ S_pq z_p z_q / 2.

@@ -19,7 +19,7 @@ pub(crate) fn alternating<'p>(engine: &mut impl Engine<'p>, start: u32) -> Score
             best.0.i()
         };
         // The pair we came by is in this row too, so it is the floor.
-        let next = engine.best_above(end, best, 0);
+        let next = engine.best_above(end, best);
         if next.0 == best.0 {
             break;
         }

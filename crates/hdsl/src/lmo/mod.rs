@@ -2,6 +2,8 @@
 
 mod alternating;
 mod exact;
+mod pair_rows;
+mod panel;
 
 pub(crate) use alternating::alternating;
-pub(crate) use exact::exact;
+pub(crate) use exact::Exact;

@@ -34,11 +34,11 @@ pub(crate) trait Engine<'p> {
     fn best_with(&mut self, feature: u32) -> Scored;
     /// The score of every active atom, in their order.
     fn active_scores(&mut self) -> Vec<f64>;
-    /// The better of `floor` and the best atom of this feature with one numbered `first` or above. A floor saves
-    /// most of the work.
-    fn best_above(&mut self, feature: u32, floor: Scored, first: u32) -> Scored;
-    /// Upper bounds of the largest entry and of the length of each row of S.
-    fn norms_of_pair_rows(&self) -> Vec<[f64; 2]>;
+    /// The better of `floor` and the best atom of this feature. A floor saves most of the work.
+    fn best_above(&mut self, feature: u32, floor: Scored) -> Scored;
+    /// Every pair of rows {p, q} with its sum of pushes s, which S holds at (p, q) and at (q, p); those with 0 may be
+    /// left out, and a pair may come in several parts that add up.
+    fn each_pair(&self, visit: impl FnMut(u32, u32, f64));
     /// The γ in [0, gamma_max] that minimises f along the direction, over all triplets.
     fn search_line(&mut self, direction: Direction, gamma_max: f64) -> f64;
     /// Takes the step found by the line search just done.

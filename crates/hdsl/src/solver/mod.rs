@@ -276,6 +276,7 @@ struct State<'p, E> {
     params: &'p SolverParams,
     rng: ChaCha8Rng,
     next_certificate: usize,
+    exact: lmo::Exact,
 }
 
 impl<'p, E: Engine<'p>> State<'p, E> {
@@ -285,6 +286,7 @@ impl<'p, E: Engine<'p>> State<'p, E> {
             params,
             rng: random::rng(params.seed, STREAM),
             next_certificate: 0,
+            exact: lmo::Exact::default(),
         };
         let problem = state.engine.problem();
         let active = match start {
@@ -314,7 +316,7 @@ impl<'p, E: Engine<'p>> State<'p, E> {
         let found = lmo::alternating(&mut self.engine, start);
         match self.params.search {
             Search::Alternating => found.0,
-            Search::Exact => lmo::exact(&mut self.engine, found).0,
+            Search::Exact => self.exact.best(&self.engine, found).0,
         }
     }
 
@@ -354,7 +356,7 @@ impl<'p, E: Engine<'p>> State<'p, E> {
         };
         let (forward, gap) = if wanted {
             self.next_certificate = iter + 10 + iter / 10;
-            let forward = lmo::exact(&mut self.engine, found);
+            let forward = self.exact.best(&self.engine, found);
             let gap = (self.engine.gain(forward.1) - at_model).max(0.0);
             let whole = self
                 .params
@@ -419,7 +421,7 @@ impl<'p, E: Engine<'p>> State<'p, E> {
         self.engine.refresh_all();
         let start = self.engine.best_diagonal();
         let found = lmo::alternating(&mut self.engine, start);
-        let best = lmo::exact(&mut self.engine, found);
+        let best = self.exact.best(&self.engine, found);
         let gap = self.engine.gain(best.1) - self.engine.gain_of_model();
         Gap::Certified(gap.max(0.0))
     }

@@ -148,12 +148,12 @@ impl<'p, K: Keeper<'p>> Engine<'p> for Plain<'p, K> {
         self.gradient.active_scores(&self.table, self.active.len())
     }
 
-    fn best_above(&mut self, feature: u32, floor: Scored, _: u32) -> Scored {
+    fn best_above(&mut self, feature: u32, floor: Scored) -> Scored {
         self.problem.better(floor, self.best_with(feature))
     }
 
-    fn norms_of_pair_rows(&self) -> Vec<[f64; 2]> {
-        self.gradient.norms_of_pair_rows()
+    fn each_pair(&self, visit: impl FnMut(u32, u32, f64)) {
+        self.gradient.each_pair(visit);
     }
 
     fn search_line(&mut self, direction: Direction, gamma_max: f64) -> f64 {

@@ -47,12 +47,43 @@ impl Tiny {
 
     /// <A^t, B> straight from the definition.
     fn atom_margin(&self, t: usize, atom: Atom) -> f64 {
+        self.scale * self.unscaled_margin(t, atom)
+    }
+
+    fn unscaled_margin(&self, t: usize, atom: Atom) -> f64 {
         let (a, n, f) = self.triplets.get(t);
         let z = |row: u32| {
             let x = &self.dense[row as usize];
             x[atom.i() as usize] + atom.sign().value() * x[atom.j() as usize]
         };
-        self.scale * z(a) * (z(n) - z(f))
+        z(a) * (z(n) - z(f))
+    }
+
+    /// The score of the best of all atoms at the given margins, by trying each.
+    fn best_score(&self, margins: &[f64], kind: LossKind) -> f64 {
+        let push =
+            |t: usize| -self.triplets.weight(t) * with_loss!(kind, loss => loss.slope(margins[t]));
+        let score = |atom: Atom| -> f64 {
+            (0..self.triplets.len())
+                .map(|t| push(t) * self.unscaled_margin(t, atom))
+                .sum()
+        };
+        (self.atoms().into_iter())
+            .map(score)
+            .fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    /// The same with weight 1 for every triplet.
+    fn unweighted(&self) -> Self {
+        let mut triplets = Triplets::new();
+        for t in 0..self.triplets.len() {
+            let (a, n, f) = self.triplets.get(t);
+            triplets.push(a, n, f);
+        }
+        Self {
+            triplets,
+            ..self.clone()
+        }
     }
 
     /// f at a linear (not only convex) combination of atoms.
@@ -229,6 +260,23 @@ fn some_active(tiny: &Tiny, problem: &Problem<'_>, picks: &[usize]) -> ActiveSet
     ActiveSet::from_weighted(&weighted).unwrap()
 }
 
+/// That the exact search finds an atom with this score, whatever it starts from and however the work is cut up.
+fn assert_finds<'p, E: Engine<'p>>(engine: &mut E, active: &ActiveSet, best: f64) {
+    engine.start_at(active.clone());
+    engine.refresh_all();
+    for start in [lmo::alternating(engine, 0), engine.best_with(1)] {
+        for mut exact in [lmo::Exact::default(), lmo::Exact::in_small_pieces()] {
+            let found = exact.best(engine, start);
+            assert!(
+                close(found.1, best, 1e-9),
+                "found {} of {best} from {}",
+                found.1,
+                start.1
+            );
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -289,26 +337,52 @@ proptest! {
         }
     }
 
-    /// Exact search is the maximum over all atoms, and ties go to the first.
+    /// Exact search is the maximum over all atoms.
     #[test]
     fn exact_search_agrees_with_brute_force(tiny in tiny(), kind in any_loss(), picks in prop::collection::vec(0usize..1000, 1..6)) {
         let rows = tiny.rows();
         let problem = Problem::new(&rows, &tiny.triplets, tiny.scale, kind).unwrap();
         let active = some_active(&tiny, &problem, &picks);
-        let margins = problem.margins(&active);
-        let mut pushes = Vec::new();
-        problem.pushes(&margins, &mut pushes);
-        let mut engine = Plain::<Streamed>::new(&problem, None);
-        engine.start_at(active);
-        engine.refresh_all();
-        let start = lmo::alternating(&mut engine, 0);
-        let found = lmo::exact(&mut engine, start);
-        let best = tiny.atoms().into_iter().map(|atom| {
-            let sum: f64 = (0..tiny.triplets.len()).map(|t| pushes[t] * tiny.atom_margin(t, atom)).sum();
-            sum / tiny.scale
-        }).fold(f64::NEG_INFINITY, f64::max);
-        prop_assert!(close(found.1, best, 1e-9), "{} against {best}", found.1);
-        prop_assert!(start.1 <= found.1);
+        let best = tiny.best_score(&problem.margins(&active), kind);
+        let mut plain = Plain::<Streamed>::new(&problem, None);
+        assert_finds(&mut plain, &active, best);
+        if kind != LossKind::Exponential && kind != LossKind::Logistic {
+            assert_finds(&mut Incremental::new(&problem), &active, best);
+            assert_finds(&mut Incremental::in_shards(&problem, 3, 0), &active, best);
+        }
+    }
+
+    /// Of equal atoms the first in the caller's order, in sums of whole numbers, where ties are common and exact.
+    #[test]
+    fn exact_search_settles_ties_like_brute_force(tiny in tiny()) {
+        let whole = Tiny {
+            dense: tiny.dense.iter().map(|row| row.iter().map(|x| x.round()).collect()).collect(),
+            ..tiny.unweighted()
+        };
+        if whole.dense.iter().flatten().all(|&x| x == 0.0) {
+            return Ok(());
+        }
+        let rows = whole.rows();
+        let problem = Problem::new(&rows, &whole.triplets, whole.scale, LossKind::SmoothedHinge).unwrap();
+        // At M = 0 every triplet pushes with 1. Of features that no row holds only two take part.
+        let score = |atom: Atom| -> f64 { (0..whole.triplets.len()).map(|t| whole.unscaled_margin(t, atom)).sum() };
+        let mut first: Option<(Atom, f64)> = None;
+        for atom in whole.atoms().into_iter().filter(|&atom| problem.inside(atom).is_some()) {
+            if first.is_none_or(|first| score(atom) > first.1) {
+                first = Some((atom, score(atom)));
+            }
+        }
+        let first = first.unwrap();
+        for mut exact in [lmo::Exact::default(), lmo::Exact::in_small_pieces()] {
+            let start = (problem.inside(*whole.atoms().last().unwrap()), f64::NEG_INFINITY);
+            let start = (start.0.unwrap_or(Atom::plus(0, 1).unwrap()), start.1);
+            let mut plain = Plain::<Streamed>::new(&problem, None);
+            plain.refresh_all();
+            let found = exact.best(&plain, start);
+            prop_assert_eq!((problem.outside(found.0), found.1), first);
+            let found = exact.best(&Incremental::new(&problem), start);
+            prop_assert_eq!((problem.outside(found.0), found.1), first);
+        }
     }
 
     /// Weights, trace, PSD, Lemma 1's counts and bound, decreasing objective, along whole runs of every kind.
@@ -699,6 +773,75 @@ fn shards_and_threads_change_nothing_but_time() {
         assert!(close(one.objective(), fit(1, 1).objective(), 0.02));
         let (engine, _) = walk(Incremental::in_shards(&problem, n_shards, 0), &params, 500);
         assert_books_are_right(engine, &format!("{n_shards} shards"));
+    }
+}
+
+/// Rows of H tell the best atom of every feature, and so the best of all.
+fn assert_exact<'p, E: Engine<'p>>(engine: &mut E, found: Scored) {
+    let features = 0..engine.problem().n_columns() as u32;
+    let best = features
+        .map(|feature| engine.best_with(feature).1)
+        .fold(f64::NEG_INFINITY, f64::max);
+    assert!(close(found.1, best, 1e-9), "{found:?} against {best}");
+}
+
+#[test]
+fn exact_search_agrees_with_rows_of_h_along_a_run() {
+    let (rows, triplets) = wordy(60, 900, 8);
+    let signed: Vec<f64> = rows
+        .values()
+        .iter()
+        .enumerate()
+        .map(|(k, x)| if k % 3 == 0 { -x } else { *x })
+        .collect();
+    let signed = Rows::from_parts(
+        rows.n_features(),
+        rows.starts().to_vec(),
+        rows.indices().to_vec(),
+        signed,
+    )
+    .unwrap();
+    for rows in [rows, signed] {
+        let params = SolverParams::new(100.0).search(Search::Exact);
+        let problem = Problem::new(&rows, &triplets, 100.0, LossKind::SmoothedHinge).unwrap();
+        for steps in [0, 1, 2, 5, 10, 20, 40, 80] {
+            let (mut plain, _) = walk(Plain::<Streamed>::new(&problem, None), &params, steps);
+            let (mut fast, _) = walk(Incremental::in_shards(&problem, 2, 0), &params, steps);
+            plain.refresh_all();
+            for mut exact in [lmo::Exact::default(), lmo::Exact::in_small_pieces()] {
+                let start = lmo::alternating(&mut plain, 3);
+                let found = exact.best(&plain, start);
+                assert_exact(&mut plain, found);
+                let found = exact.best(&fast, start);
+                assert_exact(&mut fast, found);
+            }
+        }
+    }
+}
+
+#[test]
+fn pieces_and_threads_change_nothing_in_the_exact_search() {
+    let (rows, triplets) = wordy(120, 2000, 3);
+    let params = SolverParams::new(200.0).max_iter(60).search(Search::Exact);
+    let problem = Problem::new(&rows, &triplets, params.scale, LossKind::SmoothedHinge).unwrap();
+    let fit = |threads: usize, exact: lmo::Exact| {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .unwrap();
+        let solver = params.clone().build().unwrap();
+        pool.install(|| {
+            let mut state = State::new(Incremental::new(&problem), &params, None).unwrap();
+            state.exact = exact;
+            solver.iterate(state, Clock::start(), &mut ()).unwrap()
+        })
+    };
+    let one = fit(1, lmo::Exact::default());
+    for threads in [1, 2, 3] {
+        let other = fit(threads, lmo::Exact::in_small_pieces());
+        // Bit for bit, γ and gaps included.
+        assert_eq!(one.path, other.path);
+        assert_eq!(one.trace, other.trace);
     }
 }
 

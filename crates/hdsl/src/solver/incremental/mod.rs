@@ -350,9 +350,9 @@ impl<'p> Engine<'p> for Incremental<'p> {
             .expect("there are at least two features")
     }
 
-    fn best_above(&mut self, feature: u32, floor: Scored, first: u32) -> Scored {
+    fn best_above(&mut self, feature: u32, floor: Scored) -> Scored {
         let partner = Partner::new(self.problem, feature, self.diagonal(feature));
-        self.best_partner(partner.above(floor, first))
+        self.best_partner(partner.above(floor))
             .expect("the floor is there")
     }
 
@@ -369,12 +369,10 @@ impl<'p> Engine<'p> for Incremental<'p> {
             .collect()
     }
 
-    fn norms_of_pair_rows(&self) -> Vec<[f64; 2]> {
-        let mut norms = vec![[0.0; 2]; self.problem.rows.n_rows()];
-        self.shards
-            .iter()
-            .for_each(|shard| shard.pairs.add_norms(self.sigma, &mut norms));
-        norms
+    fn each_pair(&self, mut visit: impl FnMut(u32, u32, f64)) {
+        for shard in &self.shards {
+            shard.pairs.each_pair(self.sigma, &mut visit);
+        }
     }
 
     fn search_line(&mut self, direction: Direction, gamma_max: f64) -> f64 {

@@ -430,21 +430,16 @@ impl Pairs {
         }
     }
 
-    /// Adds bounds of the largest entry and the length of each row of this shard's part of S.
-    pub(super) fn add_norms(&self, sigma: f64, norms: &mut [[f64; 2]]) {
-        let entry = |pair: usize| self.sums[pair][0] - sigma * self.sums[pair][1];
-        let mut add = |row: usize, entries: &mut dyn Iterator<Item = f64>| {
-            let [largest, squares] =
-                entries.fold([0.0f64; 2], |a, s| [a[0].max(s.abs()), a[1] + s * s]);
-            norms[row][0] += largest;
-            norms[row][1] += squares.sqrt();
-        };
+    /// Every pair with its sum of pushes, unless that is 0.
+    pub(super) fn each_pair(&self, sigma: f64, visit: &mut impl FnMut(u32, u32, f64)) {
         for anchor in self.anchors() {
-            add(anchor, &mut self.pairs_of(anchor).map(entry));
-        }
-        for (row, bounds) in self.back_starts.windows(2).enumerate() {
-            let back = &self.back[bounds[0] as usize..bounds[1] as usize];
-            add(row, &mut back.iter().map(|&(pair, _)| entry(pair as usize)));
+            for pair in self.pairs_of(anchor) {
+                let [constant, linear] = self.sums[pair];
+                let sum = constant - sigma * linear;
+                if sum != 0.0 {
+                    visit(anchor as u32, self.others[pair], sum);
+                }
+            }
         }
     }
 }

@@ -32,8 +32,6 @@ pub(super) struct Partner<'p> {
     problem: &'p Problem<'p>,
     feature: u32,
     diagonal: f64,
-    /// The lowest feature asked about.
-    first: usize,
     best: Option<Scored>,
 }
 
@@ -43,14 +41,13 @@ impl<'p> Partner<'p> {
             problem,
             feature,
             diagonal,
-            first: 0,
             best: None,
         }
     }
 
-    /// Only partners from `first` on, and only if they are no worse than `floor`.
-    pub(super) fn above(mut self, floor: Scored, first: u32) -> Self {
-        (self.first, self.best) = (first as usize, Some(floor));
+    /// Only partners that are no worse than `floor`.
+    pub(super) fn above(mut self, floor: Scored) -> Self {
+        self.best = Some(floor);
         self
     }
 
@@ -114,8 +111,8 @@ impl<'p> Incremental<'p> {
         self.diagonal_bound(block) + size.times(self.block_norms[block]) >= partner.wanted()
     }
 
-    fn blocks(&self, partner: &Partner<'p>) -> Range<usize> {
-        partner.first / COLUMNS..self.block_norms.len()
+    fn blocks(&self) -> Range<usize> {
+        0..self.block_norms.len()
     }
 
     fn columns(&self, block: usize) -> Range<usize> {
@@ -123,7 +120,7 @@ impl<'p> Incremental<'p> {
     }
 
     fn work_by_columns(&self, partner: &Partner<'p>, size: Size) -> usize {
-        self.blocks(partner)
+        self.blocks()
             .filter(|&block| self.may_win(block, partner, size))
             .map(|block| {
                 let columns = self.columns(block);
@@ -147,12 +144,12 @@ impl<'p> Incremental<'p> {
             }
             for j in self.columns(block) {
                 let at_most = self.diagonal_of(j as u32) + size.times(self.problem.norms(j as u32));
-                if at_most >= partner.wanted() && j >= partner.first {
+                if at_most >= partner.wanted() {
                     self.look_at(partner, j as u32);
                 }
             }
         };
-        let blocks = self.blocks(partner);
+        let blocks = self.blocks();
         if self.problem.rows.nnz() < self.parallel_from {
             blocks.for_each(|block| look(partner, block));
             return;
@@ -192,7 +189,7 @@ impl<'p> Incremental<'p> {
         limits.clear();
         limits.resize(self.block_norms.len(), f64::INFINITY);
         let mut least = f64::INFINITY;
-        for block in self.blocks(partner).rev() {
+        for block in self.blocks().rev() {
             let [sum, norm] = self.block_norms[block];
             let gap = wanted - self.diagonal_bound(block);
             if gap <= SLACK * size.length * norm {
@@ -256,7 +253,7 @@ impl<'p> Incremental<'p> {
         let mut row = std::mem::take(&mut self.row);
         // Where the limit is 0 a column may win by its D alone; beyond, only if something was added to it.
         let by_itself = self.limits.partition_point(|&limit| limit == 0.0);
-        for block in partner.first / COLUMNS..by_itself.max(end.div_ceil(COLUMNS)) {
+        for block in 0..by_itself.max(end.div_ceil(COLUMNS)) {
             let columns = self.columns(block);
             let sums = &row[columns.clone()];
             let most = sums.iter().fold(0.0f64, |most, h| most.max(h.abs()));
@@ -268,9 +265,7 @@ impl<'p> Incremental<'p> {
             {
                 for (j, &h) in columns.zip(sums) {
                     let at_most = at_most(h, self.problem.norms(j as u32)[0]);
-                    if self.diagonal_of(j as u32) + at_most >= partner.wanted()
-                        && j >= partner.first
-                    {
+                    if self.diagonal_of(j as u32) + at_most >= partner.wanted() {
                         self.look_at(partner, j as u32);
                     }
                 }

@@ -6,7 +6,7 @@
 //! several times less work than visiting triplets.
 
 use crate::atoms::{ActiveSet, Atom, Sign};
-use crate::data::Rows;
+use crate::data::{Overlap, Rows};
 use crate::objective::{Problem, Scored};
 use crate::triplets::Triplets;
 
@@ -223,44 +223,26 @@ impl Gradient {
         }
     }
 
-    /// D without kept products: mark a row's features, then walk the rows paired with it. A small table of marks
-    /// stays in the nearest cache; what it lets through by mistake is not found in the row.
+    /// D without kept products.
     fn diagonal_from_rows(&mut self, rows: &Rows) {
-        const MARKS: usize = 1 << 11;
-        let mark = |i: u32| i as usize % MARKS;
-        // One more than a place in the row that has a feature with this mark.
-        let mut marks = vec![0u32; MARKS];
+        let mut overlap = Overlap::new(rows.longest());
         let mut pair = 0;
         while pair < self.graph.ends.len() {
             let low = self.graph.ends[pair].0;
             let own = rows.row(low as usize);
-            for (place, &i) in own.indices().iter().enumerate() {
-                marks[mark(i)] = place as u32 + 1;
-            }
+            overlap.learn(own.indices());
             while pair < self.graph.ends.len() && self.graph.ends[pair].0 == low {
                 let sum = self.sums[pair];
                 if sum != 0.0 {
                     let other = rows.row(self.graph.ends[pair].1 as usize);
-                    for (place, &i) in other.indices().iter().enumerate() {
-                        let marked = marks[mark(i)];
-                        if marked != 0 {
-                            let at = match own.indices()[marked as usize - 1] == i {
-                                true => Ok(marked as usize - 1),
-                                // Another feature may have the same mark.
-                                false => own.indices().binary_search(&i),
-                            };
-                            if let Ok(at) = at {
-                                let product = own.values()[at] * other.values()[place];
-                                self.diagonal[i as usize] += sum * product;
-                            }
-                        }
-                    }
+                    overlap.each(own.indices(), other.indices(), |p, q| {
+                        let product = own.values()[p] * other.values()[q];
+                        self.diagonal[own.indices()[p] as usize] += sum * product;
+                    });
                 }
                 pair += 1;
             }
-            for &i in own.indices() {
-                marks[mark(i)] = 0;
-            }
+            overlap.forget(own.indices());
         }
     }
 

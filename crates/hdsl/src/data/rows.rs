@@ -184,6 +184,12 @@ impl Rows {
         self.n_features
     }
 
+    /// How many values the longest row has.
+    pub(crate) fn longest(&self) -> usize {
+        let lengths = self.starts.windows(2).map(|bounds| bounds[1] - bounds[0]);
+        lengths.max().unwrap_or(0)
+    }
+
     /// How many values are stored.
     pub fn nnz(&self) -> usize {
         self.indices.len()

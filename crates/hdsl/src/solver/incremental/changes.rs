@@ -3,7 +3,7 @@
 use super::active_rows::ActiveRows;
 use super::links::Links;
 use super::pairs::COLUMNS;
-use crate::data::{Rows, SparseRow};
+use crate::data::{Overlap, Rows, SparseRow};
 use crate::objective::Problem;
 use crate::solver::margins::Two;
 
@@ -51,21 +51,36 @@ impl<'a> Changes<'a> {
             .map(move |&local| (local as usize, by_pair[local as usize]))
     }
 
-    /// D where products are not kept: the anchor's row spread out, and a walk over the others.
-    pub(super) fn pass_on_rows(self, rows: &Rows, spread: &mut [f64], mut diagonal: Diagonal<'_>) {
-        for (column, x) in self.own.iter() {
-            spread[column as usize] = x;
-        }
+    /// D where products are not kept: what the anchor's row shares with each other row is found again.
+    pub(super) fn pass_on_rows(
+        self,
+        rows: &Rows,
+        overlap: &mut Overlap,
+        sums: &mut Vec<Two>,
+        diagonal: Diagonal<'_>,
+    ) {
+        let own = self.own.indices();
+        sums.clear();
+        sums.resize(own.len(), [0.0; 2]);
+        overlap.learn(own);
         for (local, delta) in self.iter() {
-            for (column, x) in rows.row(self.others[local] as usize).iter() {
-                let product = spread[column as usize] * x;
-                if product != 0.0 {
-                    diagonal.add::<true>(column, [delta[0] * product, delta[1] * product]);
-                }
-            }
+            let other = rows.row(self.others[local] as usize);
+            overlap.each(own, other.indices(), |place, at| {
+                let (sum, x) = (&mut sums[place], other.values()[at]);
+                *sum = [sum[0] + delta[0] * x, sum[1] + delta[1] * x];
+            });
         }
-        for &column in self.own.indices() {
-            spread[column as usize] = 0.0;
+        overlap.forget(own);
+        self.pass_on_places::<true>(sums, diagonal);
+    }
+
+    /// D from sums by place in the anchor's row.
+    fn pass_on_places<const BOTH: bool>(self, sums: &[Two], mut diagonal: Diagonal<'_>) {
+        let own = self.own;
+        for ((&column, &x), sum) in own.indices().iter().zip(own.values()).zip(sums) {
+            if *sum != [0.0; 2] {
+                diagonal.add::<BOTH>(column, [x * sum[0], x * sum[1]]);
+            }
         }
     }
 
@@ -101,6 +116,10 @@ impl<'a> Changes<'a> {
     }
 }
 
+/// Values that may be looked at to find products. Beyond, an iteration is long, and finding what few changed pairs
+/// have in common costs little of it.
+const MOST_WORK: usize = 1 << 27;
+
 /// What paired rows have in common, pair by pair: places in the anchor's row, and the other row's values there (none
 /// are kept where all are 1).
 pub(super) struct Products {
@@ -110,46 +129,45 @@ pub(super) struct Products {
 }
 
 impl Products {
-    /// What the anchor shares with the other row of every pair; none if that would be more than `limit` numbers.
+    /// What the anchor shares with the other row of every pair; none if that would be too much to find or to keep.
     pub(super) fn of(
         problem: &Problem<'_>,
         first: usize,
         pair_starts: &[u32],
         others: &[u32],
-        limit: usize,
+        n_triplets: usize,
     ) -> Option<Self> {
         let rows = &problem.rows;
+        let work = |&other: &u32| rows.row(other as usize).nnz();
+        if others.iter().map(work).sum::<usize>() > MOST_WORK {
+            return None;
+        }
+        let limit = 8 * (rows.nnz() + n_triplets);
         let mut products = Self {
             starts: Vec::with_capacity(others.len() + 1),
             places: Vec::new(),
             values: Vec::new(),
         };
-        // One more than the place of each column in the anchor's row.
-        let mut spread = vec![0u16; rows.n_features()];
+        let mut overlap = Overlap::new(rows.longest());
         products.starts.push(0);
         for (k, bounds) in pair_starts.windows(2).enumerate() {
             let own = rows.row(first + k);
             if own.nnz() >= usize::from(u16::MAX) {
                 return None;
             }
-            for (place, &column) in own.indices().iter().enumerate() {
-                spread[column as usize] = place as u16 + 1;
-            }
+            let own = own.indices();
+            overlap.learn(own);
             for &other in &others[bounds[0] as usize..bounds[1] as usize] {
-                for (column, x) in rows.row(other as usize).iter() {
-                    let place = spread[column as usize];
-                    if place != 0 {
-                        products.places.push(place - 1);
-                        if !problem.all_ones {
-                            products.values.push(x);
-                        }
+                let other = rows.row(other as usize);
+                overlap.each(own, other.indices(), |place, at| {
+                    products.places.push(place as u16);
+                    if !problem.all_ones {
+                        products.values.push(other.values()[at]);
                     }
-                }
+                });
                 products.starts.push(products.places.len() as u32);
             }
-            for &column in own.indices() {
-                spread[column as usize] = 0;
-            }
+            overlap.forget(own);
             if products.places.len() > limit.min(u32::MAX as usize / 2) {
                 return None;
             }
@@ -166,11 +184,10 @@ impl Products {
         first: usize,
         changes: Changes<'_>,
         sums: &mut Vec<Two>,
-        mut diagonal: Diagonal<'_>,
+        diagonal: Diagonal<'_>,
     ) {
-        let own = changes.own;
         sums.clear();
-        sums.resize(own.nnz(), [0.0; 2]);
+        sums.resize(changes.own.nnz(), [0.0; 2]);
         let sums = &mut sums[..];
         let mut add = |place: u16, by: Two| {
             let sum = &mut sums[usize::from(place)];
@@ -191,10 +208,6 @@ impl Products {
                 }
             }
         }
-        for ((&column, &x), sum) in own.indices().iter().zip(own.values()).zip(sums) {
-            if *sum != [0.0; 2] {
-                diagonal.add::<BOTH>(column, [x * sum[0], x * sum[1]]);
-            }
-        }
+        changes.pass_on_places::<BOTH>(sums, diagonal);
     }
 }

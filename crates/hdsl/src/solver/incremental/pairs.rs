@@ -4,6 +4,7 @@
 //! share changed. Changes are gathered by anchor and passed on when the next anchor's turn comes.
 
 use super::changes::{Books, Changes, Diagonal, Products};
+use crate::data::Overlap;
 use crate::objective::Problem;
 use crate::solver::margins::Two;
 use crate::triplets::Anchors;
@@ -60,12 +61,10 @@ pub(super) struct Pairs {
     far: Vec<u32>,
     /// The row that each pair joins its anchor to.
     others: Vec<u32>,
-    /// For each row, the pairs it is the other of, with their anchors.
-    back_starts: Vec<u32>,
-    back: Vec<(u32, u32)>,
-    products: Option<Products>,
     /// S, by pair.
     sums: Vec<Two>,
+    back: Back,
+    products: Option<Products>,
     /// D, by column; a bound by block of columns; and whether a block changed since that was taken.
     pub(super) diagonal: Vec<Two>,
     pub(super) diagonal_bounds: Vec<DiagonalBound>,
@@ -80,6 +79,48 @@ pub(super) struct Pairs {
     pub(super) reached: Reached,
 }
 
+/// The same pairs by the row that is not the anchor, with S once more: a search reads whole lists of them, many times
+/// for each time that a sum changes.
+struct Back {
+    starts: Vec<u32>,
+    anchors: Vec<u32>,
+    sums: Vec<Two>,
+    /// Where each pair is.
+    places: Vec<u32>,
+}
+
+impl Back {
+    fn of(n_rows: usize, first: usize, pair_starts: &[u32], others: &[u32]) -> Self {
+        let mut starts = vec![0u32; n_rows + 1];
+        for &other in others {
+            starts[other as usize + 1] += 1;
+        }
+        for row in 0..n_rows {
+            starts[row + 1] += starts[row];
+        }
+        let mut fill = starts.clone();
+        let (mut anchors, mut places) = (vec![0; others.len()], Vec::with_capacity(others.len()));
+        for (k, bounds) in pair_starts.windows(2).enumerate() {
+            for &other in &others[bounds[0] as usize..bounds[1] as usize] {
+                let at = &mut fill[other as usize];
+                anchors[*at as usize] = (first + k) as u32;
+                places.push(*at);
+                *at += 1;
+            }
+        }
+        Self {
+            starts,
+            anchors,
+            sums: vec![[0.0; 2]; others.len()],
+            places,
+        }
+    }
+
+    fn pairs_of(&self, row: usize) -> Range<usize> {
+        self.starts[row] as usize..self.starts[row + 1] as usize
+    }
+}
+
 /// Which entries of `u` may differ from 0.
 pub(super) enum Reached {
     Rows(Vec<u32>),
@@ -87,17 +128,16 @@ pub(super) enum Reached {
 }
 
 /// Changes of the pairs of one anchor, gathered before they are passed on.
-#[derive(Default)]
 struct Deltas {
     by_pair: Vec<Two>,
     marked: Vec<bool>,
     changed: Vec<u32>,
     /// Σ_q delta_q x_qg over the changed pairs (anchor, q), for each active feature g.
     by_feature: Vec<Two>,
-    /// The anchor's values spread out over columns, where products are not kept.
-    by_column: Vec<f64>,
     /// Sums by place in the anchor's row.
     by_place: Vec<Two>,
+    /// For what the anchor's row shares with others, where products are not kept.
+    overlap: Overlap,
 }
 
 impl Pairs {
@@ -127,24 +167,8 @@ impl Pairs {
             pair_starts.push(others.len() as u32);
         }
         drop(seen);
-        let mut back_starts = vec![0u32; n_rows + 1];
-        for &other in &others {
-            back_starts[other as usize + 1] += 1;
-        }
-        for row in 0..n_rows {
-            back_starts[row + 1] += back_starts[row];
-        }
-        let mut fill = back_starts.clone();
-        let mut back = vec![(0, 0); others.len()];
-        for (k, anchor) in anchors.clone().enumerate() {
-            for pair in pair_starts[k]..pair_starts[k + 1] {
-                let at = &mut fill[others[pair as usize] as usize];
-                back[*at as usize] = (pair, anchor as u32);
-                *at += 1;
-            }
-        }
-        let limit = 8 * (problem.rows.nnz() + n);
-        let products = Products::of(problem, anchors.start, &pair_starts, &others, limit);
+        let back = Back::of(n_rows, anchors.start, &pair_starts, &others);
+        let products = Products::of(problem, anchors.start, &pair_starts, &others, n);
         let n_columns = problem.n_columns();
         let most_pairs = pair_starts
             .windows(2)
@@ -160,7 +184,6 @@ impl Pairs {
             far,
             sums: vec![[0.0; 2]; others.len()],
             others,
-            back_starts,
             back,
             diagonal: vec![[0.0; 2]; n_columns],
             diagonal_bounds: vec![DiagonalBound::default(); n_columns.div_ceil(COLUMNS)],
@@ -171,12 +194,8 @@ impl Pairs {
                 marked: vec![false; most_pairs],
                 changed: Vec::new(),
                 by_feature: Vec::new(),
-                by_column: if products.is_none() {
-                    vec![0.0; n_columns]
-                } else {
-                    Vec::new()
-                },
                 by_place: Vec::new(),
+                overlap: Overlap::new(problem.rows.longest()),
             },
             products,
             u: vec![0.0; n_rows],
@@ -209,6 +228,7 @@ impl Pairs {
     /// Nothing pushes; [`Pairs::change`] for every triplet brings the sums back.
     pub(super) fn reset(&mut self, n_slots: usize) {
         self.sums.fill([0.0; 2]);
+        self.back.sums.fill([0.0; 2]);
         self.diagonal.fill([0.0; 2]);
         self.stale.fill(true);
         self.cross.clear();
@@ -271,6 +291,7 @@ impl Pairs {
             .iter()
             .any(|&local| deltas.by_pair[local as usize][0] != 0.0);
         let sums = &mut self.sums[first..last];
+        let places = &self.back.places[first..last];
         for &local in &deltas.changed {
             let (sum, delta) = (&mut sums[local as usize], deltas.by_pair[local as usize]);
             *sum = [sum[0] + delta[0], sum[1] + delta[1]];
@@ -278,6 +299,7 @@ impl Pairs {
             if sum[0].abs() < 1e-12 && (books.sigma * sum[1]).abs() < 1e-12 {
                 *sum = [0.0; 2];
             }
+            self.back.sums[places[local as usize] as usize] = *sum;
         }
         let changes = Changes {
             own: books.rows.row(anchor),
@@ -296,7 +318,10 @@ impl Pairs {
             Some(products) => {
                 products.pass_on::<false>(first, changes, &mut deltas.by_place, diagonal)
             }
-            None => changes.pass_on_rows(books.rows, &mut deltas.by_column, diagonal),
+            None => {
+                let (overlap, sums) = (&mut deltas.overlap, &mut deltas.by_place);
+                changes.pass_on_rows(books.rows, overlap, sums, diagonal);
+            }
         }
         let linked = books.active_rows.row(anchor);
         if !linked.is_empty() {
@@ -352,33 +377,18 @@ impl Pairs {
 
     /// u = S x over this shard's pairs, for a column x given spread out and as a list of rows.
     ///
-    /// Rare features walk the pairs of the rows that hold them; for common ones a pass over all pairs is cheaper.
+    /// Most features walk the pairs of the rows that hold them; for very common ones a pass over all pairs is cheaper.
     pub(super) fn multiply(&mut self, sigma: f64, spread: &[f64], holders: &[u32]) {
         self.clear_u();
-        let forth: usize = self
+        let forth = self
             .mine(holders)
             .iter()
-            .map(|&a| self.pairs_of(a as usize).len())
-            .sum();
-        let back: usize = holders
+            .map(|&a| self.pairs_of(a as usize).len());
+        let back = holders
             .iter()
-            .map(|&o| (self.back_starts[o as usize + 1] - self.back_starts[o as usize]) as usize)
-            .sum();
-        // A step of the walk back is a jump in memory; a step of the pass is not.
-        if forth + 3 * back >= self.sums.len() {
-            for anchor in self.anchors() {
-                let at_anchor = spread[anchor];
-                let mut sum = 0.0;
-                for pair in self.pairs_of(anchor) {
-                    let s = self.sums[pair][0] - sigma * self.sums[pair][1];
-                    let other = self.others[pair] as usize;
-                    sum += s * spread[other];
-                    if at_anchor != 0.0 {
-                        self.u[other] += s * at_anchor;
-                    }
-                }
-                self.u[anchor] += sum;
-            }
+            .map(|&o| self.back.pairs_of(o as usize).len());
+        if 2 * (forth.sum::<usize>() + back.sum::<usize>()) >= 3 * self.sums.len() {
+            self.multiply_all(sigma, spread);
             self.reached = Reached::All;
             return;
         }
@@ -386,34 +396,48 @@ impl Pairs {
             unreachable!("clearing leaves a list");
         };
         // A row may be listed twice if its entry returns to 0 on the way; whoever reads the list allows for that.
-        for &row in holders {
-            let (row, x) = (row as usize, spread[row as usize]);
-            if self.anchors().contains(&row) {
-                for pair in self.pairs_of(row) {
-                    if self.sums[pair] == [0.0; 2] {
-                        continue;
-                    }
-                    let s = self.sums[pair][0] - sigma * self.sums[pair][1];
-                    let other = self.others[pair] as usize;
-                    if self.u[other] == 0.0 {
-                        reached.push(other as u32);
-                    }
-                    self.u[other] += s * x;
-                }
-            }
-            for at in self.back_starts[row] as usize..self.back_starts[row + 1] as usize {
-                let (pair, anchor) = self.back[at];
-                if self.sums[pair as usize] == [0.0; 2] {
+        let u = &mut self.u[..];
+        let mut add = |others: &[u32], sums: &[Two], x: f64| {
+            for (&other, &[constant, linear]) in others.iter().zip(sums) {
+                if [constant, linear] == [0.0; 2] {
                     continue;
                 }
-                let s = self.sums[pair as usize][0] - sigma * self.sums[pair as usize][1];
-                if self.u[anchor as usize] == 0.0 {
-                    reached.push(anchor);
+                let u = &mut u[other as usize];
+                if *u == 0.0 {
+                    reached.push(other);
                 }
-                self.u[anchor as usize] += s * x;
+                *u += (constant - sigma * linear) * x;
             }
+        };
+        let anchors = self.first..self.first + self.triplet_starts.len() - 1;
+        for &row in holders {
+            let (row, x) = (row as usize, spread[row as usize]);
+            if anchors.contains(&row) {
+                let k = row - anchors.start;
+                let pairs = self.pair_starts[k] as usize..self.pair_starts[k + 1] as usize;
+                add(&self.others[pairs.clone()], &self.sums[pairs], x);
+            }
+            let pairs = self.back.pairs_of(row);
+            add(&self.back.anchors[pairs.clone()], &self.back.sums[pairs], x);
         }
         self.reached = Reached::Rows(reached);
+    }
+
+    /// The same by a pass over all pairs.
+    fn multiply_all(&mut self, sigma: f64, spread: &[f64]) {
+        for anchor in self.anchors() {
+            let at_anchor = spread[anchor];
+            let mut sum = 0.0;
+            for pair in self.pairs_of(anchor) {
+                let s = self.sums[pair][0] - sigma * self.sums[pair][1];
+                let other = self.others[pair] as usize;
+                sum += s * spread[other];
+                if at_anchor != 0.0 {
+                    self.u[other] += s * at_anchor;
+                }
+            }
+            self.u[anchor] += sum;
+        }
     }
 
     fn clear_u(&mut self) {

@@ -185,6 +185,7 @@ impl<'p> Keeper<'p> for Kept<'p> {
         let problem = self.problem;
         moving.set(problem, direction);
         let motion = moving.motion();
+        let (sigma, zones, rate) = (self.sigma, self.zones, moving.rate);
         self.each(|part| {
             let Part {
                 rows,
@@ -196,13 +197,12 @@ impl<'p> Keeper<'p> for Kept<'p> {
             Part::each_triplet(rows, *first, given, motion.rows, |t, anchor, near, far| {
                 let push = motion.push(problem.scale, anchor, near, far);
                 if push != 0.0 {
-                    margins.touch(t, push);
+                    margins.touch(t, push, sigma);
                 }
             });
         });
-        let (sigma, zones, rate) = (self.sigma, self.zones, moving.rate);
-        let gamma = line_search(gamma_max, |gamma, within| {
-            self.each(|part| part.margins.along(sigma, rate, gamma, within, zones))
+        let gamma = line_search(gamma_max, |gamma| {
+            self.each(|part| part.margins.along(sigma, rate, gamma, zones))
                 .into_iter()
                 .fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1))
         });

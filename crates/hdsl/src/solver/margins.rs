@@ -3,19 +3,19 @@
 //! A margin is σ μ with one σ for all, so that a step rescales every margin in O(1) and only *touched* triplets
 //! (those with <A^t, B> ≠ 0) get a new μ. The loss has three zones: straight (m <= 0, push v), bent (push v (1 - m))
 //! and satisfied (no push). A sum of pushes times something fixed is then (constant part) - σ (linear part), where
-//! a triplet gives (v, 0), (v, v μ) or (0, 0) by zone. Zones of untouched triplets change only where σ μ crosses 1,
-//! and bounds by block say where that may be.
+//! a triplet gives (v, 0), (v, v μ) or (0, 0) by zone. Zones of untouched triplets change only where σ μ crosses 1;
+//! a pass over μ in two bytes each finds where that may be.
 
 use crate::loss::LossKind;
 
 /// Two numbers that mean first - σ second.
 pub(super) type Two = [f64; 2];
 
-/// Evaluations of a line search before it has come down to a range worth looking at.
-const WIDE: usize = 2;
-
-/// Triplets whose zone bounds are kept together.
-const BLOCK: usize = 128;
+/// Triplets whose codes are looked at together.
+const BLOCK: usize = 256;
+/// Sums that run side by side, so that the processor can add several numbers at a time in an order that is always the
+/// same.
+const LANES: usize = 8;
 
 /// Triplets worth a shard of their own.
 const SHARD: usize = 1 << 17;
@@ -50,6 +50,15 @@ impl Zones {
                 has_straight: false,
             }),
             LossKind::Logistic | LossKind::Exponential => None,
+        }
+    }
+
+    /// The largest push, for v = 1.
+    fn most(self) -> f64 {
+        if self.has_straight {
+            1.0
+        } else {
+            f64::INFINITY
         }
     }
 
@@ -102,24 +111,20 @@ impl Sums {
         }
     }
 
-    fn remove(&mut self, zone: u8, mu: f64, v: f64) {
-        match zone {
-            STRAIGHT => {
-                self.unsatisfied -= 1;
-                self.weight_straight -= v;
-                self.mu_straight -= v * mu;
-            }
-            BENT => {
-                self.unsatisfied -= 1;
-                self.weight_bent -= v;
-                self.mu_bent -= v * mu;
-                self.square_bent -= v * mu * mu;
-            }
-            _ => {}
-        }
+    /// Without some triplets and with others.
+    fn replace(&mut self, lost: &Self, gained: &Self) {
+        self.unsatisfied -= lost.unsatisfied;
         if self.unsatisfied == 0 {
+            // What is left is rounding.
             *self = Self::default();
+        } else {
+            self.weight_straight -= lost.weight_straight;
+            self.mu_straight -= lost.mu_straight;
+            self.weight_bent -= lost.weight_bent;
+            self.mu_bent -= lost.mu_bent;
+            self.square_bent -= lost.square_bent;
         }
+        self.merge(gained);
     }
 
     /// V f; none where that would be a small difference of large numbers, to be had from the margins themselves.
@@ -145,43 +150,97 @@ impl Sums {
     }
 }
 
+/// μ in two bytes: never falls where μ rises, and 0 where it is not above 0.
+fn code(mu: f64) -> u16 {
+    if mu > 0.0 {
+        ((mu as f32).to_bits() >> 16) as u16
+    } else {
+        0
+    }
+}
+
 pub(super) struct Margins {
     mu: Vec<f64>,
+    codes: Vec<u16>,
     zone: Vec<u8>,
     weights: Option<Vec<f64>>,
-    /// Least μ of the satisfied and greatest of the bent triplets of each block, or beyond.
-    least_satisfied: Vec<f64>,
-    greatest_bent: Vec<f64>,
     pub(super) sums: Sums,
-    /// Touched triplets of the line search under way, increasing, with the coefficients of γ / σ' in their new μ.
-    touched: Vec<u32>,
-    pushes: Vec<f64>,
-    /// Places in `touched` of those that may still change zone, and what all others come to.
-    open: Vec<u32>,
-    line: Line,
-    evaluations: usize,
-    untouched: Sums,
-    crossers: Vec<(f64, f64)>,
+    touched: Touched,
+    /// Σ v m over the unsatisfied of the untouched triplets and Σ v m² over the bent ones.
+    untouched: [f64; 2],
+    /// Untouched triplets that change zone for some γ up to `crossers_to`.
+    crossers: Vec<Crosser>,
     crossers_to: f64,
 }
 
-/// φ' where no zone changes: first + γ second.
-#[derive(Clone, Copy, Default)]
-struct Line {
-    first: f64,
-    second: f64,
+/// Touched triplets of the line search under way, increasing.
+#[derive(Default)]
+struct Touched {
+    triplets: Vec<u32>,
+    margins: Vec<f64>,
+    /// The coefficients of γ / σ' in their new μ.
+    pushes: Vec<f64>,
+    /// None where all weights are 1.
+    weights: Vec<f64>,
 }
 
-impl Line {
-    fn add(&mut self, zone: u8, margin: f64, slope: f64, v: f64) {
-        match zone {
-            STRAIGHT => self.first -= v * slope,
-            BENT => {
-                self.first -= v * (1.0 - margin) * slope;
-                self.second += v * slope * slope;
-            }
-            _ => {}
+struct Crosser {
+    triplet: u32,
+    margin: f64,
+    weight: f64,
+}
+
+impl Touched {
+    fn clear(&mut self) {
+        self.triplets.clear();
+        self.margins.clear();
+        self.pushes.clear();
+        self.weights.clear();
+    }
+
+    /// φ'(γ) and φ''(γ) of these triplets.
+    fn along(&self, rate: f64, gamma: f64, zones: Zones) -> (f64, f64) {
+        match self.weights.is_empty() {
+            true => self.sum_up(rate, gamma, zones, |_| 1.0),
+            false => self.sum_up(rate, gamma, zones, |k| self.weights[k]),
         }
+    }
+
+    #[inline]
+    fn sum_up(
+        &self,
+        rate: f64,
+        gamma: f64,
+        zones: Zones,
+        weight: impl Fn(usize) -> f64,
+    ) -> (f64, f64) {
+        let most = zones.most();
+        let (mut first, mut second) = ([0.0; LANES], [0.0; LANES]);
+        let mut add = |lane: usize, k: usize, margin: f64, push: f64| {
+            let slope = push + rate * margin;
+            let moved = margin + gamma * slope;
+            let falling = (1.0 - moved).max(0.0).min(most);
+            let bent = if falling > 0.0 && falling < most {
+                slope
+            } else {
+                0.0
+            };
+            let v = weight(k);
+            first[lane] -= v * falling * slope;
+            second[lane] += v * bent * bent;
+        };
+        let (margins, pushes) = (&self.margins[..], &self.pushes[..]);
+        let whole = margins.len() / LANES * LANES;
+        let lanes = margins.chunks_exact(LANES).zip(pushes.chunks_exact(LANES));
+        for (chunk, (margins, pushes)) in lanes.enumerate() {
+            for lane in 0..LANES {
+                add(lane, chunk * LANES + lane, margins[lane], pushes[lane]);
+            }
+        }
+        for k in whole..margins.len() {
+            add(k - whole, k, margins[k], pushes[k]);
+        }
+        (first.iter().sum(), second.iter().sum())
     }
 }
 
@@ -190,17 +249,12 @@ impl Margins {
     pub(super) fn new(n: usize, weights: Option<Vec<f64>>) -> Self {
         Self {
             mu: vec![0.0; n],
+            codes: vec![0; n],
             zone: vec![SATISFIED; n],
             weights,
-            least_satisfied: vec![f64::INFINITY; n.div_ceil(BLOCK)],
-            greatest_bent: vec![f64::NEG_INFINITY; n.div_ceil(BLOCK)],
             sums: Sums::default(),
-            touched: Vec::new(),
-            pushes: Vec::new(),
-            open: Vec::new(),
-            line: Line::default(),
-            evaluations: 0,
-            untouched: Sums::default(),
+            touched: Touched::default(),
+            untouched: [0.0; 2],
             crossers: Vec::new(),
             crossers_to: 0.0,
         }
@@ -248,16 +302,14 @@ impl Margins {
         sum
     }
 
-    /// Zones, sums and bounds from μ, at σ = 1.
+    /// Everything from μ, at σ = 1.
     pub(super) fn settle(&mut self, zones: Zones) {
         self.sums = Sums::default();
-        self.least_satisfied.fill(f64::INFINITY);
-        self.greatest_bent.fill(f64::NEG_INFINITY);
         for t in 0..self.mu.len() {
             let (mu, v) = (self.mu[t], self.weight(t));
             self.zone[t] = zones.of(mu);
+            self.codes[t] = code(mu);
             self.sums.add(self.zone[t], mu, v);
-            self.widen_block(t);
         }
     }
 
@@ -266,73 +318,69 @@ impl Margins {
         share(self.zone[t] & !LISTED, self.mu[t], self.weight(t))
     }
 
-    fn widen_block(&mut self, t: usize) {
-        let (block, mu) = (t / BLOCK, self.mu[t]);
-        match self.zone[t] {
-            SATISFIED => self.least_satisfied[block] = self.least_satisfied[block].min(mu),
-            BENT => self.greatest_bent[block] = self.greatest_bent[block].max(mu),
-            _ => {}
-        }
-    }
-
     /// Begins the list of touched triplets, clearing what an abandoned line search left.
     pub(super) fn begin(&mut self) {
-        for t in self.touched.drain(..) {
+        for &t in &self.touched.triplets {
             self.zone[t as usize] &= !LISTED;
         }
-        self.pushes.clear();
-        self.untouched = self.sums;
+        self.touched.clear();
         self.crossers.clear();
         self.crossers_to = 0.0;
     }
 
     /// Lists a triplet as touched. They come in increasing order.
-    pub(super) fn touch(&mut self, t: usize, push: f64) {
-        self.untouched
-            .remove(self.zone[t], self.mu[t], self.weight(t));
+    pub(super) fn touch(&mut self, t: usize, push: f64, sigma: f64) {
         self.zone[t] |= LISTED;
-        self.touched.push(t as u32);
-        self.pushes.push(push);
+        self.touched.triplets.push(t as u32);
+        self.touched.margins.push(sigma * self.mu[t]);
+        self.touched.pushes.push(push);
+        if let Some(weights) = &self.weights {
+            self.touched.weights.push(weights[t]);
+        }
     }
 
-    /// φ'(γ) and φ''(γ) of this part of V f, for a search that has come down to `within`.
-    pub(super) fn along(
-        &mut self,
-        sigma: f64,
-        rate: f64,
-        gamma: f64,
-        within: [f64; 2],
-        zones: Zones,
-    ) -> (f64, f64) {
-        if gamma == 0.0 {
-            self.evaluations = 0;
+    /// What the untouched triplets add to a line search: all but the touched ones.
+    fn set_untouched(&mut self, sigma: f64) {
+        let mut sums = Sums::default();
+        for &t in &self.touched.triplets {
+            let t = t as usize;
+            sums.add(self.zone[t] & !LISTED, self.mu[t], self.weight(t));
         }
-        self.evaluations += 1;
-        let (mut first, mut second) = if self.evaluations <= WIDE {
-            let all = 0..self.touched.len();
-            let mut line = Line::default();
-            for k in all {
-                let (margin, slope, v) = self.moving(k, sigma, rate);
-                line.add(zones.of(margin + gamma * slope), margin, slope, v);
-            }
-            (line.first + gamma * line.second, line.second)
+        let all = &self.sums;
+        // Nothing but rounding would be left.
+        self.untouched = if sums.unsatisfied == all.unsatisfied {
+            [0.0; 2]
         } else {
-            self.along_open(sigma, rate, gamma, within, zones)
+            let mu = all.mu_straight - sums.mu_straight + (all.mu_bent - sums.mu_bent);
+            let square = all.square_bent - sums.square_bent;
+            [sigma * mu, sigma * sigma * square]
         };
+    }
+
+    /// φ'(γ) and φ''(γ) of this part of V f. A line search begins at γ = 0.
+    pub(super) fn along(&mut self, sigma: f64, rate: f64, gamma: f64, zones: Zones) -> (f64, f64) {
+        let (mut first, mut second) = self.touched.along(rate, gamma, zones);
         if rate == 0.0 {
             return (first, second);
         }
+        if gamma == 0.0 {
+            self.set_untouched(sigma);
+        }
         // Untouched: m(γ) = factor m, so slope = rate m. The straight stay straight.
         let factor = 1.0 + rate * gamma;
-        let u = &self.untouched;
-        first -= rate * sigma * (u.mu_straight + u.mu_bent)
-            - rate * factor * sigma * sigma * u.square_bent;
-        second += sigma * sigma * u.square_bent;
+        let [unsatisfied, square_bent] = self.untouched;
+        first -= rate * unsatisfied - rate * factor * square_bent;
+        second += square_bent;
         // Those that change zone on the way: satisfied ones that fall below 1, or bent ones that rise above.
         if gamma > self.crossers_to {
             self.find_crossers(sigma, rate, 1.5 * gamma);
         }
-        for &(m, v) in &self.crossers {
+        for &Crosser {
+            margin: m,
+            weight: v,
+            ..
+        } in &self.crossers
+        {
             let moved = factor * m;
             if rate < 0.0 && moved < 1.0 {
                 first -= v * (1.0 - moved) * rate * m;
@@ -345,74 +393,34 @@ impl Margins {
         (first, second)
     }
 
-    /// Margin, dm/dγ and weight of the k-th touched triplet.
-    fn moving(&self, k: usize, sigma: f64, rate: f64) -> (f64, f64, f64) {
-        let t = self.touched[k] as usize;
-        let margin = sigma * self.mu[t];
-        (margin, self.pushes[k] + rate * margin, self.weight(t))
-    }
-
-    /// The touched part of [`Margins::along`]: once few zones can still change, only those triplets are looked at.
-    fn along_open(
-        &mut self,
-        sigma: f64,
-        rate: f64,
-        gamma: f64,
-        within: [f64; 2],
-        zones: Zones,
-    ) -> (f64, f64) {
-        let mut open = std::mem::take(&mut self.open);
-        if self.evaluations == WIDE + 1 {
-            self.line = Line::default();
-            open.clear();
-            open.extend(0..self.touched.len() as u32);
-        }
-        let (mut decided, mut undecided) = (self.line, Line::default());
-        open.retain(|&k| {
-            let (margin, slope, v) = self.moving(k as usize, sigma, rate);
-            let zone = |gamma: f64| zones.of(margin + gamma * slope);
-            // Within one zone φ' is a straight line, and straight lines add up to one.
-            let is_open = zone(within[0]) != zone(within[1]);
-            if is_open {
-                undecided.add(zone(gamma), margin, slope, v);
-            } else {
-                decided.add(zone(gamma), margin, slope, v);
-            }
-            is_open
-        });
-        (self.open, self.line) = (open, decided);
-        let second = decided.second + undecided.second;
-        (decided.first + undecided.first + gamma * second, second)
-    }
-
-    /// Whether a block may hold a satisfied triplet with μ below `joint` (forward) or a bent one at it or above (away).
-    fn may_cross(&self, block: usize, rate: f64, joint: f64) -> bool {
-        if rate < 0.0 {
-            self.least_satisfied[block] < joint
-        } else {
-            self.greatest_bent[block] >= joint
-        }
-    }
-
-    fn block(&self, block: usize) -> std::ops::Range<usize> {
-        block * BLOCK..((block + 1) * BLOCK).min(self.mu.len())
-    }
-
-    /// Lists the untouched triplets that change zone for some γ up to `to`.
+    /// Lists the untouched triplets that change zone for some γ up to `to`: satisfied ones with μ below what will be
+    /// the joint, or bent ones with μ at it or above.
     fn find_crossers(&mut self, sigma: f64, rate: f64, to: f64) {
         self.crossers.clear();
         self.crossers_to = to;
-        let factor = (1.0 + rate * to).max(0.0);
-        let joint = 1.0 / (sigma * factor);
-        for block in 0..self.least_satisfied.len() {
-            if !self.may_cross(block, rate, joint) {
+        // Room for rounding, here and in the step itself.
+        let now = (1.0 + 1e-9 * rate) / sigma;
+        let then = (1.0 - 1e-9 * rate) / (sigma * (1.0 + rate * to).max(0.0));
+        let (zone, from, to) = match rate < 0.0 {
+            true => (SATISFIED, now, then),
+            false => (BENT, then, now),
+        };
+        let (least, most) = (code(from), code(to));
+        for (block, codes) in self.codes.chunks(BLOCK).enumerate() {
+            let within = |&code: &u16| code.wrapping_sub(least) <= most - least;
+            // No early end: like this the processor takes many at a time.
+            if !codes.iter().fold(false, |any, code| any | within(code)) {
                 continue;
             }
-            let zone = if rate < 0.0 { SATISFIED } else { BENT };
-            for t in self.block(block) {
+            for (k, _) in codes.iter().enumerate().filter(|(_, code)| within(code)) {
+                let t = block * BLOCK + k;
                 let mu = self.mu[t];
-                if self.zone[t] == zone && (if rate < 0.0 { mu < joint } else { mu >= joint }) {
-                    self.crossers.push((sigma * mu, self.weight(t)));
+                if self.zone[t] == zone && mu >= from && mu < to {
+                    self.crossers.push(Crosser {
+                        triplet: t as u32,
+                        margin: sigma * mu,
+                        weight: self.weights.as_ref().map_or(1.0, |v| v[t]),
+                    });
                 }
             }
         }
@@ -428,49 +436,50 @@ impl Margins {
         zones: Zones,
         mut changed: impl FnMut(usize, Two),
     ) {
-        let (touched, pushes) = (
-            std::mem::take(&mut self.touched),
-            std::mem::take(&mut self.pushes),
-        );
+        if rate != 0.0 && gamma > self.crossers_to {
+            self.find_crossers(sigma / (1.0 + rate * gamma), rate, gamma);
+        }
+        let touched = std::mem::take(&mut self.touched);
         let by = gamma / sigma;
-        for (&t, &push) in touched.iter().zip(&pushes) {
+        let (mut lost, mut gained) = (Sums::default(), Sums::default());
+        for (&t, &push) in touched.triplets.iter().zip(&touched.pushes) {
             let t = t as usize;
             self.zone[t] &= !LISTED;
             let new = self.mu[t] + by * push;
-            self.move_to(t, new, zones.of(sigma * new), &mut changed);
-            self.widen_block(t);
+            let zone = zones.of(sigma * new);
+            self.move_to(t, new, zone, [&mut lost, &mut gained], &mut changed);
         }
-        (self.touched, self.pushes) = (touched, pushes);
+        self.touched = touched;
         self.touched.clear();
-        self.pushes.clear();
-        if rate == 0.0 {
-            return;
-        }
-        let joint = 1.0 / sigma;
-        for block in 0..self.least_satisfied.len() {
-            if !self.may_cross(block, rate, joint) {
-                continue;
-            }
-            self.least_satisfied[block] = f64::INFINITY;
-            self.greatest_bent[block] = f64::NEG_INFINITY;
-            for t in self.block(block) {
-                let after = zones.of(sigma * self.mu[t]);
-                if after != self.zone[t] {
-                    self.move_to(t, self.mu[t], after, &mut changed);
-                }
-                self.widen_block(t);
+        let crossers = std::mem::take(&mut self.crossers);
+        for &Crosser { triplet, .. } in &crossers {
+            let t = triplet as usize;
+            let after = zones.of(sigma * self.mu[t]);
+            if after != self.zone[t] {
+                let sums = [&mut lost, &mut gained];
+                self.move_to(t, self.mu[t], after, sums, &mut changed);
             }
         }
+        self.crossers = crossers;
+        self.sums.replace(&lost, &gained);
     }
 
-    fn move_to(&mut self, t: usize, mu: f64, zone: u8, changed: &mut impl FnMut(usize, Two)) {
+    fn move_to(
+        &mut self,
+        t: usize,
+        mu: f64,
+        zone: u8,
+        [lost, gained]: [&mut Sums; 2],
+        changed: &mut impl FnMut(usize, Two),
+    ) {
         let (before, old, v) = (self.zone[t], self.mu[t], self.weight(t));
         self.mu[t] = mu;
         self.zone[t] = zone;
-        self.sums.remove(before, old, v);
-        self.sums.add(zone, mu, v);
-        let (lost, gained) = (share(before, old, v), share(zone, mu, v));
-        let change = [gained[0] - lost[0], gained[1] - lost[1]];
+        self.codes[t] = code(mu);
+        lost.add(before, old, v);
+        gained.add(zone, mu, v);
+        let (less, more) = (share(before, old, v), share(zone, mu, v));
+        let change = [more[0] - less[0], more[1] - less[1]];
         if change != [0.0; 2] {
             changed(t, change);
         }

@@ -49,7 +49,7 @@ impl<'p> Keeper<'p> for Streamed<'p> {
     fn search_line(&mut self, direction: Direction, gamma_max: f64) -> f64 {
         let (problem, margins) = (self.problem, &self.margins);
         let deltas = self.deltas.along(problem, direction, margins);
-        line_search(gamma_max, |gamma, _| problem.along(margins, deltas, gamma))
+        line_search(gamma_max, |gamma| problem.along(margins, deltas, gamma))
     }
 
     fn advance(&mut self, gamma: f64, _: &ActiveSet) {

@@ -379,13 +379,9 @@ impl<'p> Engine<'p> for Incremental<'p> {
         self.motion.set(self.problem, direction);
         let moving = std::mem::take(&mut self.motion);
         let (scale, sigma, zones) = (self.problem.scale, self.sigma, self.zones);
-        self.each(|shard| shard.touch(scale, moving.motion()));
-        let gamma = line_search(gamma_max, |gamma, within| {
-            let parts = self.each(|shard| {
-                shard
-                    .margins
-                    .along(sigma, moving.rate, gamma, within, zones)
-            });
+        self.each(|shard| shard.touch(scale, sigma, moving.motion()));
+        let gamma = line_search(gamma_max, |gamma| {
+            let parts = self.each(|shard| shard.margins.along(sigma, moving.rate, gamma, zones));
             parts
                 .into_iter()
                 .fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1))

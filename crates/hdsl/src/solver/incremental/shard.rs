@@ -52,14 +52,14 @@ impl Shard {
     }
 
     /// Finds the touched triplets: the anchor has z ≠ 0 and so has near or far.
-    pub(super) fn touch(&mut self, scale: f64, motion: Motion<'_>) {
+    pub(super) fn touch(&mut self, scale: f64, sigma: f64, motion: Motion<'_>) {
         let margins = &mut self.margins;
         margins.begin();
         self.pairs
             .each_triplet(motion.rows, |t, anchor, near, far| {
                 let push = motion.push(scale, anchor as usize, near as usize, far as usize);
                 if push != 0.0 {
-                    margins.touch(t, push);
+                    margins.touch(t, push, sigma);
                 }
             });
     }

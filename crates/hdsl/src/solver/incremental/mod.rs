@@ -20,7 +20,7 @@ use crate::atoms::{ActiveSet, Atom, Step};
 use crate::objective::{Problem, Scored};
 use crate::step::{Direction, line_search};
 use changes::Books;
-use pairs::{COLUMNS, Reached};
+use pairs::COLUMNS;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use search::Partner;
@@ -28,6 +28,8 @@ use shard::Shard;
 
 /// Values in the rows that make threads worth waking for one row of H.
 const PARALLEL: usize = 1 << 20;
+/// Entries of u merged by one thread at a time.
+const CHUNK: usize = 1 << 14;
 /// Rounding adds up: start afresh after this many steps.
 const REBUILD_EVERY: usize = 2000;
 
@@ -44,8 +46,9 @@ pub(crate) struct Incremental<'p> {
     slots: Vec<u32>,
     steps: usize,
     motion: Moving,
-    /// The largest ‖X_j‖_1 and ‖X_j‖_2 of each block of columns.
+    /// The largest ‖X_j‖_1 and ‖X_j‖_2 of each block of columns, and an upper bound of D within it.
     block_norms: Vec<[f64; 2]>,
+    block_diagonals: Vec<f64>,
     spread: Vec<f64>,
     /// S X_{:,i}, 0 between searches, and which of its rows were met.
     u: Vec<f64>,
@@ -74,7 +77,7 @@ impl<'p> Incremental<'p> {
         let n_rows = problem.rows.n_rows();
         let shards = cut(problem, n_shards);
         let columns: Vec<u32> = (0..problem.n_columns() as u32).collect();
-        let block_norms = columns
+        let block_norms: Vec<[f64; 2]> = columns
             .chunks(COLUMNS)
             .map(|block| {
                 block.iter().fold([0.0f64; 2], |most, &j| {
@@ -95,6 +98,7 @@ impl<'p> Incremental<'p> {
             slots: Vec::new(),
             steps: 0,
             motion: Moving::default(),
+            block_diagonals: vec![0.0; block_norms.len()],
             block_norms,
             spread: vec![0.0; n_rows],
             u: vec![0.0; n_rows],
@@ -156,6 +160,18 @@ impl<'p> Incremental<'p> {
             }
             shard.rebuild(books, zones);
         });
+        self.set_block_diagonals();
+    }
+
+    /// Bounds of D from those of the shards.
+    fn set_block_diagonals(&mut self) {
+        let (shards, sigma) = (&self.shards, self.sigma);
+        for (block, sum) in self.block_diagonals.iter_mut().enumerate() {
+            *sum = shards
+                .iter()
+                .map(|shard| shard.pairs.diagonal_bounds[block].at(sigma))
+                .sum();
+        }
     }
 
     /// First - σ second of a sum over shards.
@@ -215,60 +231,72 @@ impl<'p> Incremental<'p> {
         for (&row, &x) in holders.iter().zip(values) {
             spread[row as usize] = x;
         }
-        let sigma = self.sigma;
-        self.each(|shard| shard.pairs.multiply(sigma, &spread, holders));
+        let products = self
+            .shards
+            .iter()
+            .map(|shard| shard.pairs.n_products(holders));
+        let reach = if 2 * products.sum::<usize>() < spread.len() {
+            self.multiply_sparse(&spread, holders)
+        } else {
+            self.multiply_dense(&spread, holders)
+        };
         for &row in holders {
             spread[row as usize] = 0.0;
         }
         self.spread = spread;
-        let sparse = self
-            .shards
-            .iter()
-            .all(|shard| matches!(shard.pairs.reached, Reached::Rows(_)));
-        if !sparse {
-            if self.shards.len() == 1 {
-                self.u.copy_from_slice(&self.shards[0].pairs.u);
-            } else {
-                let shards = &self.shards;
-                self.u
-                    .par_chunks_mut(4096)
-                    .enumerate()
-                    .for_each(|(chunk, u)| {
-                        let start = chunk * 4096;
-                        u.copy_from_slice(&shards[0].pairs.u[start..start + u.len()]);
-                        for shard in &shards[1..] {
-                            u.iter_mut()
-                                .zip(&shard.pairs.u[start..])
-                                .for_each(|(sum, x)| *sum += x);
-                        }
-                    });
-            }
-            return Reach::All {
-                values: self.problem.rows.nnz(),
-            };
-        }
-        self.reached.clear();
-        for shard in &self.shards {
-            let Reached::Rows(rows) = &shard.pairs.reached else {
-                continue;
-            };
-            for &row in rows {
-                if !std::mem::replace(&mut self.met[row as usize], true) {
-                    self.reached.push(row);
-                }
-            }
+        reach
+    }
+
+    /// For a column of few pairs: the rows it reaches are listed.
+    fn multiply_sparse(&mut self, spread: &[f64], holders: &[u32]) -> Reach {
+        let Self {
+            shards,
+            u,
+            met,
+            reached,
+            ..
+        } = self;
+        reached.clear();
+        for shard in shards {
+            shard
+                .pairs
+                .each_product(self.sigma, spread, holders, |row, by| {
+                    if !std::mem::replace(&mut met[row], true) {
+                        reached.push(row as u32);
+                    }
+                    u[row] += by;
+                });
         }
         let mut values = 0;
-        for &row in &self.reached {
-            self.met[row as usize] = false;
-            self.u[row as usize] = self
-                .shards
-                .iter()
-                .map(|shard| shard.pairs.u[row as usize])
-                .sum();
+        for &row in &*reached {
+            met[row as usize] = false;
             values += self.problem.rows.row(row as usize).nnz();
         }
         Reach::Rows { values }
+    }
+
+    fn multiply_dense(&mut self, spread: &[f64], holders: &[u32]) -> Reach {
+        let sigma = self.sigma;
+        self.each(|shard| shard.pairs.multiply(sigma, spread, holders));
+        if let [only] = &mut self.shards[..] {
+            std::mem::swap(&mut self.u, &mut only.pairs.u);
+        } else {
+            let shards = &self.shards;
+            let merge = |(chunk, u): (usize, &mut [f64])| {
+                let start = chunk * CHUNK;
+                u.copy_from_slice(&shards[0].pairs.u[start..start + u.len()]);
+                for shard in &shards[1..] {
+                    u.iter_mut()
+                        .zip(&shard.pairs.u[start..])
+                        .for_each(|(sum, x)| *sum += x);
+                }
+            };
+            self.u.par_chunks_mut(CHUNK).enumerate().for_each(merge);
+        }
+        let rows = self.problem.rows.iter().zip(&self.u);
+        Reach::All {
+            values: rows.map(|(row, &u)| if u == 0.0 { 0 } else { row.nnz() }).sum(),
+        }
     }
 }
 
@@ -421,6 +449,7 @@ impl<'p> Engine<'p> for Incremental<'p> {
         }
         let sigma = self.sigma;
         self.each(|shard| shard.pairs.tighten(sigma));
+        self.set_block_diagonals();
         self.steps += 1;
         if self.steps == REBUILD_EVERY || !(1e-12..1e12).contains(&self.sigma) {
             self.rebuild();

@@ -76,7 +76,6 @@ pub(super) struct Pairs {
     current: usize,
     /// Row of S X_{:,i} from this shard's pairs.
     pub(super) u: Vec<f64>,
-    pub(super) reached: Reached,
 }
 
 /// The same pairs by the row that is not the anchor, with S once more: a search reads whole lists of them, many times
@@ -119,12 +118,6 @@ impl Back {
     fn pairs_of(&self, row: usize) -> Range<usize> {
         self.starts[row] as usize..self.starts[row + 1] as usize
     }
-}
-
-/// Which entries of `u` may differ from 0.
-pub(super) enum Reached {
-    Rows(Vec<u32>),
-    All,
 }
 
 /// Changes of the pairs of one anchor, gathered before they are passed on.
@@ -198,8 +191,7 @@ impl Pairs {
                 overlap: Overlap::new(problem.rows.longest()),
             },
             products,
-            u: vec![0.0; n_rows],
-            reached: Reached::Rows(Vec::new()),
+            u: Vec::new(),
         }
     }
 
@@ -375,83 +367,72 @@ impl Pairs {
         self.cross[slot] = cross;
     }
 
-    /// u = S x over this shard's pairs, for a column x given spread out and as a list of rows.
-    ///
-    /// Most features walk the pairs of the rows that hold them; for very common ones a pass over all pairs is cheaper.
-    pub(super) fn multiply(&mut self, sigma: f64, spread: &[f64], holders: &[u32]) {
-        self.clear_u();
+    /// How many sums the pairs of some rows are, so how long [`Pairs::each_product`] takes.
+    pub(super) fn n_products(&self, rows: &[u32]) -> usize {
         let forth = self
-            .mine(holders)
+            .mine(rows)
             .iter()
-            .map(|&a| self.pairs_of(a as usize).len());
-        let back = holders
+            .map(|&row| self.pairs_of(row as usize).len());
+        let back = rows
             .iter()
-            .map(|&o| self.back.pairs_of(o as usize).len());
-        if 2 * (forth.sum::<usize>() + back.sum::<usize>()) >= 3 * self.sums.len() {
-            self.multiply_all(sigma, spread);
-            self.reached = Reached::All;
-            return;
-        }
-        let Reached::Rows(mut reached) = std::mem::replace(&mut self.reached, Reached::All) else {
-            unreachable!("clearing leaves a list");
-        };
-        // A row may be listed twice if its entry returns to 0 on the way; whoever reads the list allows for that.
-        let u = &mut self.u[..];
-        let mut add = |others: &[u32], sums: &[Two], x: f64| {
+            .map(|&row| self.back.pairs_of(row as usize).len());
+        forth.sum::<usize>() + back.sum::<usize>()
+    }
+
+    /// S x over this shard's pairs, as a row and what it gains, for a column x given spread out and as a list of rows.
+    pub(super) fn each_product(
+        &self,
+        sigma: f64,
+        spread: &[f64],
+        holders: &[u32],
+        mut gain: impl FnMut(usize, f64),
+    ) {
+        let mut walk = |others: &[u32], sums: &[Two], x: f64| {
             for (&other, &[constant, linear]) in others.iter().zip(sums) {
-                if [constant, linear] == [0.0; 2] {
-                    continue;
+                if [constant, linear] != [0.0; 2] {
+                    gain(other as usize, (constant - sigma * linear) * x);
                 }
-                let u = &mut u[other as usize];
-                if *u == 0.0 {
-                    reached.push(other);
-                }
-                *u += (constant - sigma * linear) * x;
             }
         };
-        let anchors = self.first..self.first + self.triplet_starts.len() - 1;
+        let anchors = self.anchors();
         for &row in holders {
             let (row, x) = (row as usize, spread[row as usize]);
             if anchors.contains(&row) {
-                let k = row - anchors.start;
-                let pairs = self.pair_starts[k] as usize..self.pair_starts[k + 1] as usize;
-                add(&self.others[pairs.clone()], &self.sums[pairs], x);
+                let pairs = self.pairs_of(row);
+                walk(&self.others[pairs.clone()], &self.sums[pairs], x);
             }
             let pairs = self.back.pairs_of(row);
-            add(&self.back.anchors[pairs.clone()], &self.back.sums[pairs], x);
-        }
-        self.reached = Reached::Rows(reached);
-    }
-
-    /// The same by a pass over all pairs.
-    fn multiply_all(&mut self, sigma: f64, spread: &[f64]) {
-        for anchor in self.anchors() {
-            let at_anchor = spread[anchor];
-            let mut sum = 0.0;
-            for pair in self.pairs_of(anchor) {
-                let s = self.sums[pair][0] - sigma * self.sums[pair][1];
-                let other = self.others[pair] as usize;
-                sum += s * spread[other];
-                if at_anchor != 0.0 {
-                    self.u[other] += s * at_anchor;
-                }
-            }
-            self.u[anchor] += sum;
+            walk(&self.back.anchors[pairs.clone()], &self.back.sums[pairs], x);
         }
     }
 
-    fn clear_u(&mut self) {
-        match &mut self.reached {
-            Reached::Rows(rows) => {
-                for row in rows.drain(..) {
-                    self.u[row as usize] = 0.0;
+    /// u = S x over this shard's pairs.
+    ///
+    /// Most features walk the pairs of the rows that hold them; for very common ones a pass over all pairs is cheaper.
+    pub(super) fn multiply(&mut self, sigma: f64, spread: &[f64], holders: &[u32]) {
+        let mut u = std::mem::take(&mut self.u);
+        u.clear();
+        u.resize(spread.len(), 0.0);
+        if 2 * self.n_products(holders) < 3 * self.sums.len() {
+            self.each_product(sigma, spread, holders, |row, by| u[row] += by);
+        } else {
+            for anchor in self.anchors() {
+                let at_anchor = spread[anchor];
+                let pairs = self.pairs_of(anchor);
+                let mut sum = 0.0;
+                for (&other, &[constant, linear]) in
+                    self.others[pairs.clone()].iter().zip(&self.sums[pairs])
+                {
+                    let s = constant - sigma * linear;
+                    sum += s * spread[other as usize];
+                    if at_anchor != 0.0 {
+                        u[other as usize] += s * at_anchor;
+                    }
                 }
-            }
-            Reached::All => {
-                self.u.fill(0.0);
-                self.reached = Reached::Rows(Vec::new());
+                u[anchor] += sum;
             }
         }
+        self.u = u;
     }
 
     /// Every pair with its sum of pushes, unless that is 0.

@@ -21,6 +21,8 @@ use std::ops::Range;
 const A_COLUMN: usize = 8;
 const NEAR: usize = 1 << 17;
 const FAR: usize = 3;
+/// Active atoms whose features are tried first.
+const LATEST: usize = 8;
 /// How much of the gap to the best a column may be missing.
 const SHARE: f64 = 0.5;
 /// The bounds and a row of H round differently: leave room for that.
@@ -90,9 +92,13 @@ impl<'p> Incremental<'p> {
     pub(super) fn best_partner(&mut self, mut partner: Partner<'p>) -> Option<Scored> {
         let reach = self.multiply(partner.feature);
         if partner.best.is_none() {
-            // The best D makes a good partner for most, and something to beat.
+            // Something to beat: the best D makes a good partner for most, and so do the features of the latest atoms.
             let best = self.best_diagonal_kept();
             self.look_at(&mut partner, best);
+            for atom in self.active.atoms().iter().rev().take(LATEST) {
+                self.look_at(&mut partner, atom.i());
+                self.look_at(&mut partner, atom.j());
+            }
         }
         let size = self.size_of_u(reach);
         if self.work_by_columns(&partner, size) < self.work_by_rows(reach) {
@@ -108,7 +114,7 @@ impl<'p> Incremental<'p> {
 
     /// Whether a block of columns may hold the winner.
     fn may_win(&self, block: usize, partner: &Partner<'p>, size: Size) -> bool {
-        self.diagonal_bound(block) + size.times(self.block_norms[block]) >= partner.wanted()
+        self.block_diagonals[block] + size.times(self.block_norms[block]) >= partner.wanted()
     }
 
     fn blocks(&self) -> Range<usize> {
@@ -191,7 +197,7 @@ impl<'p> Incremental<'p> {
         let mut least = f64::INFINITY;
         for block in self.blocks().rev() {
             let [sum, norm] = self.block_norms[block];
-            let gap = wanted - self.diagonal_bound(block);
+            let gap = wanted - self.block_diagonals[block];
             if gap <= SLACK * size.length * norm {
                 least = least.min((SHARE * gap).max(0.0) / sum);
             }
@@ -260,7 +266,7 @@ impl<'p> Incremental<'p> {
             // A limit says what is missing from the sums.
             let missing = self.limits[block];
             let at_most = |h: f64, sum: f64| SLACK * (h.abs() + missing * sum);
-            if self.diagonal_bound(block) + at_most(most, self.block_norms[block][0])
+            if self.block_diagonals[block] + at_most(most, self.block_norms[block][0])
                 >= partner.wanted()
             {
                 for (j, &h) in columns.zip(sums) {
@@ -304,14 +310,6 @@ impl<'p> Incremental<'p> {
         }
     }
 
-    /// An upper bound of D within a block of columns.
-    fn diagonal_bound(&self, block: usize) -> f64 {
-        self.shards
-            .iter()
-            .map(|shard| shard.pairs.diagonal_bounds[block].at(self.sigma))
-            .sum()
-    }
-
     /// The feature with the largest D, found at most once an iteration.
     pub(super) fn best_diagonal_kept(&mut self) -> u32 {
         if let Some(kept) = self.best_diagonal {
@@ -319,7 +317,7 @@ impl<'p> Incremental<'p> {
         }
         let (mut best, mut at) = (f64::NEG_INFINITY, 0);
         for block in 0..self.block_norms.len() {
-            if self.diagonal_bound(block) >= best {
+            if self.block_diagonals[block] >= best {
                 for j in self.columns(block) {
                     let d = self.diagonal_of(j as u32);
                     if d > best {

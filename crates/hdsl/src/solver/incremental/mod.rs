@@ -153,19 +153,21 @@ impl<'p> Incremental<'p> {
         let (factor, zones) = (self.sigma, self.zones);
         self.sigma = 1.0;
         self.steps = 0;
-        self.best_diagonal = None;
         self.each_with_books(|shard, books| {
             if factor != 1.0 {
                 shard.margins.rescale(factor);
             }
             shard.rebuild(books, zones);
         });
-        self.set_block_diagonals();
+        self.bound_diagonals();
     }
 
-    /// Bounds of D from those of the shards.
-    fn set_block_diagonals(&mut self) {
-        let (shards, sigma) = (&self.shards, self.sigma);
+    /// Bounds of D by block of columns, after it changed.
+    fn bound_diagonals(&mut self) {
+        self.best_diagonal = None;
+        let sigma = self.sigma;
+        self.each(|shard| shard.pairs.tighten(sigma));
+        let shards = &self.shards;
         for (block, sum) in self.block_diagonals.iter_mut().enumerate() {
             *sum = shards
                 .iter()
@@ -212,6 +214,20 @@ impl<'p> Incremental<'p> {
                 self.active_rows.remove(row as usize, number);
             }
         }
+    }
+
+    /// From M = 0, where the books are after they were set up, to a single atom: a step that rescales nothing.
+    fn start_from_nothing(&mut self, atom: Atom, active: ActiveSet) {
+        self.motion.set(self.problem, Direction::Forward(atom));
+        let moving = std::mem::take(&mut self.motion);
+        let (scale, sigma, zones) = (self.problem.scale, self.sigma, self.zones);
+        self.each(|shard| shard.touch(scale, sigma, moving.motion()));
+        self.motion = moving;
+        self.each_with_books(|shard, books| shard.advance(0.0, 1.0, books, zones));
+        self.active = active;
+        self.admit(atom);
+        self.cross_last(atom);
+        self.bound_diagonals();
     }
 
     /// Computes H_ij of the atom admitted last.
@@ -295,7 +311,9 @@ impl<'p> Incremental<'p> {
         }
         let rows = self.problem.rows.iter().zip(&self.u);
         Reach::All {
-            values: rows.map(|(row, &u)| if u == 0.0 { 0 } else { row.nnz() }).sum(),
+            values: rows
+                .map(|(row, &u)| if u == 0.0 { 0 } else { row.nnz() })
+                .sum(),
         }
     }
 }
@@ -325,6 +343,11 @@ impl<'p> Engine<'p> for Incremental<'p> {
     }
 
     fn start_at(&mut self, active: ActiveSet) {
+        if self.active.is_empty()
+            && let [atom] = active.atoms()
+        {
+            return self.start_from_nothing(*atom, active);
+        }
         self.sigma = 1.0;
         self.slots.clear();
         self.active_rows = ActiveRows::new(self.problem.rows.n_rows());
@@ -432,7 +455,6 @@ impl<'p> Engine<'p> for Incremental<'p> {
             return self.start_at(self.active.clone());
         }
         self.sigma *= factor;
-        self.best_diagonal = None;
         let zones = self.zones;
         self.each_with_books(|shard, books| shard.advance(rate, gamma, books, zones));
         if let (Some(atom), Some(at)) = (leaving, at) {
@@ -447,9 +469,7 @@ impl<'p> Engine<'p> for Incremental<'p> {
             self.admit(atom);
             self.cross_last(atom);
         }
-        let sigma = self.sigma;
-        self.each(|shard| shard.pairs.tighten(sigma));
-        self.set_block_diagonals();
+        self.bound_diagonals();
         self.steps += 1;
         if self.steps == REBUILD_EVERY || !(1e-12..1e12).contains(&self.sigma) {
             self.rebuild();

@@ -48,7 +48,6 @@ impl Shard {
             }
         }
         self.pairs.flush(books);
-        self.pairs.tighten(1.0);
     }
 
     /// Finds the touched triplets: the anchor has z ≠ 0 and so has near or far.

@@ -235,14 +235,13 @@ impl Gradient {
                 let sum = self.sums[pair];
                 if sum != 0.0 {
                     let other = rows.row(self.graph.ends[pair].1 as usize);
-                    overlap.each(own.indices(), other.indices(), |p, q| {
-                        let product = own.values()[p] * other.values()[q];
-                        self.diagonal[own.indices()[p] as usize] += sum * product;
-                    });
+                    for &(p, q) in overlap.with(other.indices()) {
+                        let product = own.values()[p as usize] * other.values()[q as usize];
+                        self.diagonal[own.indices()[p as usize] as usize] += sum * product;
+                    }
                 }
                 pair += 1;
             }
-            overlap.forget(own.indices());
         }
     }
 

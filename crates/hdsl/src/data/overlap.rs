@@ -2,11 +2,16 @@
 
 /// Set where more than one feature of the row has the same place in the table.
 const CROWDED: u32 = 1 << 31;
+/// No feature of a row that can be learned has this number.
+const NONE: u32 = u32::MAX;
 
 /// Which features a row holds, in a table that stays in the nearest cache.
 pub(crate) struct Overlap {
     /// One more than the place in the row of a feature that belongs here, or 0.
     table: Vec<u32>,
+    /// `NONE`, then the features of the row.
+    own: Vec<u32>,
+    found: Vec<(u32, u32)>,
 }
 
 impl Overlap {
@@ -14,48 +19,42 @@ impl Overlap {
     pub(crate) fn new(longest: usize) -> Self {
         Self {
             table: vec![0; (8 * longest).next_power_of_two().clamp(1 << 10, 1 << 15)],
+            own: vec![NONE],
+            found: vec![(0, 0); longest + 1],
         }
     }
 
-    fn at(&self, feature: u32) -> usize {
-        feature as usize & (self.table.len() - 1)
-    }
-
-    /// Takes in the features of a row, increasing. [`Overlap::forget`] has to follow before the next.
+    /// Takes in the features of a row, increasing, in place of the one before.
     pub(crate) fn learn(&mut self, own: &[u32]) {
+        let last = self.table.len() - 1;
+        for feature in self.own.drain(1..) {
+            self.table[feature as usize & last] = 0;
+        }
+        self.own.extend_from_slice(own);
         for (place, &feature) in own.iter().enumerate() {
-            let at = self.at(feature);
-            let crowded = if self.table[at] == 0 { 0 } else { CROWDED };
-            self.table[at] = (place as u32 + 1) | crowded;
+            let entry = &mut self.table[feature as usize & last];
+            let crowded = if *entry == 0 { 0 } else { CROWDED };
+            *entry = (place as u32 + 1) | crowded;
         }
     }
 
-    /// Takes them out again.
-    pub(crate) fn forget(&mut self, own: &[u32]) {
-        for &feature in own {
-            let at = self.at(feature);
-            self.table[at] = 0;
-        }
-    }
-
-    /// Calls `each` with the places, in the row learned and in another one, of every feature that both hold.
-    #[inline]
-    pub(crate) fn each(&self, own: &[u32], other: &[u32], mut each: impl FnMut(usize, usize)) {
-        let table = &self.table[..];
+    /// The places, in the row learned and in another one, of every feature that both hold.
+    pub(crate) fn with(&mut self, other: &[u32]) -> &[(u32, u32)] {
+        let Self { table, own, found } = self;
+        let (table, own, found) = (&table[..], &own[..], &mut found[..]);
+        let last = table.len() - 1;
+        let mut n = 0;
+        // Next to no branches: what is found cannot be guessed.
         for (place, &feature) in other.iter().enumerate() {
-            let entry = table[feature as usize & (table.len() - 1)];
-            if entry == 0 {
-                continue;
+            let mut entry = table[feature as usize & last];
+            if entry & CROWDED != 0 {
+                let at = own[1..].binary_search(&feature);
+                entry = at.map_or(0, |place| place as u32 + 1);
             }
-            let found = (entry & !CROWDED) as usize - 1;
-            if own[found] == feature {
-                each(found, place);
-            } else if entry & CROWDED != 0
-                && let Ok(found) = own.binary_search(&feature)
-            {
-                each(found, place);
-            }
+            found[n] = (entry.wrapping_sub(1), place as u32);
+            n += usize::from(own[entry as usize] == feature);
         }
+        &found[..n]
     }
 }
 
@@ -77,15 +76,13 @@ mod tests {
             for own in &rows {
                 overlap.learn(own);
                 for other in &rows {
-                    let mut found = Vec::new();
-                    overlap.each(own, other, |p, q| found.push((own[p], other[q])));
+                    let found = overlap.with(other).iter();
+                    let found: Vec<_> = found.map(|&(p, q)| (own[p as usize], other[q as usize])).collect();
                     let own: BTreeSet<_> = own.iter().collect();
                     let both: Vec<_> = other.iter().filter(|i| own.contains(i)).map(|&i| (i, i)).collect();
                     prop_assert_eq!(found, both);
                 }
-                overlap.forget(own);
             }
-            prop_assert!(overlap.table.iter().all(|&entry| entry == 0));
         }
     }
 }

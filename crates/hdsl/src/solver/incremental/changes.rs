@@ -65,12 +65,11 @@ impl<'a> Changes<'a> {
         overlap.learn(own);
         for (local, delta) in self.iter() {
             let other = rows.row(self.others[local] as usize);
-            overlap.each(own, other.indices(), |place, at| {
-                let (sum, x) = (&mut sums[place], other.values()[at]);
+            for &(place, at) in overlap.with(other.indices()) {
+                let (sum, x) = (&mut sums[place as usize], other.values()[at as usize]);
                 *sum = [sum[0] + delta[0] * x, sum[1] + delta[1] * x];
-            });
+            }
         }
-        overlap.forget(own);
         self.pass_on_places::<true>(sums, diagonal);
     }
 
@@ -155,19 +154,19 @@ impl Products {
             if own.nnz() >= usize::from(u16::MAX) {
                 return None;
             }
-            let own = own.indices();
-            overlap.learn(own);
+            overlap.learn(own.indices());
             for &other in &others[bounds[0] as usize..bounds[1] as usize] {
                 let other = rows.row(other as usize);
-                overlap.each(own, other.indices(), |place, at| {
-                    products.places.push(place as u16);
-                    if !problem.all_ones {
-                        products.values.push(other.values()[at]);
-                    }
-                });
+                let found = overlap.with(other.indices());
+                products
+                    .places
+                    .extend(found.iter().map(|&(place, _)| place as u16));
+                if !problem.all_ones {
+                    let values = found.iter().map(|&(_, at)| other.values()[at as usize]);
+                    products.values.extend(values);
+                }
                 products.starts.push(products.places.len() as u32);
             }
-            overlap.forget(own);
             if products.places.len() > limit.min(u32::MAX as usize / 2) {
                 return None;
             }

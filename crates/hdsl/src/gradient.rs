@@ -188,7 +188,7 @@ impl Gradient {
     ) -> Self {
         Self {
             sums: vec![0.0; graph.ends.len()],
-            diagonal: vec![0.0; problem.n_columns()],
+            diagonal: Vec::new(),
             graph,
             products,
             at_model: 0.0,
@@ -204,7 +204,8 @@ impl Gradient {
             self.sums[near as usize] += push;
             self.sums[far as usize] -= push;
         }
-        self.diagonal.fill(0.0);
+        self.diagonal.clear();
+        self.diagonal.resize(rows.n_features(), 0.0);
         match &self.products {
             Some(products) => {
                 for (pair, &sum) in self.sums.iter().enumerate() {
@@ -260,6 +261,31 @@ impl Gradient {
         self.at_model * self.unit / problem.scale
     }
 
+    /// The same over other triplets, in the same memory.
+    pub(crate) fn rebatch(&mut self, problem: &Problem<'_>, which: &[u32]) {
+        let diagonal = std::mem::take(&mut self.diagonal);
+        *self = Self::batch(problem, which);
+        self.diagonal = diagonal;
+    }
+
+    /// S X_{:,i}, as a row and what it gains.
+    pub(crate) fn each_product(
+        &self,
+        problem: &Problem<'_>,
+        i: u32,
+        mut gain: impl FnMut(usize, f64),
+    ) {
+        let (holders, values) = problem.lists.column(i);
+        for (&p, &x) in holders.iter().zip(values) {
+            for (q, pair) in self.graph.around(p as usize) {
+                let sum = self.sums[pair];
+                if sum != 0.0 {
+                    gain(q, sum * x);
+                }
+            }
+        }
+    }
+
     /// Row i of H, into `scratch.row` (0 where no triplet joins the features).
     pub(crate) fn row<'s>(
         &self,
@@ -269,18 +295,12 @@ impl Gradient {
     ) -> &'s [f64] {
         scratch.clear();
         // u = S X_{:,i}: only rows that hold i, and the rows paired with them.
-        let (holders, values) = problem.lists.column(i);
-        for (&p, &x) in holders.iter().zip(values) {
-            for (q, pair) in self.graph.around(p as usize) {
-                let sum = self.sums[pair];
-                if sum != 0.0 {
-                    if !std::mem::replace(&mut scratch.marked[q], true) {
-                        scratch.reached.push(q as u32);
-                    }
-                    scratch.u[q] += sum * x;
-                }
+        self.each_product(problem, i, |q, by| {
+            if !std::mem::replace(&mut scratch.marked[q], true) {
+                scratch.reached.push(q as u32);
             }
-        }
+            scratch.u[q] += by;
+        });
         // Xᵀ u.
         for &q in &scratch.reached {
             let u = scratch.u[q as usize];

@@ -34,19 +34,27 @@ pub(crate) fn shuffle<T>(rng: &mut impl Rng, list: &mut [T]) {
     }
 }
 
-/// `size` different numbers in `0..n`, each such set as likely as the others (Floyd), in increasing order. Takes time
+/// `size` different numbers in `0..n`, each such set as likely as the others, in increasing order. Takes time
 /// and memory for `size` numbers, whatever `n`.
 pub(crate) fn sample(rng: &mut impl Rng, n: usize, size: usize) -> Vec<u32> {
-    let mut taken = std::collections::HashSet::with_capacity(size);
-    for last in n - size..n {
-        let drawn = below(rng, last + 1) as u32;
-        if !taken.insert(drawn) {
-            taken.insert(last as u32);
-        }
+    // Draw until there are enough different ones; if more than half are wanted, draw those to leave out.
+    let few = size.min(n - size);
+    let mut drawn: Vec<u32> = Vec::with_capacity(few);
+    while drawn.len() < few {
+        // Those that are there already and come again are left out, as if each were drawn until it is new.
+        let mut new: Vec<u32> = (drawn.len()..few).map(|_| below(rng, n) as u32).collect();
+        new.sort_unstable();
+        drawn.append(&mut new);
+        drawn.sort();
+        drawn.dedup();
     }
-    let mut list: Vec<u32> = taken.into_iter().collect();
-    list.sort_unstable();
-    list
+    if few == size {
+        return drawn;
+    }
+    let mut left_out = drawn.into_iter().peekable();
+    (0..n as u32)
+        .filter(|k| left_out.next_if_eq(k).is_none())
+        .collect()
 }
 
 /// Lists of random numbers that are found by number instead of in a row, each a hash of its number, in a nanosecond or

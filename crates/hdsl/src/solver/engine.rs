@@ -1,9 +1,17 @@
 //! What Alg. 1 needs to know of the objective, whoever keeps the books.
 
-use crate::atoms::{ActiveSet, Step};
+use crate::atoms::{ActiveSet, Atom, Step};
 use crate::objective::{Problem, Scored};
 use crate::step::Direction;
 use rand_chacha::ChaCha8Rng;
+
+/// What a second batch says of atoms that a first one put forward.
+pub(crate) struct Judgement {
+    /// <B, -∇f> of each atom.
+    pub(crate) gains: Vec<f64>,
+    /// <M, -∇f>.
+    pub(crate) of_model: f64,
+}
 
 /// The objective at the iterate of now, its gradient, and the way to the next iterate.
 ///
@@ -21,6 +29,11 @@ pub(crate) trait Engine<'p> {
     fn refresh(&mut self, rng: &mut ChaCha8Rng);
     /// Brings the gradient over all triplets up to date.
     fn refresh_all(&mut self);
+    /// <B, -∇f> of some atoms and <M, -∇f>, over a second batch that had no part in choosing them. None where no batches
+    /// are asked for.
+    fn judge(&mut self, _: &[Atom], _: &mut ChaCha8Rng) -> Option<Judgement> {
+        None
+    }
     /// <B, -∇f> of an atom with this score.
     fn gain(&self, score: f64) -> f64;
     /// <M, -∇f>.

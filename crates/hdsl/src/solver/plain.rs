@@ -4,8 +4,10 @@
 //! incremental engine is tested against. With margins kept up to date ([`Kept`](super::kept)) a batch takes no pass over
 //! the triplets.
 
-use super::engine::Engine;
-use crate::atoms::{ActiveSet, Step};
+use super::engine::{Engine, Judgement};
+use super::motion::Projection;
+use super::partner::{COLUMNS, PARALLEL, Partner, PartnerSearch};
+use crate::atoms::{ActiveSet, Atom, Step};
 use crate::gradient::{Gradient, RowAtoms, Scratch};
 use crate::objective::{Problem, Scored};
 use crate::random;
@@ -43,6 +45,9 @@ pub(crate) struct Plain<'p, K> {
     whole: bool,
     table: RowAtoms,
     scratch: Scratch,
+    /// For batches. The gradient over all triplets is what others are tested against, so it looks at whole rows of H.
+    search: Option<PartnerSearch<'p>>,
+    projection: Projection,
 }
 
 impl<'p, K: Keeper<'p>> Plain<'p, K> {
@@ -62,7 +67,42 @@ impl<'p, K: Keeper<'p>> Plain<'p, K> {
             whole: batch.is_none(),
             table: RowAtoms::new(problem.rows.n_rows()),
             scratch: Scratch::new(problem),
+            search: batch.map(|_| PartnerSearch::new(problem, PARALLEL)),
+            projection: Projection::default(),
         }
+    }
+
+    /// A fresh batch: which triplets, by number, with their pushes and margins in place.
+    fn draw(&mut self, size: usize, rng: &mut ChaCha8Rng) -> Vec<u32> {
+        let mut which = random::sample(rng, self.problem.triplets.len(), size);
+        let Self {
+            keeper,
+            pushes,
+            margins,
+            ..
+        } = self;
+        keeper.some(&which, pushes, margins);
+        for position in &mut which {
+            *position = keeper.triplet(*position);
+        }
+        which
+    }
+
+    /// The best partner, no worse than the floor if there is one, without looking at the whole row of H.
+    fn best_partner(&mut self, feature: u32, floor: Option<Scored>) -> Scored {
+        let (problem, gradient) = (self.problem, &self.gradient);
+        let search = self.search.as_mut().expect("there are batches");
+        let diagonal = |j: u32| gradient.diagonal()[j as usize];
+        let mut partner = Partner::new(problem, feature, diagonal(feature));
+        if let Some(floor) = floor {
+            partner = partner.above(floor);
+        }
+        let product = &mut search.product;
+        gradient.each_product(problem, feature, |row, by| product.add(row, by));
+        let reach = product.reach_of_added(problem);
+        let best = search.best_diagonal(diagonal);
+        let found = search.best(partner, reach, diagonal, std::iter::once(best));
+        found.expect("there are at least two features")
     }
 }
 
@@ -89,20 +129,15 @@ impl<'p, K: Keeper<'p>> Engine<'p> for Plain<'p, K> {
         let Some(size) = self.batch else {
             return self.refresh_all();
         };
-        let mut which = random::sample(rng, self.problem.triplets.len(), size);
-        let Self {
-            keeper,
-            pushes,
-            margins,
-            ..
-        } = self;
-        keeper.some(&which, pushes, margins);
-        for position in &mut which {
-            *position = keeper.triplet(*position);
-        }
-        self.gradient = Gradient::batch(self.problem, &which);
+        let which = self.draw(size, rng);
+        self.gradient.rebatch(self.problem, &which);
         self.gradient
             .refresh(&self.problem.rows, &self.pushes, &self.margins);
+        let search = self.search.as_mut().expect("there are batches");
+        let blocks = self.gradient.diagonal().chunks(COLUMNS);
+        for (most, block) in search.block_diagonals.iter_mut().zip(blocks) {
+            *most = block.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        }
         self.whole = false;
     }
 
@@ -114,6 +149,38 @@ impl<'p, K: Keeper<'p>> Engine<'p> for Plain<'p, K> {
         self.keeper.all(&mut self.pushes, &mut self.margins);
         self.gradient
             .refresh(&self.problem.rows, &self.pushes, &self.margins);
+    }
+
+    fn judge(&mut self, atoms: &[Atom], rng: &mut ChaCha8Rng) -> Option<Judgement> {
+        let which = self.draw(self.batch?, rng);
+        let problem = self.problem;
+        let triplets: Vec<(u32, u32, u32)> = which
+            .iter()
+            .map(|&t| problem.triplets.get(t as usize))
+            .collect();
+        let weight: f64 = which
+            .iter()
+            .map(|&t| problem.triplets.weight(t as usize))
+            .sum();
+        let gains = atoms.iter().map(|&atom| {
+            self.projection.set(problem, atom);
+            let z = |row: u32| self.projection.z[row as usize];
+            let gains =
+                triplets
+                    .iter()
+                    .zip(&self.pushes)
+                    .map(|(&(anchor, near, far), push)| match z(anchor) {
+                        0.0 => 0.0,
+                        at_anchor => push * at_anchor * (z(near) - z(far)),
+                    });
+            problem.scale * gains.sum::<f64>() / weight
+        });
+        let gains = gains.collect();
+        let of_model = self.pushes.iter().zip(&self.margins).map(|(w, m)| w * m);
+        Some(Judgement {
+            gains,
+            of_model: of_model.sum::<f64>() / weight,
+        })
     }
 
     fn gain(&self, score: f64) -> f64 {
@@ -129,6 +196,9 @@ impl<'p, K: Keeper<'p>> Engine<'p> for Plain<'p, K> {
     }
 
     fn best_diagonal(&mut self) -> u32 {
+        if let (false, Some(search)) = (self.whole, &self.search) {
+            return search.best_diagonal(|j| self.gradient.diagonal()[j as usize]);
+        }
         let diagonal = self.gradient.diagonal();
         (0..diagonal.len()).fold(0, |best, j| {
             if diagonal[j] > diagonal[best] {
@@ -140,6 +210,9 @@ impl<'p, K: Keeper<'p>> Engine<'p> for Plain<'p, K> {
     }
 
     fn best_with(&mut self, feature: u32) -> Scored {
+        if !self.whole {
+            return self.best_partner(feature, None);
+        }
         self.gradient
             .best_with(self.problem, feature, &mut self.scratch)
     }
@@ -149,6 +222,9 @@ impl<'p, K: Keeper<'p>> Engine<'p> for Plain<'p, K> {
     }
 
     fn best_above(&mut self, feature: u32, floor: Scored) -> Scored {
+        if !self.whole {
+            return self.best_partner(feature, Some(floor));
+        }
         self.problem.better(floor, self.best_with(feature))
     }
 

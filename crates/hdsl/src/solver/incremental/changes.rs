@@ -2,10 +2,10 @@
 
 use super::active_rows::ActiveRows;
 use super::links::Links;
-use super::pairs::COLUMNS;
 use crate::data::{Overlap, Rows, SparseRow};
 use crate::objective::Problem;
 use crate::solver::margins::Two;
+use crate::solver::partner::COLUMNS;
 
 /// What every shard reads: σ, the rows, the active features of each, and which atoms link them.
 #[derive(Clone, Copy)]

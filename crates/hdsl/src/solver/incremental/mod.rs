@@ -8,7 +8,6 @@ mod active_rows;
 mod changes;
 mod links;
 mod pairs;
-mod search;
 mod shard;
 
 use self::active_rows::ActiveRows;
@@ -16,18 +15,17 @@ use self::links::Links;
 use super::engine::Engine;
 use super::margins::{self, Sums, Two, Zones};
 use super::motion::{Moving, Projection};
+use super::partner::{PARALLEL, Partner, PartnerSearch, Reach};
 use crate::atoms::{ActiveSet, Atom, Step};
 use crate::objective::{Problem, Scored};
 use crate::step::{Direction, line_search};
 use changes::Books;
-use pairs::COLUMNS;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
-use search::Partner;
 use shard::Shard;
 
-/// Values in the rows that make threads worth waking for one row of H.
-const PARALLEL: usize = 1 << 20;
+/// Active atoms whose features are tried first as partners.
+const LATEST: usize = 8;
 /// Entries of u merged by one thread at a time.
 const CHUNK: usize = 1 << 14;
 /// Rounding adds up: start afresh after this many steps.
@@ -38,7 +36,6 @@ pub(crate) struct Incremental<'p> {
     zones: Zones,
     active: ActiveSet,
     sigma: f64,
-    parallel_from: usize,
     shards: Vec<Shard>,
     active_rows: ActiveRows,
     links: Links,
@@ -46,18 +43,9 @@ pub(crate) struct Incremental<'p> {
     slots: Vec<u32>,
     steps: usize,
     motion: Moving,
-    /// The largest ‖X_j‖_1 and ‖X_j‖_2 of each block of columns, and an upper bound of D within it.
-    block_norms: Vec<[f64; 2]>,
-    block_diagonals: Vec<f64>,
+    search: PartnerSearch<'p>,
+    /// A column spread out, 0 between searches.
     spread: Vec<f64>,
-    /// S X_{:,i}, 0 between searches, and which of its rows were met.
-    u: Vec<f64>,
-    reached: Vec<u32>,
-    met: Vec<bool>,
-    /// A row of H, 0 between searches.
-    row: Vec<f64>,
-    /// See `search`.
-    limits: Vec<f64>,
     /// The feature with the largest D, once somebody asked.
     best_diagonal: Option<u32>,
 }
@@ -76,36 +64,19 @@ impl<'p> Incremental<'p> {
     ) -> Self {
         let n_rows = problem.rows.n_rows();
         let shards = cut(problem, n_shards);
-        let columns: Vec<u32> = (0..problem.n_columns() as u32).collect();
-        let block_norms: Vec<[f64; 2]> = columns
-            .chunks(COLUMNS)
-            .map(|block| {
-                block.iter().fold([0.0f64; 2], |most, &j| {
-                    let [sum, length] = problem.norms(j);
-                    [most[0].max(sum), most[1].max(length)]
-                })
-            })
-            .collect();
         let mut engine = Self {
             problem,
             zones: Zones::of_loss(problem.loss).expect("the loss is piecewise quadratic"),
             active: ActiveSet::default(),
             sigma: 1.0,
-            parallel_from,
             shards,
             active_rows: ActiveRows::new(n_rows),
             links: Links::new(problem.n_columns()),
             slots: Vec::new(),
             steps: 0,
             motion: Moving::default(),
-            block_diagonals: vec![0.0; block_norms.len()],
-            block_norms,
+            search: PartnerSearch::new(problem, parallel_from),
             spread: vec![0.0; n_rows],
-            u: vec![0.0; n_rows],
-            reached: Vec::new(),
-            met: vec![false; n_rows],
-            row: vec![0.0; problem.n_columns()],
-            limits: Vec::new(),
             best_diagonal: None,
         };
         engine.rebuild();
@@ -168,23 +139,12 @@ impl<'p> Incremental<'p> {
         let sigma = self.sigma;
         self.each(|shard| shard.pairs.tighten(sigma));
         let shards = &self.shards;
-        for (block, sum) in self.block_diagonals.iter_mut().enumerate() {
+        for (block, sum) in self.search.block_diagonals.iter_mut().enumerate() {
             *sum = shards
                 .iter()
                 .map(|shard| shard.pairs.diagonal_bounds[block].at(sigma))
                 .sum();
         }
-    }
-
-    /// First - σ second of a sum over shards.
-    fn merged(&self, of_shard: impl Fn(&Shard) -> Two) -> f64 {
-        let mut sum = [0.0; 2];
-        for shard in &self.shards {
-            let part = of_shard(shard);
-            sum[0] += part[0];
-            sum[1] += part[1];
-        }
-        sum[0] - self.sigma * sum[1]
     }
 
     fn sums(&self) -> Sums {
@@ -265,37 +225,19 @@ impl<'p> Incremental<'p> {
 
     /// For a column of few pairs: the rows it reaches are listed.
     fn multiply_sparse(&mut self, spread: &[f64], holders: &[u32]) -> Reach {
-        let Self {
-            shards,
-            u,
-            met,
-            reached,
-            ..
-        } = self;
-        reached.clear();
-        for shard in shards {
-            shard
-                .pairs
-                .each_product(self.sigma, spread, holders, |row, by| {
-                    if !std::mem::replace(&mut met[row], true) {
-                        reached.push(row as u32);
-                    }
-                    u[row] += by;
-                });
+        let product = &mut self.search.product;
+        for shard in &self.shards {
+            let add = |row: usize, by: f64| product.add(row, by);
+            shard.pairs.each_product(self.sigma, spread, holders, add);
         }
-        let mut values = 0;
-        for &row in &*reached {
-            met[row as usize] = false;
-            values += self.problem.rows.row(row as usize).nnz();
-        }
-        Reach::Rows { values }
+        product.reach_of_added(self.problem)
     }
 
     fn multiply_dense(&mut self, spread: &[f64], holders: &[u32]) -> Reach {
         let sigma = self.sigma;
         self.each(|shard| shard.pairs.multiply(sigma, spread, holders));
         if let [only] = &mut self.shards[..] {
-            std::mem::swap(&mut self.u, &mut only.pairs.u);
+            std::mem::swap(&mut self.search.product.u, &mut only.pairs.u);
         } else {
             let shards = &self.shards;
             let merge = |(chunk, u): (usize, &mut [f64])| {
@@ -307,30 +249,45 @@ impl<'p> Incremental<'p> {
                         .for_each(|(sum, x)| *sum += x);
                 }
             };
-            self.u.par_chunks_mut(CHUNK).enumerate().for_each(merge);
+            let u = &mut self.search.product.u;
+            u.par_chunks_mut(CHUNK).enumerate().for_each(merge);
         }
-        let rows = self.problem.rows.iter().zip(&self.u);
-        Reach::All {
-            values: rows
-                .map(|(row, &u)| if u == 0.0 { 0 } else { row.nnz() })
-                .sum(),
+        self.search.product.reach_of_all(self.problem)
+    }
+
+    /// The best partner that can be had, no worse than the floor if there is one.
+    fn best_partner(&mut self, feature: u32, floor: Option<Scored>) -> Option<Scored> {
+        let mut partner = Partner::new(self.problem, feature, self.diagonal(feature));
+        if let Some(floor) = floor {
+            partner = partner.above(floor);
         }
+        let reach = self.multiply(feature);
+        // The best D makes a good partner for most, and so do the features of the latest atoms.
+        let best = self.best_diagonal();
+        let latest = self.active.atoms().iter().rev().take(LATEST);
+        let first = std::iter::once(best).chain(latest.flat_map(|atom| [atom.i(), atom.j()]));
+        let (shards, sigma) = (&self.shards, self.sigma);
+        let diagonal = |j: u32| diagonal_of(shards, sigma, j);
+        self.search.best(partner, reach, diagonal, first)
     }
 }
 
-/// Where u may differ from 0: at the rows listed, or anywhere; and the values that those rows hold.
-#[derive(Clone, Copy)]
-enum Reach {
-    Rows { values: usize },
-    All { values: usize },
+/// D of one feature.
+fn diagonal_of(shards: &[Shard], sigma: f64, feature: u32) -> f64 {
+    merged(shards, sigma, |shard| {
+        shard.pairs.diagonal[feature as usize]
+    })
 }
 
-impl Reach {
-    fn values(self) -> usize {
-        match self {
-            Reach::Rows { values } | Reach::All { values } => values,
-        }
+/// First - σ second of a sum over shards.
+fn merged(shards: &[Shard], sigma: f64, of_shard: impl Fn(&Shard) -> Two) -> f64 {
+    let mut sum = of_shard(&shards[0]);
+    for shard in &shards[1..] {
+        let part = of_shard(shard);
+        sum[0] += part[0];
+        sum[1] += part[1];
     }
+    sum[0] - sigma * sum[1]
 }
 
 impl<'p> Engine<'p> for Incremental<'p> {
@@ -388,28 +345,31 @@ impl<'p> Engine<'p> for Incremental<'p> {
     }
 
     fn diagonal(&self, feature: u32) -> f64 {
-        self.diagonal_of(feature)
+        diagonal_of(&self.shards, self.sigma, feature)
     }
 
     fn best_diagonal(&mut self) -> u32 {
-        self.best_diagonal_kept()
+        let (shards, sigma, search) = (&self.shards, self.sigma, &self.search);
+        *self
+            .best_diagonal
+            .get_or_insert_with(|| search.best_diagonal(|j| diagonal_of(shards, sigma, j)))
     }
 
     fn best_with(&mut self, feature: u32) -> Scored {
-        let partner = Partner::new(self.problem, feature, self.diagonal(feature));
-        self.best_partner(partner)
+        self.best_partner(feature, None)
             .expect("there are at least two features")
     }
 
     fn best_above(&mut self, feature: u32, floor: Scored) -> Scored {
-        let partner = Partner::new(self.problem, feature, self.diagonal(feature));
-        self.best_partner(partner.above(floor))
+        self.best_partner(feature, Some(floor))
             .expect("the floor is there")
     }
 
     fn active_scores(&mut self) -> Vec<f64> {
         let score = |(&atom, &slot): (&Atom, &u32)| {
-            let cross = self.merged(|shard| shard.pairs.cross[slot as usize]);
+            let cross = merged(&self.shards, self.sigma, |shard| {
+                shard.pairs.cross[slot as usize]
+            });
             self.diagonal(atom.i()) + self.diagonal(atom.j()) + atom.sign().value() * cross
         };
         self.active

@@ -7,11 +7,9 @@ use super::changes::{Books, Changes, Diagonal, Products};
 use crate::data::Overlap;
 use crate::objective::Problem;
 use crate::solver::margins::Two;
+use crate::solver::partner::COLUMNS;
 use crate::triplets::Anchors;
 use std::ops::Range;
-
-/// Columns whose diagonal bounds are kept together.
-pub(super) const COLUMNS: usize = 64;
 
 /// How far σ may move, in parts of itself, before the bounds of the diagonal are taken anew.
 const FAR: f64 = 0.1;

@@ -9,20 +9,20 @@
 //!
 //! What is left out cannot win, so the outcome is that of a whole row.
 
-use super::pairs::COLUMNS;
-use super::{Incremental, Reach};
 use crate::atoms::{Atom, Sign};
 use crate::objective::{Problem, Scored};
 use rayon::prelude::*;
 use std::ops::Range;
 
+/// Columns whose bounds are kept together.
+pub(super) const COLUMNS: usize = 64;
+/// Values in the rows that make threads worth waking for one row of H.
+pub(super) const PARALLEL: usize = 1 << 20;
 /// What a column costs besides its values, and what a value costs by rows where the sums of so many columns do not stay
 /// in the cache. Measured; nothing but speed hangs on them.
 const A_COLUMN: usize = 8;
 const NEAR: usize = 1 << 17;
 const FAR: usize = 3;
-/// Active atoms whose features are tried first.
-const LATEST: usize = 8;
 /// How much of the gap to the best a column may be missing.
 const SHARE: f64 = 0.5;
 /// The bounds and a row of H round differently: leave room for that.
@@ -87,29 +87,161 @@ impl Size {
     }
 }
 
-impl<'p> Incremental<'p> {
-    /// The best partner that can be had, no worse than the floor if there is one.
-    pub(super) fn best_partner(&mut self, mut partner: Partner<'p>) -> Option<Scored> {
-        let reach = self.multiply(partner.feature);
-        if partner.best.is_none() {
-            // Something to beat: the best D makes a good partner for most, and so do the features of the latest atoms.
-            let best = self.best_diagonal_kept();
-            self.look_at(&mut partner, best);
-            for atom in self.active.atoms().iter().rev().take(LATEST) {
-                self.look_at(&mut partner, atom.i());
-                self.look_at(&mut partner, atom.j());
+/// Where u may differ from 0: at the rows listed, or anywhere; and the values that those rows hold.
+#[derive(Clone, Copy)]
+pub(super) enum Reach {
+    Rows { values: usize },
+    All { values: usize },
+}
+
+impl Reach {
+    fn values(self) -> usize {
+        match self {
+            Reach::Rows { values } | Reach::All { values } => values,
+        }
+    }
+}
+
+/// S X_{:,i}, 0 between searches.
+pub(super) struct Product {
+    pub(super) u: Vec<f64>,
+    /// The rows that were met, if they are listed.
+    reached: Vec<u32>,
+    met: Vec<bool>,
+}
+
+impl Product {
+    /// Adds to one row, for products that reach few.
+    pub(super) fn add(&mut self, row: usize, by: f64) {
+        if !std::mem::replace(&mut self.met[row], true) {
+            self.reached.push(row as u32);
+        }
+        self.u[row] += by;
+    }
+
+    /// All was added.
+    pub(super) fn reach_of_added(&mut self, problem: &Problem<'_>) -> Reach {
+        let mut values = 0;
+        for &row in &self.reached {
+            self.met[row as usize] = false;
+            values += problem.rows.row(row as usize).nnz();
+        }
+        Reach::Rows { values }
+    }
+
+    /// `u` was set as a whole.
+    pub(super) fn reach_of_all(&self, problem: &Problem<'_>) -> Reach {
+        let rows = problem.rows.iter().zip(&self.u);
+        Reach::All {
+            values: rows
+                .map(|(row, &u)| if u == 0.0 { 0 } else { row.nnz() })
+                .sum(),
+        }
+    }
+
+    /// The rows where u may differ from 0, with u.
+    fn reached(&self, reach: Reach) -> impl Iterator<Item = (usize, f64)> + '_ {
+        let (listed, all) = match reach {
+            Reach::Rows { .. } => (&self.reached[..], 0),
+            Reach::All { .. } => (&[][..], self.u.len()),
+        };
+        let rows = listed.iter().map(|&q| q as usize).chain(0..all);
+        rows.map(|q| (q, self.u[q]))
+    }
+
+    fn clear(&mut self, reach: Reach) {
+        match reach {
+            Reach::Rows { .. } => {
+                for q in self.reached.drain(..) {
+                    self.u[q as usize] = 0.0;
+                }
             }
+            Reach::All { .. } => self.u.fill(0.0),
+        }
+    }
+}
+
+/// Bounds, and buffers that stay from search to search.
+pub(super) struct PartnerSearch<'p> {
+    problem: &'p Problem<'p>,
+    parallel_from: usize,
+    /// The largest ‖X_j‖_1 and ‖X_j‖_2 of each block of columns.
+    block_norms: Vec<[f64; 2]>,
+    /// An upper bound of D in each block. Its keeper sees to it.
+    pub(super) block_diagonals: Vec<f64>,
+    pub(super) product: Product,
+    /// A row of H, 0 between searches.
+    row: Vec<f64>,
+    limits: Vec<f64>,
+}
+
+impl<'p> PartnerSearch<'p> {
+    /// With threads from so many values on.
+    pub(super) fn new(problem: &'p Problem<'p>, parallel_from: usize) -> Self {
+        let columns: Vec<u32> = (0..problem.n_columns() as u32).collect();
+        let block_norms: Vec<[f64; 2]> = columns
+            .chunks(COLUMNS)
+            .map(|block| {
+                block.iter().fold([0.0f64; 2], |most, &j| {
+                    let [sum, length] = problem.norms(j);
+                    [most[0].max(sum), most[1].max(length)]
+                })
+            })
+            .collect();
+        let n_rows = problem.rows.n_rows();
+        Self {
+            problem,
+            parallel_from,
+            block_diagonals: vec![f64::INFINITY; block_norms.len()],
+            block_norms,
+            product: Product {
+                u: vec![0.0; n_rows],
+                reached: Vec::new(),
+                met: vec![false; n_rows],
+            },
+            row: vec![0.0; columns.len()],
+            limits: Vec::new(),
+        }
+    }
+
+    /// The best partner that can be had under this D, no worse than the floor if there is one. The product with the
+    /// partner's feature is in place. Columns named by `first` are tried first, where there is nothing to beat yet.
+    pub(super) fn best(
+        &mut self,
+        mut partner: Partner<'p>,
+        reach: Reach,
+        diagonal: impl Fn(u32) -> f64 + Sync,
+        first: impl Iterator<Item = u32>,
+    ) -> Option<Scored> {
+        if partner.best.is_none() {
+            first.for_each(|j| self.look_at(&mut partner, j, &diagonal));
         }
         let size = self.size_of_u(reach);
         if self.work_by_columns(&partner, size) < self.work_by_rows(reach) {
-            self.look_at_columns(&mut partner, size);
+            self.look_at_columns(&mut partner, size, &diagonal);
         } else {
             self.set_limits(&partner, size);
             let end = self.add_up_rows(reach, size);
-            self.look_at_the_best(&mut partner, end);
+            self.look_at_the_best(&mut partner, end, &diagonal);
         }
-        self.clear_u(reach);
+        self.product.clear(reach);
         partner.best
+    }
+
+    /// The first column with the largest D.
+    pub(super) fn best_diagonal(&self, diagonal: impl Fn(u32) -> f64) -> u32 {
+        let (mut best, mut at) = (f64::NEG_INFINITY, 0);
+        for block in self.blocks() {
+            if self.block_diagonals[block] >= best {
+                for j in self.columns(block) {
+                    let d = diagonal(j as u32);
+                    if d > best {
+                        (best, at) = (d, j as u32);
+                    }
+                }
+            }
+        }
+        at
     }
 
     /// Whether a block of columns may hold the winner.
@@ -143,15 +275,20 @@ impl<'p> Incremental<'p> {
     }
 
     /// The columns that may win, in full.
-    fn look_at_columns(&self, partner: &mut Partner<'p>, size: Size) {
+    fn look_at_columns(
+        &self,
+        partner: &mut Partner<'p>,
+        size: Size,
+        diagonal: &(impl Fn(u32) -> f64 + Sync),
+    ) {
         let look = |partner: &mut Partner<'p>, block: usize| {
             if !self.may_win(block, partner, size) {
                 return;
             }
             for j in self.columns(block) {
-                let at_most = self.diagonal_of(j as u32) + size.times(self.problem.norms(j as u32));
+                let at_most = diagonal(j as u32) + size.times(self.problem.norms(j as u32));
                 if at_most >= partner.wanted() {
-                    self.look_at(partner, j as u32);
+                    self.look_at(partner, j as u32, diagonal);
                 }
             }
         };
@@ -181,11 +318,13 @@ impl<'p> Incremental<'p> {
     }
 
     /// H_ij of one column, offered.
-    fn look_at(&self, partner: &mut Partner<'p>, j: u32) {
+    fn look_at(&self, partner: &mut Partner<'p>, j: u32, diagonal: &impl Fn(u32) -> f64) {
         let (rows, values) = self.problem.lists.column(j);
         let products = rows.iter().zip(values);
-        let h = products.map(|(&q, &x)| self.u[q as usize] * x).sum();
-        partner.offer(j, self.diagonal_of(j), h);
+        let h = products
+            .map(|(&q, &x)| self.product.u[q as usize] * x)
+            .sum();
+        partner.offer(j, diagonal(j), h);
     }
 
     /// For each block of columns, up to which |u| a row may be left out of it. Never falls from block to block.
@@ -211,8 +350,7 @@ impl<'p> Incremental<'p> {
         let problem = self.problem;
         let Self {
             row,
-            u,
-            reached,
+            product,
             limits,
             ..
         } = self;
@@ -221,7 +359,7 @@ impl<'p> Incremental<'p> {
         // Each column is summed up in the order of rows, whoever does it.
         let add = |sums: &mut [f64], from: usize| {
             let to = from + sums.len();
-            for (q, u) in u_reached(reach, reached, u) {
+            for (q, u) in product.reached(reach) {
                 let to = end_for(u).min(to);
                 if to <= from {
                     continue;
@@ -255,7 +393,12 @@ impl<'p> Incremental<'p> {
     }
 
     /// Looks at every column that may win, and clears `self.row`.
-    fn look_at_the_best(&mut self, partner: &mut Partner<'p>, end: usize) {
+    fn look_at_the_best(
+        &mut self,
+        partner: &mut Partner<'p>,
+        end: usize,
+        diagonal: &impl Fn(u32) -> f64,
+    ) {
         let mut row = std::mem::take(&mut self.row);
         // Where the limit is 0 a column may win by its D alone; beyond, only if something was added to it.
         let by_itself = self.limits.partition_point(|&limit| limit == 0.0);
@@ -271,8 +414,8 @@ impl<'p> Incremental<'p> {
             {
                 for (j, &h) in columns.zip(sums) {
                     let at_most = at_most(h, self.problem.norms(j as u32)[0]);
-                    if self.diagonal_of(j as u32) + at_most >= partner.wanted() {
-                        self.look_at(partner, j as u32);
+                    if diagonal(j as u32) + at_most >= partner.wanted() {
+                        self.look_at(partner, j as u32, diagonal);
                     }
                 }
             }
@@ -283,7 +426,7 @@ impl<'p> Incremental<'p> {
 
     fn size_of_u(&self, reach: Reach) -> Size {
         let (mut above, mut below) = ([0.0f64; 2], [0.0f64; 2]);
-        for (_, u) in u_reached(reach, &self.reached, &self.u) {
+        for (_, u) in self.product.reached(reach) {
             let (up, down) = (u.max(0.0), u.min(0.0));
             above = [above[0].max(up), above[1] + up * up];
             below = [below[0].min(down), below[1] + down * down];
@@ -298,60 +441,4 @@ impl<'p> Incremental<'p> {
             length: square.sqrt(),
         }
     }
-
-    fn clear_u(&mut self, reach: Reach) {
-        match reach {
-            Reach::Rows { .. } => {
-                for &q in &self.reached {
-                    self.u[q as usize] = 0.0;
-                }
-            }
-            Reach::All { .. } => self.u.fill(0.0),
-        }
-    }
-
-    /// The feature with the largest D, found at most once an iteration.
-    pub(super) fn best_diagonal_kept(&mut self) -> u32 {
-        if let Some(kept) = self.best_diagonal {
-            return kept;
-        }
-        let (mut best, mut at) = (f64::NEG_INFINITY, 0);
-        for block in 0..self.block_norms.len() {
-            if self.block_diagonals[block] >= best {
-                for j in self.columns(block) {
-                    let d = self.diagonal_of(j as u32);
-                    if d > best {
-                        (best, at) = (d, j as u32);
-                    }
-                }
-            }
-        }
-        self.best_diagonal = Some(at);
-        at
-    }
-
-    /// D of one feature.
-    pub(super) fn diagonal_of(&self, feature: u32) -> f64 {
-        match &self.shards[..] {
-            [only] => {
-                let [constant, linear] = only.pairs.diagonal[feature as usize];
-                constant - self.sigma * linear
-            }
-            _ => self.merged(|shard| shard.pairs.diagonal[feature as usize]),
-        }
-    }
-}
-
-/// The rows where u may differ from 0, with u.
-fn u_reached<'a>(
-    reach: Reach,
-    reached: &'a [u32],
-    u: &'a [f64],
-) -> impl Iterator<Item = (usize, f64)> + 'a {
-    let (listed, all) = match reach {
-        Reach::Rows { .. } => (reached, 0),
-        Reach::All { .. } => (&[][..], u.len()),
-    };
-    let rows = listed.iter().map(|&q| q as usize).chain(0..all);
-    rows.map(move |q| (q, u[q]))
 }

@@ -20,6 +20,7 @@ use crate::atoms::{ActiveSet, Atom, Step};
 use crate::objective::{Problem, Scored};
 use crate::step::{Direction, line_search};
 use changes::Books;
+pub(super) use changes::MOST_WORK;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use shard::Shard;

@@ -4,6 +4,7 @@ mod available;
 mod sizes;
 
 use super::SolverParams;
+use super::incremental::MOST_WORK;
 use super::margins::{self, Zones};
 use crate::data::Rows;
 use crate::error::{Error, Result};
@@ -70,8 +71,8 @@ impl Books {
         match self {
             Books::Incremental => Costs {
                 value: 40.0, row: 56.0, column: 54.0, shard_row: 24.0, shard_column: 26.0,
-                triplet: 18.0, touched: 32.0, weight: 8.0, batch: 0.0,
-                pair: 34.0, product: 24.0, atom_row: 0.0,
+                triplet: 20.0, touched: 44.0, weight: 8.0, batch: 0.0,
+                pair: 50.0, product: 24.0, atom_row: 0.0,
             },
             Books::Plain => Costs {
                 value: 40.0, row: 100.0, column: 60.0, shard_row: 0.0, shard_column: 0.0,
@@ -79,8 +80,8 @@ impl Books {
                 pair: 48.0, product: 24.0, atom_row: 24.0,
             },
             Books::Batch => Costs {
-                value: 40.0, row: 100.0, column: 60.0, shard_row: 0.0, shard_column: 0.0,
-                triplet: 9.2, touched: 32.0, weight: 8.0, batch: 160.0,
+                value: 40.0, row: 116.0, column: 72.0, shard_row: 0.0, shard_column: 0.0,
+                triplet: 11.2, touched: 44.0, weight: 8.0, batch: 180.0,
                 pair: 0.0, product: 0.0, atom_row: 24.0,
             },
         }
@@ -93,9 +94,13 @@ impl Books {
             Books::Incremental => margins::n_shards(sizes.triplets as usize) as f64,
             Books::Plain | Books::Batch => 1.0,
         };
-        // Products are not kept where there would be more than this many.
+        // Products are not kept where there would be more than this many, or finding them would take long.
         let limit = 8.0 * (shards * sizes.values + sizes.triplets);
-        let products = (sizes.pairs * sizes.shared).min(limit);
+        let work = sizes.pairs * sizes.values / sizes.rows.max(1.0) / shards;
+        let products = match work > MOST_WORK as f64 {
+            true => 0.0,
+            false => (sizes.pairs * sizes.shared).min(limit),
+        };
         let weight = if sizes.weighted { costs.weight } else { 0.0 };
         let batch = params.batch.map_or(0.0, |size| size as f64);
         let atoms = (params.max_iter as f64 + 1.0).min(MOST_ATOMS);

@@ -4,6 +4,7 @@
 //!
 //! From a point y ahead of the iterate w, the next iterate is the proximal map of y - ∇f(y)/c (Beck and Teboulle, SIAM J.
 //! Imaging Sci. 2009), with c large enough that the parabola of curvature c through y lies above f at the next iterate.
+//! Lengths and gradients are in a diagonal metric that evens out how much margins depend on each weight.
 //! y is w without momentum wherever the last step turned against the one before it, or where F would rise, so that F never
 //! does (O'Donoghue and Candès, Found. Comput. Math. 2015).
 //!
@@ -47,6 +48,8 @@ struct Descent<'a> {
     products: &'a Products<'a>,
     params: &'a Diagonal,
     regulariser: Regulariser,
+    /// How long a weight is: steps are along the gradient in this metric.
+    metric: Vec<f64>,
 }
 
 /// Runs `params` from `start`, which must be allowed by the regulariser.
@@ -57,11 +60,7 @@ pub(super) fn minimise<'a>(
     mut clock: Clock,
     monitor: &mut dyn Monitor<DiagonalIteration>,
 ) -> Result<Outcome> {
-    let descent = Descent {
-        products,
-        params,
-        regulariser: params.regulariser(),
-    };
+    let descent = Descent::new(products, params);
     let mut now = descent.point(start);
     let mut objective = descent.objective(&now);
     let mut ahead = now.clone();
@@ -96,7 +95,8 @@ pub(super) fn minimise<'a>(
         if reached < objective {
             // Momentum carries past the minimum where the step looks back.
             let back: f64 = (ahead.weights.iter().zip(&next.weights).zip(&now.weights))
-                .map(|((a, n), w)| (a - n) * (n - w))
+                .zip(&descent.metric)
+                .map(|(((a, n), w), metric)| metric * (a - n) * (n - w))
                 .sum();
             let before = mem::replace(&mut now, next);
             objective = reached;
@@ -133,15 +133,26 @@ pub(super) fn minimise<'a>(
 
 /// ∇f where every weight is 0.
 pub(super) fn gradient_at_zero(products: &Products<'_>, params: &Diagonal) -> Vec<f64> {
-    let descent = Descent {
-        products,
-        params,
-        regulariser: params.regulariser(),
-    };
+    let descent = Descent::new(products, params);
     descent.gradient(&descent.point(vec![0.0; products.columns().len()]))
 }
 
-impl Descent<'_> {
+impl<'a> Descent<'a> {
+    fn new(products: &'a Products<'a>, params: &'a Diagonal) -> Self {
+        let mut metric = products.strengths();
+        // A weight that no margin depends on does not move, whatever its metric.
+        let floor = 1e-12 * metric.iter().copied().fold(0.0, f64::max);
+        for m in &mut metric {
+            *m = if floor > 0.0 { m.max(floor) } else { 1.0 };
+        }
+        Self {
+            products,
+            params,
+            regulariser: params.regulariser(),
+            metric,
+        }
+    }
+
     fn point(&self, weights: Vec<f64>) -> Point {
         let mut margins = vec![0.0; self.products.n_triplets()];
         self.products.margins(&weights, &mut margins);
@@ -178,8 +189,13 @@ impl Descent<'_> {
 
     /// A first guess of c: that of a loss of curvature 1 along the gradient.
     fn first_curvature(&self, gradient: &[f64]) -> f64 {
-        let along = self.point(gradient.to_vec()).margins;
-        let squares: f64 = gradient.iter().map(|g| g * g).sum();
+        let step: Vec<f64> = gradient
+            .iter()
+            .zip(&self.metric)
+            .map(|(g, m)| g / m)
+            .collect();
+        let squares: f64 = step.iter().zip(&self.metric).map(|(s, m)| m * s * s).sum();
+        let along = self.point(step).margins;
         let curvature = self.products.mean(|t| along[t] * along[t]) / squares;
         match curvature.is_finite() && curvature > 0.0 {
             true => curvature,
@@ -191,11 +207,11 @@ impl Descent<'_> {
     fn step(&self, ahead: &Point, gradient: &[f64], curvature: &mut f64) -> Option<Point> {
         while curvature.is_finite() {
             let c = *curvature;
-            let weights: Vec<f64> = (ahead.weights.iter().zip(gradient))
-                .map(|(w, g)| self.regulariser.prox(w - g / c, c))
+            let weights: Vec<f64> = (ahead.weights.iter().zip(gradient).zip(&self.metric))
+                .map(|((w, g), metric)| self.regulariser.prox(w - g / (c * metric), c * metric))
                 .collect();
-            let squares: f64 = (weights.iter().zip(&ahead.weights))
-                .map(|(n, w)| (n - w) * (n - w))
+            let squares: f64 = (weights.iter().zip(&ahead.weights).zip(&self.metric))
+                .map(|((n, w), metric)| metric * (n - w) * (n - w))
                 .sum();
             let next = self.point(weights);
             if self.lies_below(ahead, &next, 0.5 * c * squares) {

@@ -217,37 +217,52 @@ impl<'a> Products<'a> {
 
     /// Σ_t s_t A_t, where A_t is the gradient of m_t.
     pub(super) fn transposed(&self, slopes: &[f64]) -> Vec<f64> {
-        let parts: Vec<Vec<f64>> = (self.shards.par_iter())
+        self.by_column(|t| [slopes[t], -slopes[t]], |product| product)
+    }
+
+    /// (1/V) Σ_t v_t ((x_i y_i)² + (x_i z_i)²), how strongly the margins depend on each weight.
+    pub(super) fn strengths(&self) -> Vec<f64> {
+        self.by_column(|t| [self.share(t); 2], |product| product * product)
+    }
+
+    /// By column, Σ over pairs of some function of the product, times what the triplets say: `parts` of each triplet for
+    /// its pairs {anchor, near} and {anchor, far}.
+    fn by_column(
+        &self,
+        parts: impl Fn(usize) -> [f64; 2] + Sync,
+        of: impl Fn(f64) -> f64 + Sync,
+    ) -> Vec<f64> {
+        let shards: Vec<Vec<f64>> = (self.shards.par_iter())
             .map(|shard| {
-                let mut gradient = vec![0.0; self.columns.len()];
+                let mut columns = vec![0.0; self.columns.len()];
                 let mut sums: Vec<f64> = Vec::new();
                 self.each_block(shard, |block, positions| {
                     sums.clear();
                     sums.resize(block.starts.len() - 1, 0.0);
-                    let slopes = slopes[positions].iter();
-                    for ((s, &near), &far) in slopes.zip(&block.near).zip(&block.far) {
-                        sums[near as usize] += s;
-                        sums[far as usize] -= s;
+                    for ((t, &near), &far) in positions.zip(&block.near).zip(&block.far) {
+                        let [of_near, of_far] = parts(t);
+                        sums[near as usize] += of_near;
+                        sums[far as usize] += of_far;
                     }
                     for (&sum, bounds) in sums.iter().zip(block.starts.windows(2)) {
                         if sum != 0.0 {
                             let range = bounds[0]..bounds[1];
                             let products = block.values[range.clone()].iter();
                             for (&column, x) in block.columns[range].iter().zip(products) {
-                                gradient[column as usize] += sum * x;
+                                columns[column as usize] += sum * of(*x);
                             }
                         }
                     }
                 });
-                gradient
+                columns
             })
             .collect();
-        let mut parts = parts.into_iter();
-        let mut gradient = parts.next().expect("there is a shard");
+        let mut parts = shards.into_iter();
+        let mut columns = parts.next().expect("there is a shard");
         for part in parts {
-            gradient.iter_mut().zip(part).for_each(|(g, p)| *g += p);
+            columns.iter_mut().zip(part).for_each(|(c, p)| *c += p);
         }
-        gradient
+        columns
     }
 
     /// (1/V) Σ_t v_t c(t), with v_t the weight of triplet t and V their sum.

@@ -365,16 +365,12 @@ impl Pairs {
         self.cross[slot] = cross;
     }
 
-    /// How many sums the pairs of some rows are, so how long [`Pairs::each_product`] takes.
+    /// About how many sums the pairs of some rows are, so how long [`Pairs::each_product`] takes.
     pub(super) fn n_products(&self, rows: &[u32]) -> usize {
-        let forth = self
-            .mine(rows)
-            .iter()
-            .map(|&row| self.pairs_of(row as usize).len());
-        let back = rows
-            .iter()
-            .map(|&row| self.back.pairs_of(row as usize).len());
-        forth.sum::<usize>() + back.sum::<usize>()
+        let n_anchors = self.triplet_starts.len() - 1;
+        let forth = self.mine(rows).len() * self.sums.len() / n_anchors.max(1);
+        let back = rows.len() * self.sums.len() / (self.back.starts.len() - 1);
+        forth + back
     }
 
     /// S x over this shard's pairs, as a row and what it gains, for a column x given spread out and as a list of rows.

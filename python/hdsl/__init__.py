@@ -20,7 +20,7 @@ HDSLClassifier(n_neighbors=1, scale=2)
 array([ True])
 """
 
-from hdsl import model_selection
+from hdsl import model_selection, plot
 from hdsl._classifier import HDSLClassifier
 from hdsl._core import __version__
 from hdsl._hdsl import HDSL
@@ -34,4 +34,5 @@ __all__ = [
     "__version__",
     "mine_triplets",
     "model_selection",
+    "plot",
 ]

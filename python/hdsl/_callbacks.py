@@ -7,6 +7,8 @@ from typing import Any
 
 from hdsl import _core
 
+__all__ = ["HAS_CALLBACKS", "CallbackSupportMixin", "Hooks"]
+
 try:
     from sklearn.callback import CallbackSupportMixin
 except ImportError:  # before scikit-learn 1.9

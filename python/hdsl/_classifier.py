@@ -92,7 +92,7 @@ class HDSLClassifier(VoteMixin, HDSL):
     """
 
     def fit_triplets(  # type: ignore[override]
-        self, X: Any, triplets: ArrayLike, sample_weight: ArrayLike | None = None, *, y: ArrayLike
+        self, X: Any, triplets: ArrayLike, sample_weight: ArrayLike | None = None, *, y: Any
     ) -> Any:
         """Learn from triplets of rows that somebody gives, and classify by the classes of the rows.
 

@@ -10,8 +10,6 @@ from hdsl import HDSL, HDSLClassifier
 MINED = {
     "check_sample_weight_equivalence_on_dense_data": "a row given twice changes who is whose neighbour",
     "check_sample_weight_equivalence_on_sparse_data": "a row given twice changes who is whose neighbour",
-    # The name in scikit-learn 1.6.
-    "check_sample_weights_invariance": "a row given twice changes who is whose neighbour",
 }
 
 

@@ -119,7 +119,7 @@ impl Error {
 }
 
 /// A number with commas.
-fn thousands(n: usize) -> String {
+pub(crate) fn thousands(n: usize) -> String {
     let digits = n.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -132,7 +132,7 @@ fn thousands(n: usize) -> String {
 }
 
 /// A number of bytes to two or three digits.
-fn bytes(n: u64) -> String {
+pub(crate) fn bytes(n: u64) -> String {
     let mut number = n as f64;
     let mut units = ["bytes", "kB", "MB", "GB", "TB"].into_iter();
     let mut unit = units.next().unwrap_or_default();

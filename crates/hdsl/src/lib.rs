@@ -40,6 +40,7 @@
 //! | [`triplets`] | by neighbours, at random, from lists, clicks and judgments | [`Triplets`] |
 //! | [`loss`] | what a margin costs | [`LossKind`] |
 //! | [`solver`] | Alg. 1 with its settings, events and reasons to stop | [`SolverParams`], [`Observer`], [`Run`] |
+//! | [`rivals`] | what the paper compares itself with: a weight a feature, OASIS | [`rivals::Diagonal`], [`rivals::Oasis`] |
 //! | [`mod@train`] | all of it in one call: scaling, triplets, a run a λ, the choice by validation | [`train()`], [`TrainParams`] |
 //!
 //! Those who hold triplets and scaled rows already can go to the solver at once, see [`Solver::fit`].
@@ -60,6 +61,7 @@ pub mod loss;
 pub mod model;
 mod objective;
 pub(crate) mod random;
+pub mod rivals;
 pub mod solver;
 mod step;
 pub mod train;

@@ -213,7 +213,6 @@ impl Triplets {
 
     /// Near and far of the triplet at a position, which is one of `anchor`.
     #[inline]
-    #[cfg_attr(not(test), allow(dead_code))] // for engines that meet triplets in another order
     pub(crate) fn at(&self, anchors: &Anchors, position: usize, anchor: usize) -> (u32, u32) {
         let range = anchors.range(anchor);
         debug_assert!(range.contains(&position), "the triplet has this anchor");

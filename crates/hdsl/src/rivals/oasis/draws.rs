@@ -1,0 +1,127 @@
+//! Which triplet comes next.
+
+use super::Sampling;
+use crate::random;
+use crate::triplets::{Anchors, Triplets};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::Rng;
+use std::ops::Range;
+
+/// Apart from the streams of the solver, of mining, splitting and planting.
+const STREAM: u64 = 3;
+
+/// An endless row of random triplets.
+pub(super) struct Draws<'a> {
+    triplets: &'a Triplets,
+    rng: ChaCha8Rng,
+    anchors: Anchors,
+    /// The rows that are an anchor, if they are drawn first.
+    rows: Option<Vec<u32>>,
+    /// Sums of the weights of all triplets before each position, and of all, where weights differ.
+    sums: Option<Vec<f64>>,
+}
+
+impl<'a> Draws<'a> {
+    /// Of triplets that were checked against `n_rows` rows.
+    pub(super) fn new(
+        triplets: &'a Triplets,
+        n_rows: usize,
+        sampling: Sampling,
+        seed: u64,
+    ) -> Self {
+        let anchors = triplets.by_anchor(n_rows);
+        let rows = (sampling == Sampling::Anchors).then(|| {
+            let is_anchor = |&row: &u32| !anchors.range(row as usize).is_empty();
+            (0..n_rows as u32).filter(is_anchor).collect()
+        });
+        let sums = triplets.weights().map(|_| {
+            let mut sum = 0.0;
+            let mut sums = vec![0.0];
+            sums.extend((0..triplets.len()).map(|position| {
+                sum += triplets.weight_at(&anchors, position);
+                sum
+            }));
+            sums
+        });
+        Self {
+            triplets,
+            rng: random::rng(seed, STREAM),
+            anchors,
+            rows,
+            sums,
+        }
+    }
+
+    /// Anchor, near, far.
+    pub(super) fn next(&mut self) -> (u32, u32, u32) {
+        match &self.rows {
+            None => {
+                let position = self.position(0..self.triplets.len());
+                self.triplets.get(self.anchors.triplet(position))
+            }
+            Some(rows) => {
+                let anchor = rows[random::below(&mut self.rng, rows.len())];
+                let position = self.position(self.anchors.range(anchor as usize));
+                let (near, far) = self.triplets.at(&self.anchors, position, anchor as usize);
+                (anchor, near, far)
+            }
+        }
+    }
+
+    /// One of some positions, each as likely as its weight says.
+    fn position(&mut self, range: Range<usize>) -> usize {
+        let Some(sums) = &self.sums else {
+            return range.start + random::below(&mut self.rng, range.len());
+        };
+        let (low, high) = (sums[range.start], sums[range.end]);
+        let part = (self.rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+        let at = low + part * (high - low);
+        let found =
+            range.start + sums[range.start + 1..range.end].partition_point(|&sum| sum <= at);
+        found.min(range.end - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn triplets_come_as_often_as_they_should() {
+        let mut triplets = Triplets::new();
+        triplets.push_weighted(2, 0, 1, 1.0);
+        triplets.push_weighted(0, 1, 2, 3.0);
+        triplets.push_weighted(2, 1, 0, 2.0);
+        triplets.push_weighted(0, 2, 1, 6.0);
+        let mut unweighted = Triplets::new();
+        triplets
+            .iter()
+            .for_each(|(a, n, f)| unweighted.push(a, n, f));
+        for (triplets, sampling, expected) in [
+            (
+                &triplets,
+                Sampling::Triplets,
+                [1.0 / 12.0, 0.25, 2.0 / 12.0, 0.5],
+            ),
+            (
+                &triplets,
+                Sampling::Anchors,
+                [1.0 / 6.0, 1.0 / 6.0, 2.0 / 6.0, 2.0 / 6.0],
+            ),
+            (&unweighted, Sampling::Triplets, [0.25; 4]),
+            (&unweighted, Sampling::Anchors, [0.25; 4]),
+        ] {
+            let mut draws = Draws::new(triplets, 3, sampling, 1);
+            let mut counts = [0; 4];
+            for _ in 0..60_000 {
+                let drawn = draws.next();
+                let which = triplets.iter().position(|triplet| triplet == drawn);
+                counts[which.unwrap()] += 1;
+            }
+            for (count, share) in counts.iter().zip(expected) {
+                let off = f64::from(*count) / 60_000.0 - share;
+                assert!(off.abs() < 0.01, "{sampling:?} {counts:?}");
+            }
+        }
+    }
+}

@@ -23,13 +23,17 @@ array([ True])
 from hdsl import model_selection, plot
 from hdsl._classifier import HDSLClassifier
 from hdsl._core import __version__
+from hdsl._diagonal import DiagonalSimilarity
 from hdsl._hdsl import HDSL
 from hdsl._mining import mine_triplets
+from hdsl._oasis import OASIS
 from hdsl._triplets import TripletHDSL
 
 __all__ = [
     "HDSL",
     "HDSLClassifier",
+    "DiagonalSimilarity",
+    "OASIS",
     "TripletHDSL",
     "__version__",
     "mine_triplets",

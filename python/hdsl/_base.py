@@ -161,9 +161,10 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         """
         rows = self._rows(X)
         i, j = np.broadcast_arrays(_whole(i, "i"), _whole(j, "j"))
-        return self._model.score_pairs(
-            rows, None, np.ascontiguousarray(i), np.ascontiguousarray(j), self._threads()
-        )
+        return self._pair_scores(rows, np.ascontiguousarray(i), np.ascontiguousarray(j))
+
+    def _pair_scores(self, rows: Any, i: NDArray[np.int64], j: NDArray[np.int64]) -> NDArray[np.float64]:
+        return self._model.score_pairs(rows, None, i, j, self._threads())
 
     def pair_score(self, pairs: Any) -> NDArray[np.float64]:
         """Score pairs, as metric-learn calls it.
@@ -201,7 +202,7 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
             n = len(pairs)
             rows = self._rows(np.concatenate([pairs[:, 0], pairs[:, 1]]))
             i, j = np.arange(n), np.arange(n, 2 * n)
-        return self._model.score_pairs(rows, None, i, j, self._threads())
+        return self._pair_scores(rows, i, j)
 
     def similarity(self, A: Any, B: Any = None, *, dense_output: bool = True) -> Any:
         """Score every row of one matrix with every row of another.
@@ -281,9 +282,12 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
                 f"Expected n_neighbors <= n_samples_fit, but n_neighbors = {k}, n_samples_fit = {available}"
             )
         queries = None if X is None else self._rows(X)
-        scores, rows = self._index.neighbors(self._model, fitted, queries, int(k), self._threads())
+        scores, rows = self._search(queries, int(k))
         scores, rows = scores.reshape(-1, k), rows.reshape(-1, k)
         return (scores, rows) if return_similarity else rows
+
+    def _search(self, queries: Any, k: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        return self._index.neighbors(self._model, self._fitted_rows(), queries, k, self._threads())
 
     def _fitted_rows(self) -> Any:
         if self._fit_X is None:
@@ -388,8 +392,11 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
                 raise ValueError("input_features is not equal to feature_names_in_")
             listed = self._checked_names(names, "input_features")
             return lambda feature: listed[feature]
-        stored = dict(self._model.names)
+        stored = self._known_names()
         return lambda feature: stored.get(int(feature), f"x{feature}")
+
+    def _known_names(self) -> dict[int, str]:
+        return dict(self._model.names)
 
     def explain(self, feature_names: ArrayLike | None = None) -> Explanation:
         """List what the similarity is made of.

@@ -58,8 +58,49 @@ class Index:
     """Fitted rows, ready to be searched."""
 
     def __init__(self) -> None: ...
+    def search(
+        self, rows: Any, queries: Any, among_others: bool, k: int, n_threads: int
+    ) -> tuple[_Floats, _Ints]: ...
     def neighbors(self, model: Model, rows: Any, queries: Any, k: int, n_threads: int) -> tuple[_Floats, _Ints]: ...
 
+class RivalModel:
+    """What a rival has learned; it never changes."""
+
+    @staticmethod
+    def from_parts(scaling: Any, learned: Any, is_matrix: bool) -> RivalModel: ...
+    @property
+    def n_features(self) -> int: ...
+    def weights(self) -> tuple[_Ints, _Floats]: ...
+    def matrix(self) -> _Floats: ...
+    def prepare(self, rows: Any, n_threads: int) -> _Csr: ...
+    def map(self, rows: Any, as_queries: bool, n_threads: int) -> tuple[_Csr, int]: ...
+    def score_pairs(self, rows: Any, i: _Ints, j: _Ints, n_threads: int) -> _Floats: ...
+
+def fit_diagonal(
+    settings: dict[str, Any],
+    source: dict[str, Any],
+    x: Any,
+    classes: _Classes | None = ...,
+    *,
+    triplets: tuple[list[_Ints], _Floats | None] | None = ...,
+    row_weights: _Floats | None = ...,
+    start: RivalModel | None = ...,
+    each: Callable[[dict[str, Any], Any], bool] | None = ...,
+    progress: Callable[[dict[str, Any]], None] | None = ...,
+    n_threads: int = ...,
+) -> tuple[RivalModel, dict[str, Any]]: ...
+def fit_oasis(
+    settings: dict[str, Any],
+    source: dict[str, Any],
+    x: Any,
+    classes: _Classes | None = ...,
+    *,
+    triplets: tuple[list[_Ints], _Floats | None] | None = ...,
+    row_weights: _Floats | None = ...,
+    each: Callable[[dict[str, Any], Any], bool] | None = ...,
+    progress: Callable[[dict[str, Any]], None] | None = ...,
+    n_threads: int = ...,
+) -> tuple[RivalModel, dict[str, Any]]: ...
 def train(
     settings: dict[str, Any],
     x: Any,

@@ -55,6 +55,14 @@ def scales(estimator: Any) -> list[float]:
     return several
 
 
+def check_source(triplets: str) -> None:
+    """Whether `triplets` names a source."""
+    if not SOURCES.fullmatch(triplets):
+        raise ValueError(
+            f"The 'triplets' parameter is {triplets!r}, expected 'knn:K:M' or 'random:N' with whole numbers above 0."
+        )
+
+
 def seed(random_state: Any) -> int:
     """The seed of a fit. A whole number is the seed itself, as on the command line."""
     if isinstance(random_state, Integral):
@@ -64,11 +72,7 @@ def seed(random_state: Any) -> int:
 
 def settings(estimator: Any, *, validated: bool, holdout: float | None) -> dict[str, Any]:
     """The parameters of an estimator as the compiled half takes them."""
-    if not SOURCES.fullmatch(estimator.triplets):
-        raise ValueError(
-            f"The 'triplets' parameter is {estimator.triplets!r}, expected 'knn:K:M' or 'random:N' with whole numbers "
-            "above 0."
-        )
+    check_source(estimator.triplets)
     several = scales(estimator)
     if len(several) > 1 and not validated:
         raise ValueError(

@@ -3,7 +3,7 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from hdsl import HDSL, HDSLClassifier
+from hdsl import OASIS, DiagonalSimilarity, HDSL, HDSLClassifier
 
 # A row of weight 2 has twice the say as an anchor. A row that is there twice is, besides, its own nearest neighbour, and
 # mining finds other triplets. The two cannot be the same for any learner that mines triplets among neighbours.
@@ -14,14 +14,22 @@ MINED = {
 
 
 @parametrize_with_checks(
-    [HDSL(), HDSLClassifier(), HDSLClassifier(triplets="random:5", n_components=2)],
+    [
+        HDSL(),
+        HDSLClassifier(),
+        HDSLClassifier(triplets="random:5", n_components=2),
+        DiagonalSimilarity(),
+        DiagonalSimilarity(penalty="l2", positive=True),
+        OASIS(),
+        OASIS(finish="psd"),
+    ],
     expected_failed_checks=lambda estimator: MINED,
 )
 def test_scikit_learn_check(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("name", ["HDSL", "HDSLClassifier", "TripletHDSL"])
+@pytest.mark.parametrize("name", ["HDSL", "HDSLClassifier", "TripletHDSL", "DiagonalSimilarity", "OASIS"])
 def test_every_parameter_is_documented_and_checked(name):
     import hdsl
 

@@ -3,7 +3,7 @@
 use crate::matrix::{Csr, view};
 use crate::model::Model;
 use crate::work::detached;
-use hdsl::{Dot, KnnIndex};
+use hdsl::{Dot, KnnIndex, Neighbors};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use std::sync::OnceLock;
@@ -18,6 +18,15 @@ pub(crate) struct Index {
 
 /// Scores and row numbers, one after the other; all queries have as many.
 type Found<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<i64>>);
+
+fn found<'py>(py: Python<'py>, near: &Neighbors) -> Found<'py> {
+    let (mut scores, mut numbers) = (Vec::new(), Vec::new());
+    for list in near.iter() {
+        scores.extend(list.iter().map(|n| n.score));
+        numbers.extend(list.iter().map(|n| i64::from(n.row)));
+    }
+    (scores.into_pyarray(py), numbers.into_pyarray(py))
+}
 
 #[pymethods]
 impl Index {
@@ -53,12 +62,33 @@ impl Index {
             }
             .map_err(crate::errors::to_python)
         })?;
-        let (mut scores, mut numbers) = (Vec::new(), Vec::new());
-        for list in near.iter() {
-            scores.extend(list.iter().map(|n| n.score));
-            numbers.extend(list.iter().map(|n| i64::from(n.row)));
-        }
-        Ok((scores.into_pyarray(py), numbers.into_pyarray(py)))
+        Ok(found(py, &near))
+    }
+
+    /// The same for rows and queries that are mapped already, so that scores are dot products.
+    fn search<'py>(
+        &self,
+        py: Python<'py>,
+        rows: Csr<'py>,
+        queries: Csr<'py>,
+        among_others: bool,
+        k: usize,
+        n_threads: usize,
+    ) -> PyResult<Found<'py>> {
+        let (rows, queries) = (rows.parts()?, queries.parts()?);
+        let near = detached(py, n_threads, || {
+            if self.built.get().is_none() {
+                let _ = self.built.set(KnnIndex::new(&Dot, &view(rows)?.to_rows()));
+            }
+            let index = self.built.get().expect("it was built just now");
+            let queries = view(queries)?.to_rows();
+            match among_others {
+                true => index.neighbors_of_others(&queries, k),
+                false => index.neighbors(&queries, k),
+            }
+            .map_err(crate::errors::to_python)
+        })?;
+        Ok(found(py, &near))
     }
 
     fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<(Py<PyAny>, ())> {

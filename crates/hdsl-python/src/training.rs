@@ -1,88 +1,31 @@
-//! Training: the library works in a thread of its own, while the caller's thread looks for signals and talks to Python.
+//! Training with HDSL, as the command line does.
 
 use crate::errors::to_python;
 use crate::labels::as_in_a_file;
+use crate::listening::{Facts, Listeners, Watch, listen};
 use crate::matrix::{Csr, Parts, row_numbers, view};
 use crate::model::Model;
 use crate::settings::Settings;
-use crate::work::{detached, our_mistake, pooled};
+use crate::work::detached;
 use hdsl::data::{IndexBase, RowsView, stratified_split};
 use hdsl::{
-    ActiveSet, Event, Labelled, Labels, Rows, Scaling, Stop, TrainParams, Trained, TripletSource,
-    Triplets, train_borrowed,
+    Event, Labelled, Labels, Rows, Scaling, TrainParams, Trained, TripletSource, Triplets,
+    train_borrowed,
 };
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
-use std::time::Duration;
-
-/// How often signals are looked for: a Ctrl-C is heard twice within the tenth of a second we promise.
-const HEARTBEAT: Duration = Duration::from_millis(40);
 
 /// Classes as Python has them: sorted names, and a code a row.
-type Classes<'py> = (Vec<String>, Bound<'py, PyArray1<i64>>);
+pub(crate) type Classes<'py> = (Vec<String>, Bound<'py, PyArray1<i64>>);
 
 /// Three columns of row numbers, and weights.
-type Given<'py> = (
+pub(crate) type Given<'py> = (
     [Bound<'py, PyArray1<i64>>; 3],
     Option<Bound<'py, PyArray1<f64>>>,
 );
-
-/// What is known after an iteration.
-#[derive(Clone, Copy, Default)]
-struct Facts {
-    iteration: usize,
-    objective: f64,
-    gap: f64,
-    n_atoms: usize,
-    n_features: usize,
-    seconds: f64,
-    scale: f64,
-    valid_error: Option<f64>,
-}
-
-impl Facts {
-    fn to_python<'py>(self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let facts = PyDict::new(py);
-        facts.set_item("iteration", self.iteration)?;
-        facts.set_item("objective", self.objective)?;
-        facts.set_item("gap", self.gap)?;
-        facts.set_item("n_atoms", self.n_atoms)?;
-        facts.set_item("n_features", self.n_features)?;
-        facts.set_item("seconds", self.seconds)?;
-        facts.set_item("scale", self.scale)?;
-        facts.set_item("valid_error", self.valid_error)?;
-        Ok(facts)
-    }
-}
-
-/// What the working thread says.
-enum Message {
-    /// An iteration that Python wants to hear of, and may end the run after; the worker waits for the answer.
-    Iteration(Facts, Option<ActiveSet>),
-    Done(Box<PyResult<Trained>>),
-}
-
-/// Who in Python listens: `each(facts, snapshot)` after every iteration, true to stop; `progress(facts)` now and then.
-struct Listeners {
-    each: Option<Py<PyAny>>,
-    progress: Option<Py<PyAny>>,
-    /// Whether `each` wants the iterate itself.
-    snapshots: bool,
-}
-
-/// How the caller's thread saw the run end.
-#[derive(Default)]
-struct Heard {
-    interrupted: bool,
-    error: Option<PyErr>,
-}
 
 /// Learns a similarity, as `hdsl train` does. Returns the model and facts about the run.
 #[pyfunction]
@@ -134,7 +77,7 @@ pub(crate) fn train<'py>(
         progress,
         snapshots,
     };
-    let (trained, heard) = py.detach(|| {
+    let (trained, interrupted) = py.detach(|| {
         let problem = Problem {
             x,
             labels,
@@ -145,12 +88,14 @@ pub(crate) fn train<'py>(
             seed: settings.seed,
             params,
         };
-        listen(problem, &listeners, n_threads)
+        listen(&listeners, n_threads, |watch| {
+            let mut facts = Facts::default();
+            problem.train(&mut |event: &Event<'_>| tell(watch, &mut facts, event))
+        })
     })?;
     let facts = PyDict::new(py);
     facts.set_item("stop", trained.stop.to_string())?;
-    let asked = trained.stop == Stop::ObserverAsked || heard.interrupted;
-    facts.set_item("interrupted", heard.interrupted && asked)?;
+    facts.set_item("interrupted", interrupted)?;
     facts.set_item("objective", trained.objective)?;
     facts.set_item("gap", trained.gap.value())?;
     facts.set_item("gap_certified", trained.gap.is_certified())?;
@@ -266,7 +211,7 @@ fn extended(known: &Scaling, rows: RowsView<'_>) -> PyResult<Scaling> {
     Scaling::from_parts(known.kind(), n_features, maxima.into_iter().collect()).map_err(to_python)
 }
 
-/// Mined triplets, each as heavy as its anchor; those of anchors without weight are left out.
+/// Mined triplets, weighed by their anchors.
 fn weighted(
     params: &TrainParams,
     train: Labelled<'_>,
@@ -280,181 +225,49 @@ fn weighted(
     let rows = scaling.apply(train.rows);
     let mined =
         hdsl::train::mine(&params.triplets, &rows, train.labels, seed).map_err(to_python)?;
+    Ok(TripletSource::Given(weigh(&mined, weights)))
+}
+
+/// Triplets, each as heavy as its anchor; those of anchors without weight are left out.
+pub(crate) fn weigh(triplets: &Triplets, weights: &[f64]) -> Triplets {
     let mut heavy = Triplets::new();
-    for (anchor, near, far) in mined.iter() {
+    for (anchor, near, far) in triplets.iter() {
         let weight = weights[anchor as usize];
         if weight > 0.0 {
             heavy.push_weighted(anchor, near, far, weight);
         }
     }
-    Ok(TripletSource::Given(heavy))
+    heavy
 }
 
-/// Runs the library in a thread of its own and listens to it, to signals and to Python until it is done.
-fn listen(
-    problem: Problem<'_>,
-    listeners: &Listeners,
-    n_threads: usize,
-) -> PyResult<(Trained, Heard)> {
-    let stop = AtomicBool::new(false);
-    let latest: Mutex<Option<Facts>> = Mutex::new(None);
-    let (say, hear) = channel();
-    let (answer, wait) = sync_channel::<bool>(1);
-    let (outcome, heard) = thread::scope(|scope| {
-        let worker = scope.spawn(|| {
-            let mut watch = Watch {
-                stop: &stop,
-                latest: &latest,
-                facts: Facts::default(),
-                say: listeners.each.is_some().then(|| (say.clone(), wait)),
-                snapshots: listeners.snapshots,
+/// Passes on what Python may want to hear.
+fn tell(watch: &mut Watch<'_>, facts: &mut Facts, event: &Event<'_>) -> ControlFlow<()> {
+    match *event {
+        Event::ScaleStarted { scale, .. } => {
+            *facts = Facts {
+                scale,
+                ..Facts::default()
             };
-            let outcome = pooled(n_threads, || {
-                problem.train(&mut |event: &Event<'_>| watch.event(event))
-            });
-            // Nobody hears it only if the listener gave up, which it does not.
-            let _ = say.send(Message::Done(Box::new(outcome)));
-        });
-        let mut heard = Heard::default();
-        let outcome = hear_out(&hear, &answer, listeners, &stop, &latest, &mut heard);
-        let panicked = worker.join().err();
-        (outcome.ok_or(panicked), heard)
-    });
-    match outcome {
-        Ok(trained) => match heard.error {
-            Some(error) => Err(error),
-            None => trained.map(|trained| (trained, heard)),
-        },
-        Err(panic) => Err(our_mistake(
-            &*panic.unwrap_or_else(|| Box::new("no answer")),
-        )),
+        }
+        Event::Evaluated { error, .. } => facts.valid_error = Some(error),
+        Event::Iteration(now, active) => {
+            *facts = Facts {
+                iteration: now.iter,
+                objective: now.objective,
+                gap: now.gap.value(),
+                n_atoms: now.n_atoms,
+                n_features: now.n_active_features,
+                seconds: now.seconds,
+                ..*facts
+            };
+            return watch.tell(*facts, Some(active));
+        }
+        _ => {}
     }
+    watch.asked()
 }
 
-/// Until the worker is done; none if it vanished without a word.
-fn hear_out(
-    hear: &Receiver<Message>,
-    answer: &SyncSender<bool>,
-    listeners: &Listeners,
-    stop: &AtomicBool,
-    latest: &Mutex<Option<Facts>>,
-    heard: &mut Heard,
-) -> Option<PyResult<Trained>> {
-    loop {
-        match hear.recv_timeout(HEARTBEAT) {
-            Ok(Message::Done(outcome)) => return Some(*outcome),
-            Ok(Message::Iteration(facts, snapshot)) => {
-                let wish = Python::attach(|py| call_each(py, listeners, facts, snapshot));
-                let ends = wish.unwrap_or_else(|error| {
-                    note(error, heard);
-                    true
-                });
-                if ends {
-                    stop.store(true, Ordering::Relaxed);
-                }
-                // The worker waits for this, or is gone.
-                let _ = answer.send(ends);
-            }
-            Err(RecvTimeoutError::Timeout) => {
-                let pulse = Python::attach(|py| {
-                    py.check_signals()?;
-                    let facts = *latest.lock().unwrap_or_else(PoisonError::into_inner);
-                    if let (Some(progress), Some(facts)) = (&listeners.progress, facts) {
-                        progress.call1(py, (facts.to_python(py)?,))?;
-                    }
-                    Ok(())
-                });
-                if let Err(error) = pulse {
-                    note(error, heard);
-                    stop.store(true, Ordering::Relaxed);
-                }
-            }
-            Err(RecvTimeoutError::Disconnected) => return None,
-        }
-    }
-}
-
-/// Ctrl-C keeps what was learned; any other exception is passed on.
-fn note(error: PyErr, heard: &mut Heard) {
-    Python::attach(|py| {
-        if error.is_instance_of::<PyKeyboardInterrupt>(py) {
-            heard.interrupted = true;
-        } else {
-            heard.error.get_or_insert(error);
-        }
-    });
-}
-
-fn call_each(
-    py: Python<'_>,
-    listeners: &Listeners,
-    facts: Facts,
-    snapshot: Option<ActiveSet>,
-) -> PyResult<bool> {
-    // Whoever is called often may keep the signals from being looked for above.
-    py.check_signals()?;
-    let Some(each) = &listeners.each else {
-        return Ok(false);
-    };
-    let atoms = snapshot.map(|active| {
-        active
-            .iter()
-            .map(|(atom, weight)| (atom.i(), atom.j(), atom.sign().value(), weight))
-            .collect::<Vec<_>>()
-    });
-    each.call1(py, (facts.to_python(py)?, atoms))?
-        .bind(py)
-        .is_truthy()
-}
-
-/// The worker's side.
-struct Watch<'a> {
-    stop: &'a AtomicBool,
-    latest: &'a Mutex<Option<Facts>>,
-    facts: Facts,
-    say: Option<(std::sync::mpsc::Sender<Message>, Receiver<bool>)>,
-    snapshots: bool,
-}
-
-impl Watch<'_> {
-    fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
-        match *event {
-            Event::ScaleStarted { scale, .. } => {
-                self.facts = Facts {
-                    scale,
-                    ..Facts::default()
-                };
-            }
-            Event::Evaluated { error, .. } => self.facts.valid_error = Some(error),
-            Event::Iteration(now, active) => {
-                self.facts = Facts {
-                    iteration: now.iter,
-                    objective: now.objective,
-                    gap: now.gap.value(),
-                    n_atoms: now.n_atoms,
-                    n_features: now.n_active_features,
-                    seconds: now.seconds,
-                    ..self.facts
-                };
-                *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.facts);
-                if let Some((say, wait)) = &self.say {
-                    let snapshot = self.snapshots.then(|| active.clone());
-                    let said = say.send(Message::Iteration(self.facts, snapshot));
-                    if said.is_err() || wait.recv().unwrap_or(true) {
-                        return ControlFlow::Break(());
-                    }
-                }
-            }
-            _ => {}
-        }
-        match self.stop.load(Ordering::Relaxed) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    }
-}
-
-fn to_labels((names, codes): Classes<'_>, n_rows: usize) -> PyResult<Labels> {
+pub(crate) fn to_labels((names, codes): Classes<'_>, n_rows: usize) -> PyResult<Labels> {
     let codes: Vec<u32> = codes
         .try_readonly()?
         .as_array()
@@ -473,7 +286,7 @@ fn to_labels((names, codes): Classes<'_>, n_rows: usize) -> PyResult<Labels> {
     as_in_a_file(names, &codes).map_err(to_python)
 }
 
-fn to_triplets((columns, weights): Given<'_>, n_rows: usize) -> PyResult<Triplets> {
+pub(crate) fn to_triplets((columns, weights): Given<'_>, n_rows: usize) -> PyResult<Triplets> {
     let [anchor, near, far] = [
         row_numbers(&columns[0], n_rows, "triplets[:, 0]")?,
         row_numbers(&columns[1], n_rows, "triplets[:, 1]")?,

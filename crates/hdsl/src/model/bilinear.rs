@@ -221,7 +221,7 @@ impl BilinearModel {
             None => self.columns.number(feature).unwrap_or(u32::MAX),
         };
         let (mapped, _) = map_rows(
-            rows.view(),
+            rows,
             self.atoms.len(),
             || Sums::new(self.atoms.len()),
             |sums, row, indices, values| {

@@ -220,7 +220,7 @@ impl ReducedTransform {
     /// the largest number.
     pub fn transform_rows(&self, rows: &Rows) -> Rows {
         let (mapped, _) = map_rows(
-            rows.view(),
+            rows,
             self.dim(),
             || vec![0.0; self.dim()],
             |z, row, indices, values| {

@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         match *event {
             Event::Triplets { seconds, .. } => mine_seconds = seconds,
             Event::ScaleStarted { scale: next, .. } => scale = next,
-            Event::Iteration(now) => {
+            Event::Iteration(now, _) => {
                 solver_seconds = now.seconds;
                 if valid.is_none() {
                     iterations.push(json!([now.seconds, now.n_atoms]));

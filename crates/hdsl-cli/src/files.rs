@@ -6,6 +6,7 @@ use crate::args::{
 use crate::failure::Failure;
 use crate::report::{Talk, count};
 use hdsl::data::{OutputFile, ScalingKind, write_npz, write_svmlight};
+use hdsl::model::NUMBERED_BY_POSITION;
 use hdsl::triplets::{GradeOrder, read_clicks, read_judgments, read_triplets};
 use hdsl::{
     BilinearModel, Dataset, Dot, Format, IndexBase, Labels, Model, ReadOptions, Rows, Scaling,
@@ -123,9 +124,6 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 }
-
-/// A setting saved in models trained on files whose features have a place but no written number (npz).
-pub(crate) const NUMBERED_BY_POSITION: &str = "numbered-by-position";
 
 fn starts_with(path: &Path, magic: &[u8]) -> bool {
     let mut start = vec![0; magic.len()];

@@ -105,7 +105,7 @@ impl Watcher for Watch<'_> {
                     self.line(&format!("lambda {}", short(scale)));
                 }
             }
-            Event::Iteration(now) => {
+            Event::Iteration(now, _) => {
                 self.bar.set_position(now.iter as u64);
                 // Without validation rows, the line an evaluation would have printed.
                 if !self.validated

@@ -77,5 +77,7 @@ pub use knn::{KnnIndex, Neighbor, Neighbors};
 pub use loss::LossKind;
 pub use model::{BilinearModel, Dot, Model, ModelParts, Path, Similarity};
 pub use solver::{Gap, Iteration, Observer, Run, Search, Solver, SolverParams, StepRule, Stop};
-pub use train::{Event, GridPoint, TrainParams, Trained, TripletSource, Watcher, train};
+pub use train::{
+    Event, GridPoint, Labelled, TrainParams, Trained, TripletSource, Watcher, train, train_borrowed,
+};
 pub use triplets::Triplets;

@@ -202,7 +202,7 @@ impl<'a> Problem<'a> {
 /// The features atoms are made of: those that occur, and two that do not, if there are so many. They stand for all
 /// their like, whose D and H are 0: the true best atom may pair a feature with nothing rather than with a bad one, or
 /// be nothing at all.
-fn candidates(rows: &Rows) -> Result<Columns> {
+pub(crate) fn candidates(rows: &Rows) -> Result<Columns> {
     let columns = Columns::of(rows);
     if columns.is_empty() {
         return Err(Error::data(

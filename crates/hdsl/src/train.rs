@@ -3,10 +3,11 @@
 //! The command line and the Python package both train through here, so that they make the same model.
 
 use crate::atoms::ActiveSet;
-use crate::data::{Dataset, IndexBase, Labels, Rows, Scaling, ScalingKind};
+use crate::data::{Dataset, IndexBase, Labels, Rows, RowsView, Scaling, ScalingKind};
 use crate::error::{Error, Result};
 use crate::knn;
 use crate::model::{BilinearModel, Dot, Model, ModelParts, TracePoint};
+use crate::objective::candidates;
 use crate::solver::{Gap, Iteration, Observer, Run, SolverParams, Stop};
 use crate::triplets::Triplets;
 use std::fmt;
@@ -87,6 +88,11 @@ pub struct TrainParams {
     pub eval_every: usize,
     /// End a run when the validation error has not improved for this many iterations.
     pub patience: Option<usize>,
+    /// A solution to go on from, instead of the best single atom. Atoms of features that no training row has are left
+    /// out; if none remains, the start is as usual.
+    pub start: Option<ActiveSet>,
+    /// A scaling that is known already, instead of one fitted on the training rows.
+    pub fitted: Option<Scaling>,
 }
 
 impl TrainParams {
@@ -103,6 +109,8 @@ impl TrainParams {
             k: 3,
             eval_every: 10,
             patience: None,
+            start: None,
+            fitted: None,
         }
     }
 
@@ -144,6 +152,27 @@ impl TrainParams {
     }
 }
 
+/// Rows with their labels, borrowed from wherever they are kept: a [`Dataset`], or arrays of another language.
+#[derive(Clone, Copy, Debug)]
+pub struct Labelled<'a> {
+    /// Raw rows.
+    pub rows: RowsView<'a>,
+    /// The class of each row, if known.
+    pub labels: Option<&'a Labels>,
+    /// What the lowest feature is called, for names such as `f17`.
+    pub index_base: IndexBase,
+}
+
+impl<'a> From<&'a Dataset> for Labelled<'a> {
+    fn from(data: &'a Dataset) -> Self {
+        Self {
+            rows: data.rows.view(),
+            labels: data.labels.as_ref(),
+            index_base: data.index_base,
+        }
+    }
+}
+
 /// What happens while training, told as it happens.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -164,8 +193,8 @@ pub enum Event<'a> {
         /// λ.
         scale: f64,
     },
-    /// An iteration is done.
-    Iteration(&'a Iteration),
+    /// An iteration is done, and this is the iterate.
+    Iteration(&'a Iteration, &'a ActiveSet),
     /// Validation rows were classified under the iterate of now.
     Evaluated {
         /// Which iterate.
@@ -264,10 +293,25 @@ pub fn train(
     params: &TrainParams,
     watcher: &mut dyn Watcher,
 ) -> Result<Trained> {
+    train_borrowed(train.into(), valid.map(Into::into), names, params, watcher)
+}
+
+/// [`train`] on rows that need not be copied first.
+pub fn train_borrowed(
+    train: Labelled<'_>,
+    valid: Option<Labelled<'_>>,
+    names: Option<&[String]>,
+    params: &TrainParams,
+    watcher: &mut dyn Watcher,
+) -> Result<Trained> {
     params.check(valid.is_some())?;
-    let labels = train.labels.as_ref();
-    let scaling = Scaling::fit(params.scaling, &train.rows);
-    let rows = scaling.apply(&train.rows);
+    let labels = train.labels;
+    let scaling = match &params.fitted {
+        Some(known) => known.clone(),
+        None => Scaling::fit(params.scaling, train.rows),
+    };
+    let rows = scaling.apply(train.rows);
+    let start = params.start.as_ref().and_then(|s| occurring(s, &rows));
     let jury = match valid {
         Some(valid) => Some(Jury::new(&rows, labels, valid, &scaling, params.k)?),
         None => None,
@@ -309,7 +353,11 @@ pub fn train(
             // What fitted once fits again; memory that was given back may not look free yet.
             solver = solver.memory_limit(u64::MAX);
         }
-        let run = solver.build()?.fit(&rows, &triplets, &mut listener)?;
+        let solver = solver.build()?;
+        let run = match &start {
+            Some(start) => solver.fit_from(start, &rows, &triplets, &mut listener)?,
+            None => solver.fit(&rows, &triplets, &mut listener)?,
+        };
         let mut choice = listener.finish(&run)?;
         let stop = choice.stop.unwrap_or(run.stop);
         halted |= stop == Stop::ObserverAsked;
@@ -400,6 +448,19 @@ pub fn mine(
     }
 }
 
+/// The atoms of a solution that the solver can make from these rows, with weights that sum to 1 again.
+fn occurring(start: &ActiveSet, rows: &Rows) -> Option<ActiveSet> {
+    let columns = candidates(rows).ok()?;
+    let occurs = |feature| columns.number(feature).is_some();
+    let kept: Vec<_> = start
+        .iter()
+        .filter(|(atom, _)| occurs(atom.i()) && occurs(atom.j()))
+        .collect();
+    let total: f64 = kept.iter().map(|k| k.1).sum();
+    let rest: Vec<_> = kept.iter().map(|k| (k.0, k.1 / total)).collect();
+    ActiveSet::from_weighted(&rest).ok()
+}
+
 /// Validation rows, scaled, and the training rows they are classified by.
 struct Jury<'a> {
     train: &'a Rows,
@@ -413,7 +474,7 @@ impl<'a> Jury<'a> {
     fn new(
         train: &'a Rows,
         labels: Option<&'a Labels>,
-        valid: &'a Dataset,
+        valid: Labelled<'a>,
         scaling: &Scaling,
         k: usize,
     ) -> Result<Self> {
@@ -423,10 +484,7 @@ impl<'a> Jury<'a> {
             ))
         };
         let labels = labels.ok_or_else(|| unlabelled("training"))?;
-        let truth = valid
-            .labels
-            .as_ref()
-            .ok_or_else(|| unlabelled("validation"))?;
+        let truth = valid.labels.ok_or_else(|| unlabelled("validation"))?;
         if k > train.n_rows() {
             return Err(Error::data(format!(
                 "there are {} training rows, too few for {k} neighbours",
@@ -436,7 +494,7 @@ impl<'a> Jury<'a> {
         Ok(Self {
             train,
             labels,
-            rows: scaling.apply(&valid.rows),
+            rows: scaling.apply(valid.rows),
             truth,
             k,
         })
@@ -521,7 +579,10 @@ impl Listener<'_> {
 
 impl Observer for Listener<'_> {
     fn after(&mut self, now: &Iteration, active: &ActiveSet) -> ControlFlow<()> {
-        let mut asked = self.watcher.event(&Event::Iteration(now)).is_break();
+        let mut asked = self
+            .watcher
+            .event(&Event::Iteration(now, active))
+            .is_break();
         if now.iter.is_multiple_of(self.params.eval_every) {
             match self.judge(now.iter, active) {
                 Ok(Some(error)) => {
@@ -565,7 +626,7 @@ impl Observer for Listener<'_> {
 
 /// Puts the facts of the best run into a model.
 fn assemble(
-    data: &Dataset,
+    data: Labelled<'_>,
     names: Option<&[String]>,
     params: &TrainParams,
     won: Won,
@@ -604,7 +665,7 @@ fn assemble(
     let gap = run.trace.last().map(|point| point.gap);
     parts.gap_certified = gap.filter(|gap| gap.is_certified()).map(Gap::value);
     parts.evaluations = choice.evaluations;
-    parts.classes = data.labels.as_ref().map(|labels| labels.names().to_vec());
+    parts.classes = data.labels.map(|labels| labels.names().to_vec());
     let solver = &params.solver;
     let setting = |key: &str, value: String| (key.to_owned(), value);
     parts.settings = vec![

@@ -2,13 +2,13 @@
 
 use crate::args::{LossArg, SearchArg, StepsArg, Train, TripletArg};
 use crate::failure::Failure;
-use crate::files::{self, NUMBERED_BY_POSITION, Reader};
+use crate::files::{self, Reader};
 use crate::progress::{self, Watch};
 use crate::report::{self, Talk, count, percent, short, thousands};
 use hdsl::data::stratified_split;
 use hdsl::{
-    Dataset, LossKind, Model, Search, SolverParams, StepRule, Stop, TrainParams, Trained,
-    TripletSource, train,
+    Dataset, LossKind, Search, SolverParams, StepRule, Stop, TrainParams, Trained, TripletSource,
+    train,
 };
 use serde_json::{Value, json};
 use std::io::Write;
@@ -55,10 +55,7 @@ pub(crate) fn run(args: &Train, talk: &Talk) -> Result<(), Failure> {
     let mine_seconds = watch.finish();
     let mut trained = trained.map_err(|error| refused(error, args))?;
     if by_position {
-        let mut parts = trained.model.parts().clone();
-        let setting = (NUMBERED_BY_POSITION.to_owned(), "true".to_owned());
-        parts.settings.push(setting);
-        trained.model = Model::new(parts)?;
+        trained.model = trained.model.numbered_by_position()?;
     }
 
     let bytes = trained.model.to_bytes();

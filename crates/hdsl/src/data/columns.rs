@@ -1,6 +1,6 @@
 //! The columns that occur at all, and rows turned on their side.
 
-use super::rows::{Rows, SparseRow};
+use super::rows::{Rows, RowsView, SparseRow};
 
 const ABSENT: u32 = u32::MAX;
 
@@ -35,7 +35,8 @@ impl PartialEq for Columns {
 
 impl Columns {
     /// The columns in which some row stores a value.
-    pub fn of(rows: &Rows) -> Self {
+    pub fn of<'a>(rows: impl Into<RowsView<'a>>) -> Self {
+        let rows = rows.into();
         if table_pays(rows.n_features(), rows.nnz()) {
             let mut table = vec![ABSENT; rows.n_features()];
             for &feature in rows.indices() {

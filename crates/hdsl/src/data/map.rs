@@ -1,17 +1,18 @@
 //! Row-by-row work in parallel, the same bytes for any number of threads.
 
-use super::rows::{Rows, SparseRow};
+use super::rows::{Rows, RowsView, SparseRow};
 use rayon::prelude::*;
 
 /// Makes a new matrix row by row. `each` appends one row's (feature, value) pairs, by increasing feature, to the
 /// two lists; `state` is made once per block of rows, for scratch space and counts. The blocks' states come back
 /// in order. Blocks depend on the number of rows alone, so the outcome does not depend on the threads.
-pub(crate) fn map_rows<S: Send>(
-    rows: &Rows,
+pub(crate) fn map_rows<'a, S: Send>(
+    rows: impl Into<RowsView<'a>>,
     n_features: usize,
     state: impl Fn() -> S + Sync,
     each: impl Fn(&mut S, SparseRow<'_>, &mut Vec<u32>, &mut Vec<f64>) + Sync,
 ) -> (Rows, Vec<S>) {
+    let rows = rows.into();
     let block = rows.n_rows().div_ceil(64).clamp(32, 4096);
     let n_blocks = rows.n_rows().div_ceil(block);
     let parts: Vec<_> = (0..n_blocks)

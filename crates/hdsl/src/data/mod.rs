@@ -29,7 +29,7 @@ pub use output::OutputFile;
 pub(crate) use overlap::Overlap;
 pub use planted::{Planted, PlantedParams, planted};
 pub use read::{Dataset, Format, IndexBase, ReadOptions, parse_dataset, read_dataset};
-pub use rows::{Rows, SparseRow};
+pub use rows::{Rows, RowsView, SparseRow};
 pub use scaling::{Scaling, ScalingKind, ScalingReport};
 pub use split::stratified_split;
 pub use vectorize::{

@@ -112,43 +112,7 @@ impl Rows {
         indices: Vec<u32>,
         values: Vec<f64>,
     ) -> Result<Self> {
-        let bad = |reason: String| Err(Error::Data(reason));
-        if starts.first() != Some(&0)
-            || starts.last() != Some(&indices.len())
-            || indices.len() != values.len()
-        {
-            return bad(format!(
-                "a matrix with {} row starts, {} indices and {} values does not fit together",
-                starts.len(),
-                indices.len(),
-                values.len()
-            ));
-        }
-        for (row, bounds) in starts.windows(2).enumerate() {
-            if bounds[0] > bounds[1] || bounds[1] > indices.len() {
-                return bad(format!(
-                    "row {row} starts at {} but ends at {}",
-                    bounds[0], bounds[1]
-                ));
-            }
-            let columns = &indices[bounds[0]..bounds[1]];
-            if let Some(w) = columns.windows(2).find(|w| w[0] >= w[1]) {
-                return bad(format!(
-                    "row {row} has column {} after column {}, expected increasing columns",
-                    w[1], w[0]
-                ));
-            }
-            if let Some(&last) = columns.last().filter(|&&last| last as usize >= n_features) {
-                return bad(format!(
-                    "row {row} has column {last}, but there are {n_features} columns"
-                ));
-            }
-            if let Some(value) = values[bounds[0]..bounds[1]].iter().find(|v| !v.is_finite()) {
-                return bad(format!(
-                    "row {row} has the value {value}, expected a finite number"
-                ));
-            }
-        }
+        RowsView::new(n_features, &starts, &indices, &values)?;
         Ok(Self {
             n_features,
             starts,
@@ -224,12 +188,151 @@ impl Rows {
         &self.values
     }
 
+    /// The same rows, borrowed.
+    pub fn view(&self) -> RowsView<'_> {
+        RowsView {
+            n_features: self.n_features,
+            starts: &self.starts,
+            indices: &self.indices,
+            values: &self.values,
+        }
+    }
+
     /// A copy of some rows, in the order asked for.
     pub fn select(&self, which: &[u32]) -> Self {
+        self.view().select(which)
+    }
+}
+
+/// [`Rows`] whose three arrays belong to somebody else, such as a numpy array. What reads raw rows once takes these, so
+/// that the rows need not be copied first.
+///
+/// ```
+/// use hdsl::data::{RowsView, Scaling, ScalingKind};
+/// let (starts, columns, values) = ([0, 2, 3], [0, 3, 1], [1.0, 2.0, 5.0]);
+/// let rows = RowsView::new(4, &starts, &columns, &values)?;
+/// let scaled = Scaling::fit(ScalingKind::Max, rows).apply(rows);
+/// assert_eq!(scaled.values(), [1.0, 1.0, 1.0]);
+/// assert!(RowsView::new(3, &starts, &columns, &values).is_err()); // there is no column 3
+/// # Ok::<(), hdsl::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RowsView<'a> {
+    n_features: usize,
+    starts: &'a [usize],
+    indices: &'a [u32],
+    values: &'a [f64],
+}
+
+impl<'a> RowsView<'a> {
+    /// The three arrays of a CSR matrix, after checking them.
+    pub fn new(
+        n_features: usize,
+        starts: &'a [usize],
+        indices: &'a [u32],
+        values: &'a [f64],
+    ) -> Result<Self> {
+        let bad = |reason: String| Err(Error::Data(reason));
+        if starts.first() != Some(&0)
+            || starts.last() != Some(&indices.len())
+            || indices.len() != values.len()
+        {
+            return bad(format!(
+                "a matrix with {} row starts, {} indices and {} values does not fit together",
+                starts.len(),
+                indices.len(),
+                values.len()
+            ));
+        }
+        for (row, bounds) in starts.windows(2).enumerate() {
+            if bounds[0] > bounds[1] || bounds[1] > indices.len() {
+                return bad(format!(
+                    "row {row} starts at {} but ends at {}",
+                    bounds[0], bounds[1]
+                ));
+            }
+            let columns = &indices[bounds[0]..bounds[1]];
+            if let Some(w) = columns.windows(2).find(|w| w[0] >= w[1]) {
+                return bad(format!(
+                    "row {row} has column {} after column {}, expected increasing columns",
+                    w[1], w[0]
+                ));
+            }
+            if let Some(&last) = columns.last().filter(|&&last| last as usize >= n_features) {
+                return bad(format!(
+                    "row {row} has column {last}, but there are {n_features} columns"
+                ));
+            }
+            if let Some(value) = values[bounds[0]..bounds[1]].iter().find(|v| !v.is_finite()) {
+                return bad(format!(
+                    "row {row} has the value {value}, expected a finite number"
+                ));
+            }
+        }
+        Ok(Self {
+            n_features,
+            starts,
+            indices,
+            values,
+        })
+    }
+
+    /// How many rows there are.
+    pub fn n_rows(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// How many features there are.
+    pub fn n_features(&self) -> usize {
+        self.n_features
+    }
+
+    /// How many values are stored.
+    pub fn nnz(&self) -> usize {
+        self.indices.len()
+    }
+
+    /// One row.
+    pub fn row(&self, row: usize) -> SparseRow<'a> {
+        let range = self.starts[row]..self.starts[row + 1];
+        SparseRow {
+            indices: &self.indices[range.clone()],
+            values: &self.values[range],
+        }
+    }
+
+    /// All feature numbers, row after row.
+    pub fn indices(&self) -> &'a [u32] {
+        self.indices
+    }
+
+    /// All values, row after row.
+    pub fn values(&self) -> &'a [f64] {
+        self.values
+    }
+
+    /// A copy.
+    pub fn to_rows(&self) -> Rows {
+        Rows {
+            n_features: self.n_features,
+            starts: self.starts.to_vec(),
+            indices: self.indices.to_vec(),
+            values: self.values.to_vec(),
+        }
+    }
+
+    /// A copy of some rows, in the order asked for.
+    pub fn select(&self, which: &[u32]) -> Rows {
         let mut out = Rows::new(self.n_features);
         for &row in which {
             out.push(self.row(row as usize));
         }
         out
+    }
+}
+
+impl<'a> From<&'a Rows> for RowsView<'a> {
+    fn from(rows: &'a Rows) -> Self {
+        rows.view()
     }
 }

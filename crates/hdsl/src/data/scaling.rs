@@ -2,7 +2,7 @@
 
 use super::columns::Columns;
 use super::map::map_rows;
-use super::rows::{Rows, SparseRow};
+use super::rows::{Rows, RowsView, SparseRow};
 use crate::error::{Error, Result};
 use std::fmt;
 use std::str::FromStr;
@@ -116,7 +116,8 @@ pub struct Scaling {
 
 impl Scaling {
     /// Learns what the kind needs to know about training rows.
-    pub fn fit(kind: ScalingKind, rows: &Rows) -> Self {
+    pub fn fit<'a>(kind: ScalingKind, rows: impl Into<RowsView<'a>>) -> Self {
+        let rows = rows.into();
         let mut maxima = Vec::new();
         if kind.has_maxima() {
             let columns = Columns::of(rows);
@@ -216,14 +217,15 @@ impl Scaling {
     }
 
     /// Scales all rows, in parallel.
-    pub fn apply(&self, rows: &Rows) -> Rows {
+    pub fn apply<'a>(&self, rows: impl Into<RowsView<'a>>) -> Rows {
         self.apply_reported(rows).0
     }
 
     /// Scales all rows and counts what was dropped and clipped.
-    pub fn apply_reported(&self, rows: &Rows) -> (Rows, ScalingReport) {
+    pub fn apply_reported<'a>(&self, rows: impl Into<RowsView<'a>>) -> (Rows, ScalingReport) {
+        let rows = rows.into();
         if self.kind == ScalingKind::None && rows.n_features() == self.n_features {
-            return (rows.clone(), ScalingReport::default());
+            return (rows.to_rows(), ScalingReport::default());
         }
         let (scaled, reports) = map_rows(
             rows,

@@ -14,5 +14,5 @@ pub use explain::{AtomContribution, Explanation, FeatureWeight, PairContribution
 pub use file::FORMAT_VERSION;
 pub use path::Path;
 pub use reduced::ReducedTransform;
-pub use saved::{Model, ModelParts, TracePoint};
+pub use saved::{Model, ModelParts, NUMBERED_BY_POSITION, TracePoint};
 pub use similarity::{Dot, Similarity};

@@ -3,12 +3,16 @@
 use super::bilinear::BilinearModel;
 use super::path::Path;
 use super::similarity::Similarity;
-use crate::data::{Columns, Rows, Scaling, SparseRow};
+use crate::data::{Columns, Rows, RowsView, Scaling, SparseRow};
 use crate::error::{Error, Result};
 use std::borrow::Cow;
 
 /// Features are numbered by `u32` and there may be at most this many.
 pub(super) const MAX_FEATURES: usize = u32::MAX as usize;
+
+/// A setting saved in models trained on rows whose features have a place but no written number: npz files, matrices in
+/// memory.
+pub const NUMBERED_BY_POSITION: &str = "numbered-by-position";
 
 /// What the solver knew after a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -240,7 +244,7 @@ impl Model {
     }
 
     /// Raw rows, scaled as the training rows were.
-    pub fn prepare(&self, raw: &Rows) -> Rows {
+    pub fn prepare<'a>(&self, raw: impl Into<RowsView<'a>>) -> Rows {
         self.parts.scaling.apply(raw)
     }
 
@@ -258,7 +262,7 @@ impl Model {
     }
 
     /// [`Model::transform`] of many raw rows, sparse and in parallel.
-    pub fn transform_rows(&self, raw: &Rows) -> Rows {
+    pub fn transform_rows<'a>(&self, raw: impl Into<RowsView<'a>>) -> Rows {
         self.similarity.transform_rows(&self.prepare(raw))
     }
 
@@ -280,6 +284,14 @@ impl Model {
             .binary_search_by_key(&key, |s| &s.0)
             .ok()
             .map(|at| self.parts.settings[at].1.as_str())
+    }
+
+    /// The same model, saying that its features have a place but no number of their own, see [`NUMBERED_BY_POSITION`].
+    pub fn numbered_by_position(&self) -> Result<Self> {
+        let mut parts = self.parts.clone();
+        let setting = (NUMBERED_BY_POSITION.to_owned(), "true".to_owned());
+        parts.settings.push(setting);
+        Self::new(parts)
     }
 
     fn scaled(&self, raw: SparseRow<'_>) -> (Vec<u32>, Vec<f64>) {

@@ -1,0 +1,31 @@
+//! The compiled half of the Python package: `hdsl._core`.
+//!
+//! It takes scipy matrices and plain settings, calls the library `hdsl` with the interpreter released, and gives back
+//! numpy arrays. All that looks like scikit-learn is Python, in `python/hdsl`.
+
+mod errors;
+mod index;
+mod labels;
+mod listening;
+mod matrix;
+mod model;
+mod rivals;
+mod settings;
+mod training;
+mod work;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<model::Model>()?;
+    module.add_class::<index::Index>()?;
+    module.add_class::<rivals::RivalModel>()?;
+    module.add_function(wrap_pyfunction!(rivals::fit_diagonal, module)?)?;
+    module.add_function(wrap_pyfunction!(rivals::fit_oasis, module)?)?;
+    module.add_function(wrap_pyfunction!(training::train, module)?)?;
+    module.add_function(wrap_pyfunction!(training::mine, module)?)?;
+    module.add_function(wrap_pyfunction!(labels::vote, module)?)?;
+    Ok(())
+}

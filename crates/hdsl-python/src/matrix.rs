@@ -1,0 +1,176 @@
+//! scipy's CSR matrices as rows, borrowed where their types permit, and rows as numpy arrays.
+
+use crate::errors::to_python;
+use hdsl::Rows;
+use hdsl::data::RowsView;
+use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+/// A CSR matrix of scipy, `csr_array` or `csr_matrix`, canonical: columns increase within each row.
+///
+/// float64 values and int32 columns are borrowed. float32 values and int64 columns are converted, which copies them:
+/// the library computes in double precision, with columns of 32 bits. Row starts are always copied, being few.
+pub(crate) struct Csr<'py> {
+    n_features: usize,
+    starts: Vec<usize>,
+    columns: Array<'py, i32, u32>,
+    values: Array<'py, f64, f64>,
+}
+
+/// An array that could be borrowed, or had to be converted.
+enum Array<'py, B: numpy::Element, C> {
+    Borrowed(PyReadonlyArray1<'py, B>),
+    Converted(Vec<C>),
+}
+
+/// The three arrays of a matrix, for work without the interpreter.
+#[derive(Clone, Copy)]
+pub(crate) struct Parts<'a> {
+    n_features: usize,
+    starts: &'a [usize],
+    columns: &'a [u32],
+    values: &'a [f64],
+}
+
+impl<'a> Parts<'a> {
+    /// Checks everything that is not known to hold: order, bounds, finite values.
+    pub(crate) fn view(self) -> hdsl::Result<RowsView<'a>> {
+        RowsView::new(self.n_features, self.starts, self.columns, self.values)
+    }
+
+    pub(crate) fn n_rows(self) -> usize {
+        self.starts.len().saturating_sub(1)
+    }
+}
+
+impl Csr<'_> {
+    pub(crate) fn parts(&self) -> PyResult<Parts<'_>> {
+        let columns = match &self.columns {
+            Array::Borrowed(array) => bytemuck::cast_slice(array.as_slice()?),
+            Array::Converted(columns) => columns,
+        };
+        let values = match &self.values {
+            Array::Borrowed(array) => array.as_slice()?,
+            Array::Converted(values) => values,
+        };
+        Ok(Parts {
+            n_features: self.n_features,
+            starts: &self.starts,
+            columns,
+            values,
+        })
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Csr<'py> {
+    type Error = PyErr;
+
+    fn extract(matrix: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let (n_rows, n_features): (usize, usize) = matrix.getattr("shape")?.extract()?;
+        if n_features > u32::MAX as usize || n_rows >= u32::MAX as usize {
+            return Err(PyValueError::new_err(format!(
+                "X has {n_rows} rows and {n_features} columns, expected fewer than 2**32 of each"
+            )));
+        }
+        let starts = whole_numbers(&matrix.getattr("indptr")?, "indptr", |n| {
+            usize::try_from(n).ok()
+        })?;
+        if starts.len() != n_rows + 1 {
+            return Err(PyValueError::new_err(format!(
+                "X.indptr has {} entries for {n_rows} rows",
+                starts.len()
+            )));
+        }
+        let column = |n: i64| u32::try_from(n).ok();
+        let indices = matrix.getattr("indices")?;
+        let columns = match indices.extract::<PyReadonlyArray1<'py, i32>>() {
+            // Negative numbers would look like columns beyond 2**31, which is seen as long as there are none.
+            Ok(array) if array.is_contiguous() && n_features <= i32::MAX as usize => {
+                Array::Borrowed(array)
+            }
+            _ => Array::Converted(whole_numbers(&indices, "indices", column)?),
+        };
+        let data = matrix.getattr("data")?;
+        let values = match data.extract::<PyReadonlyArray1<'py, f64>>() {
+            Ok(array) if array.is_contiguous() => Array::Borrowed(array),
+            Ok(array) => Array::Converted(array.as_array().to_vec()),
+            Err(_) => Array::Converted(singles(&data)?),
+        };
+        Ok(Self {
+            n_features,
+            starts,
+            columns,
+            values,
+        })
+    }
+}
+
+fn singles(data: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
+    let array: PyReadonlyArray1<'_, f32> = data
+        .extract()
+        .map_err(|_| PyTypeError::new_err("X.data is expected to be of float64 or float32"))?;
+    Ok(array.as_array().iter().map(|&x| f64::from(x)).collect())
+}
+
+/// int32 or int64, each number converted.
+fn whole_numbers<T>(
+    array: &Bound<'_, PyAny>,
+    name: &str,
+    convert: impl Fn(i64) -> Option<T>,
+) -> PyResult<Vec<T>> {
+    let converted: Option<Vec<T>> = if let Ok(array) = array.extract::<PyReadonlyArray1<'_, i32>>()
+    {
+        let numbers = array.as_array();
+        numbers.iter().map(|&n| convert(i64::from(n))).collect()
+    } else if let Ok(array) = array.extract::<PyReadonlyArray1<'_, i64>>() {
+        array.as_array().iter().map(|&n| convert(n)).collect()
+    } else {
+        return Err(PyTypeError::new_err(format!(
+            "X.{name} is expected to be of int32 or int64"
+        )));
+    };
+    converted.ok_or_else(|| PyValueError::new_err(format!("X.{name} has a number out of range")))
+}
+
+/// What scipy makes a CSR matrix from: values, columns, row starts.
+pub(crate) type CsrArrays<'py> = (
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray1<i64>>,
+    Bound<'py, PyArray1<i64>>,
+);
+
+pub(crate) fn to_arrays<'py>(py: Python<'py>, rows: &Rows) -> CsrArrays<'py> {
+    let starts: Vec<i64> = rows.starts().iter().map(|&s| s as i64).collect();
+    let columns: Vec<i64> = rows.indices().iter().map(|&c| i64::from(c)).collect();
+    (
+        PyArray1::from_slice(py, rows.values()),
+        columns.into_pyarray(py),
+        starts.into_pyarray(py),
+    )
+}
+
+/// Row numbers that exist.
+pub(crate) fn row_numbers(
+    array: &Bound<'_, PyArray1<i64>>,
+    n_rows: usize,
+    name: &str,
+) -> PyResult<Vec<u32>> {
+    let array = array.try_readonly()?;
+    array
+        .as_array()
+        .iter()
+        .enumerate()
+        .map(|(place, &row)| match u32::try_from(row) {
+            Ok(row) if (row as usize) < n_rows => Ok(row),
+            _ => Err(PyValueError::new_err(format!(
+                "{name}[{place}] names row {row}, but there are {n_rows} rows, counted from 0"
+            ))),
+        })
+        .collect()
+}
+
+/// Checks a matrix outside the interpreter.
+pub(crate) fn view(parts: Parts<'_>) -> PyResult<RowsView<'_>> {
+    parts.view().map_err(to_python)
+}

@@ -1,0 +1,370 @@
+//! A learned similarity, as Python holds it.
+
+use crate::errors::to_python;
+use crate::matrix::{Csr, CsrArrays, row_numbers, to_arrays, view};
+use crate::work::detached;
+use hdsl::data::OutputFile;
+use hdsl::{Scaling, Sign, SparseRow};
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use std::io::Write;
+use std::path::PathBuf;
+
+/// The library's model: never changes, so that threads may share it.
+#[pyclass(frozen, eq, module = "hdsl._core")]
+#[derive(PartialEq)]
+pub(crate) struct Model {
+    model: hdsl::Model,
+}
+
+impl Model {
+    pub(crate) fn new(model: hdsl::Model) -> Self {
+        Self { model }
+    }
+
+    pub(crate) fn get(&self) -> &hdsl::Model {
+        &self.model
+    }
+}
+
+/// Two rows of numbers and a column of weights, such as the entries of M.
+type Entries<'py> = (
+    Bound<'py, PyArray1<i64>>,
+    Bound<'py, PyArray1<i64>>,
+    Bound<'py, PyArray1<f64>>,
+);
+
+fn entries<'py>(
+    py: Python<'py>,
+    list: impl ExactSizeIterator<Item = (u32, u32, f64)>,
+) -> Entries<'py> {
+    let (mut rows, mut columns, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    for (i, j, value) in list {
+        rows.push(i64::from(i));
+        columns.push(i64::from(j));
+        values.push(value);
+    }
+    (
+        rows.into_pyarray(py),
+        columns.into_pyarray(py),
+        values.into_pyarray(py),
+    )
+}
+
+#[pymethods]
+impl Model {
+    /// A model from the bytes of a model file; `name` serves for messages.
+    #[staticmethod]
+    #[pyo3(signature = (bytes, name = "the pickled model".into()))]
+    fn from_bytes(bytes: &[u8], name: PathBuf) -> PyResult<Self> {
+        hdsl::Model::from_bytes(name, bytes)
+            .map(Self::new)
+            .map_err(to_python)
+    }
+
+    /// An iterate of a run that is not over: atoms as (i, j, sign, weight), for rows scaled as `rows` say.
+    #[staticmethod]
+    fn snapshot(
+        rows: Csr<'_>,
+        scaling: &str,
+        scale: f64,
+        atoms: Vec<(u32, u32, f64, f64)>,
+    ) -> PyResult<Self> {
+        let rows = view(rows.parts()?)?;
+        let total: f64 = atoms.iter().map(|a| a.3).sum();
+        let make = || {
+            let weighted = atoms.iter().map(|&(i, j, sign, weight)| {
+                let sign = if sign > 0.0 { Sign::Plus } else { Sign::Minus };
+                Ok((hdsl::Atom::new(i, j, sign)?, weight / total))
+            });
+            let path = hdsl::Path::new(weighted.collect::<hdsl::Result<_>>()?, Vec::new())?;
+            let mut parts = hdsl::ModelParts::new(rows.n_features(), scale, path);
+            parts.scaling = Scaling::fit(scaling.parse()?, rows);
+            hdsl::Model::new(parts)
+        };
+        make().map(Self::new).map_err(to_python)
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.model.to_bytes())
+    }
+
+    #[staticmethod]
+    fn read(path: PathBuf) -> PyResult<Self> {
+        hdsl::Model::read(path).map(Self::new).map_err(to_python)
+    }
+
+    /// Writes the file whole or not at all.
+    fn write(&self, path: PathBuf) -> PyResult<()> {
+        let bytes = self.model.to_bytes();
+        let mut file = OutputFile::create(&path).map_err(to_python)?;
+        file.fill(|file| file.write_all(&bytes))
+            .and_then(|()| file.commit())
+            .map_err(to_python)
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let py = slf.py();
+        let make = slf.get_type().getattr("from_bytes")?;
+        Ok((make, (slf.get().to_bytes(py),)))
+    }
+
+    /// The rows a model is made of never change, so a copy is the model itself.
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
+    #[getter]
+    fn n_features(&self) -> usize {
+        self.model.n_features()
+    }
+
+    #[getter]
+    fn scale(&self) -> f64 {
+        self.model.parts().scale
+    }
+
+    #[getter]
+    fn scaling(&self) -> &'static str {
+        self.model.scaling().kind().as_str()
+    }
+
+    /// The iterate in use.
+    #[getter]
+    fn chosen(&self) -> usize {
+        self.model.chosen()
+    }
+
+    #[getter]
+    fn settings(&self) -> Vec<(String, String)> {
+        self.model.parts().settings.clone()
+    }
+
+    #[getter]
+    fn classes(&self) -> Option<Vec<String>> {
+        self.model.parts().classes.clone()
+    }
+
+    #[getter]
+    fn names(&self) -> Vec<(u32, String)> {
+        self.model.parts().names.clone()
+    }
+
+    /// The same model with other names: one for each feature.
+    fn with_names(&self, names: Vec<String>) -> PyResult<Self> {
+        let mut parts = self.model.parts().clone();
+        let features = parts.path.features();
+        let name = |&f: &u32| names.get(f as usize).map(|name| (f, name.clone()));
+        parts.names = features.iter().filter_map(name).collect();
+        hdsl::Model::new(parts).map(Self::new).map_err(to_python)
+    }
+
+    fn at_iteration(&self, iteration: usize) -> PyResult<Self> {
+        self.model.at(iteration).map(Self::new).map_err(to_python)
+    }
+
+    fn with_max_features(&self, most: usize) -> PyResult<Self> {
+        let model = self.model.with_max_features(most);
+        model.map(Self::new).map_err(to_python)
+    }
+
+    fn with_max_atoms(&self, most: usize) -> PyResult<Self> {
+        let model = self.model.with_max_atoms(most);
+        model.map(Self::new).map_err(to_python)
+    }
+
+    /// Each iterate of the path: objective, gap, atoms, features; and validation errors where there are any.
+    fn path<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let parts = self.model.parts();
+        let counts = parts.path.counts();
+        let mut errors = vec![f64::NAN; counts.len()];
+        for &(iteration, error) in &parts.evaluations {
+            errors[iteration as usize] = error;
+        }
+        let traced = |of: fn(&hdsl::model::TracePoint) -> f64| -> Vec<f64> {
+            match parts.trace.is_empty() {
+                true => vec![f64::NAN; counts.len()],
+                false => parts.trace.iter().map(of).collect(),
+            }
+        };
+        let path = PyDict::new(py);
+        path.set_item("objective", traced(|p| p.objective).into_pyarray(py))?;
+        path.set_item("gap", traced(|p| p.gap).into_pyarray(py))?;
+        let count = |of: fn(&(usize, usize)) -> usize| -> Vec<i64> {
+            counts.iter().map(|c| of(c) as i64).collect()
+        };
+        path.set_item("n_atoms", count(|c| c.0).into_pyarray(py))?;
+        path.set_item("n_features", count(|c| c.1).into_pyarray(py))?;
+        path.set_item("valid_error", errors.into_pyarray(py))?;
+        Ok(path)
+    }
+
+    /// The atoms: features i and j, sign, weight.
+    fn atoms<'py>(&self, py: Python<'py>) -> (Entries<'py>, Bound<'py, PyArray1<i64>>) {
+        let learned = self.model.similarity();
+        let (atoms, weights) = (learned.atoms(), learned.weights());
+        let signs: Vec<i64> = atoms
+            .iter()
+            .map(|a| match a.sign() {
+                Sign::Plus => 1,
+                Sign::Minus => -1,
+            })
+            .collect();
+        let list = atoms.iter().zip(weights).map(|(a, &w)| (a.i(), a.j(), w));
+        (entries(py, list), signs.into_pyarray(py))
+    }
+
+    /// The entries of M that are not 0, by row and then column.
+    fn matrix<'py>(&self, py: Python<'py>) -> Entries<'py> {
+        entries(py, self.model.similarity().matrix().into_iter())
+    }
+
+    /// Features in use with M_ii and the number of pairs each is in, the largest first.
+    fn features_by_weight<'py>(&self, py: Python<'py>) -> Entries<'py> {
+        let features = self.model.similarity().features_by_weight();
+        let list = features
+            .iter()
+            .map(|f| (f.feature, f.n_pairs as u32, f.weight));
+        entries(py, list)
+    }
+
+    /// Pairs of features with M_ij, the largest absolute value first.
+    fn pairs_by_weight<'py>(&self, py: Python<'py>) -> Entries<'py> {
+        let pairs = self.model.similarity().pairs_by_weight();
+        entries(py, pairs.iter().map(|p| (p.i, p.j, p.weight)))
+    }
+
+    /// Rows in the space where the similarity is a dot product: one coordinate an atom, or the best `dim` of the
+    /// orthogonal ones.
+    #[pyo3(signature = (rows, dim, n_threads))]
+    fn transform<'py>(
+        &self,
+        py: Python<'py>,
+        rows: Csr<'py>,
+        dim: Option<usize>,
+        n_threads: usize,
+    ) -> PyResult<(CsrArrays<'py>, usize)> {
+        let rows = rows.parts()?;
+        let mapped = detached(py, n_threads, || {
+            let rows = view(rows)?;
+            Ok(match dim {
+                None => self.model.transform_rows(rows),
+                Some(_) => {
+                    let reduced = self.model.similarity().reduced(dim);
+                    reduced.transform_rows(&self.model.prepare(rows))
+                }
+            })
+        })?;
+        Ok((to_arrays(py, &mapped), mapped.n_features()))
+    }
+
+    /// Raw rows as the similarity sees them.
+    #[pyo3(signature = (rows, n_threads))]
+    fn prepare<'py>(
+        &self,
+        py: Python<'py>,
+        rows: Csr<'py>,
+        n_threads: usize,
+    ) -> PyResult<CsrArrays<'py>> {
+        let rows = rows.parts()?;
+        let scaled = detached(py, n_threads, || Ok(self.model.prepare(view(rows)?)))?;
+        Ok(to_arrays(py, &scaled))
+    }
+
+    /// How many coordinates [`Model::transform`] gives.
+    #[pyo3(signature = (dim))]
+    fn dim(&self, py: Python<'_>, dim: Option<usize>) -> usize {
+        match dim {
+            None => self.model.similarity().atoms().len(),
+            Some(_) => py.detach(|| self.model.similarity().reduced(dim).dim()),
+        }
+    }
+
+    /// The scores of rows i of `a` with rows j of `b` (of `a` if there is no `b`).
+    #[pyo3(signature = (a, b, i, j, n_threads))]
+    fn score_pairs<'py>(
+        &self,
+        py: Python<'py>,
+        a: Csr<'py>,
+        b: Option<Csr<'py>>,
+        i: &Bound<'py, PyArray1<i64>>,
+        j: &Bound<'py, PyArray1<i64>>,
+        n_threads: usize,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let a = a.parts()?;
+        let b = b.as_ref().map(Csr::parts).transpose()?;
+        let i = row_numbers(i, a.n_rows(), "i")?;
+        let j = row_numbers(j, b.unwrap_or(a).n_rows(), "j")?;
+        let pairs: Vec<(u32, u32)> = i.into_iter().zip(j).collect();
+        let scores = detached(py, n_threads, || {
+            let left = self.model.prepare(view(a)?);
+            let right = match b {
+                Some(b) => Some(self.model.prepare(view(b)?)),
+                None => None,
+            };
+            let right = right.as_ref().unwrap_or(&left);
+            let learned = self.model.similarity();
+            learned.score_many(&left, right, &pairs).map_err(to_python)
+        })?;
+        Ok(scores.into_pyarray(py))
+    }
+
+    /// The contributions to the score of the first row of each matrix: feature of the one, feature of the other, share;
+    /// and the score.
+    fn explain_pair<'py>(
+        &self,
+        py: Python<'py>,
+        a: Csr<'py>,
+        b: Csr<'py>,
+    ) -> PyResult<(Entries<'py>, f64)> {
+        let (a, b) = (a.parts()?, b.parts()?);
+        let (a, b) = (self.model.prepare(view(a)?), self.model.prepare(view(b)?));
+        let first = |rows: &hdsl::Rows| -> (Vec<u32>, Vec<f64>) {
+            match rows.n_rows() {
+                0 => Default::default(),
+                _ => (
+                    rows.row(0).indices().to_vec(),
+                    rows.row(0).values().to_vec(),
+                ),
+            }
+        };
+        let (a, b) = (first(&a), first(&b));
+        let (x, z) = (SparseRow::new(&a.0, &a.1), SparseRow::new(&b.0, &b.1));
+        let why = self.model.similarity().explain_pair(x, z);
+        let mut list = Vec::new();
+        for pair in &why.pairs {
+            let (i, j) = (pair.i, pair.j);
+            // M_ij (a_i b_j + a_j b_i): what the one has first, then the other way round.
+            let (here, there) = (x.get(i) * z.get(j), x.get(j) * z.get(i));
+            if i == j || there == 0.0 {
+                list.push((i, j, pair.value));
+            } else if here == 0.0 {
+                list.push((j, i, pair.value));
+            } else {
+                let share = pair.value / (here + there);
+                list.extend([(i, j, share * here), (j, i, share * there)]);
+            }
+        }
+        list.sort_by(|p, q| q.2.abs().total_cmp(&p.2.abs()));
+        Ok((entries(py, list.into_iter()), why.score))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let learned = self.model.similarity();
+        format!(
+            "<hdsl model: {} of {} features in {} atoms>",
+            learned.n_features_used(),
+            self.model.n_features(),
+            learned.atoms().len()
+        )
+        .into_py_any(py)
+    }
+}

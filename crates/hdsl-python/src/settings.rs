@@ -1,0 +1,73 @@
+//! Settings as Python has them, as the library takes them.
+
+use crate::errors::to_python;
+use hdsl::{Result, SolverParams, TrainParams};
+use pyo3::prelude::*;
+use std::time::Duration;
+
+/// The parameters of an estimator after scikit-learn's own checks.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Settings {
+    scale: Vec<f64>,
+    pub(crate) triplets: String,
+    scaling: String,
+    loss: String,
+    search: String,
+    steps: String,
+    batch: Option<usize>,
+    max_iter: usize,
+    tol: Option<f64>,
+    certify: bool,
+    max_features: Option<usize>,
+    time: Option<f64>,
+    memory: Option<u64>,
+    n_neighbors: usize,
+    eval_every: usize,
+    patience: Option<usize>,
+    pub(crate) holdout: Option<f64>,
+    pub(crate) seed: u64,
+}
+
+impl Settings {
+    pub(crate) fn params(&self) -> PyResult<TrainParams> {
+        self.checked().map_err(to_python)
+    }
+
+    fn checked(&self) -> Result<TrainParams> {
+        let scale = self.scale.first().copied().unwrap_or(f64::NAN);
+        let mut solver = SolverParams::new(scale)
+            .loss(self.loss.parse()?)
+            .search(self.search.parse()?)
+            .step_rule(self.steps.parse()?)
+            .max_iter(self.max_iter)
+            .seed(self.seed)
+            .certify(self.certify);
+        if let Some(batch) = self.batch {
+            solver = solver.batch(batch);
+        }
+        if let Some(tolerance) = self.tol {
+            solver = solver.tolerance(tolerance);
+        }
+        if let Some(features) = self.max_features {
+            solver = solver.max_features(features);
+        }
+        if let Some(seconds) = self.time {
+            let limit = Duration::try_from_secs_f64(seconds)
+                .map_err(|_| hdsl::Error::param("time", seconds, "seconds, 0 or more"))?;
+            solver = solver.time_limit(limit);
+        }
+        if let Some(bytes) = self.memory {
+            solver = solver.memory_limit(bytes);
+        }
+        let mut params = TrainParams::new(scale);
+        params.scales = self.scale.clone();
+        params.scaling = self.scaling.parse()?;
+        params.triplets = self.triplets.parse()?;
+        params.solver = solver;
+        params.k = self.n_neighbors;
+        params.eval_every = self.eval_every;
+        params.patience = self.patience;
+        Ok(params)
+    }
+}

@@ -1,0 +1,330 @@
+//! Training with HDSL, as the command line does.
+
+use crate::errors::to_python;
+use crate::labels::as_in_a_file;
+use crate::listening::{Facts, Listeners, Watch, listen};
+use crate::matrix::{Csr, Parts, row_numbers, view};
+use crate::model::Model;
+use crate::settings::Settings;
+use crate::work::detached;
+use hdsl::data::{IndexBase, RowsView, stratified_split};
+use hdsl::{
+    Event, Labelled, Labels, Rows, Scaling, TrainParams, Trained, TripletSource, Triplets,
+    train_borrowed,
+};
+use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::ops::ControlFlow;
+
+/// Classes as Python has them: sorted names, and a code a row.
+pub(crate) type Classes<'py> = (Vec<String>, Bound<'py, PyArray1<i64>>);
+
+/// Three columns of row numbers, and weights.
+pub(crate) type Given<'py> = (
+    [Bound<'py, PyArray1<i64>>; 3],
+    Option<Bound<'py, PyArray1<f64>>>,
+);
+
+/// Learns a similarity, as `hdsl train` does. Returns the model and facts about the run.
+#[pyfunction]
+#[pyo3(signature = (
+    settings, x, classes=None, *, valid=None, triplets=None, row_weights=None, names=None, start=None,
+    keep_scaling=false, each=None, snapshots=false, progress=None, n_threads=1
+))]
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn train<'py>(
+    py: Python<'py>,
+    settings: Settings,
+    x: Csr<'py>,
+    classes: Option<Classes<'py>>,
+    valid: Option<(Csr<'py>, Classes<'py>)>,
+    triplets: Option<Given<'py>>,
+    row_weights: Option<Bound<'py, PyArray1<f64>>>,
+    names: Option<Vec<String>>,
+    start: Option<&Bound<'py, Model>>,
+    keep_scaling: bool,
+    each: Option<Py<PyAny>>,
+    snapshots: bool,
+    progress: Option<Py<PyAny>>,
+    n_threads: usize,
+) -> PyResult<(Model, Bound<'py, PyDict>)> {
+    let mut params = settings.params()?;
+    let x = x.parts()?;
+    let labels = classes.map(|c| to_labels(c, x.n_rows())).transpose()?;
+    let valid = valid
+        .as_ref()
+        .map(|(x, (names, codes))| {
+            let x = x.parts()?;
+            Ok::<_, PyErr>((x, to_labels((names.clone(), codes.clone()), x.n_rows())?))
+        })
+        .transpose()?;
+    let weights: Option<Vec<f64>> = row_weights.map(|w| w.to_vec()).transpose()?;
+    if let Some(given) = triplets {
+        params.triplets = TripletSource::Given(to_triplets(given, x.n_rows())?);
+    }
+    if let Some(start) = start {
+        let model = start.get().get();
+        let learned = model.path().at(model.chosen()).map_err(to_python)?;
+        params.start = Some(learned);
+        if keep_scaling {
+            params.fitted = Some(model.scaling().clone());
+        }
+    }
+    let listeners = Listeners {
+        each,
+        progress,
+        snapshots,
+    };
+    let (trained, interrupted) = py.detach(|| {
+        let problem = Problem {
+            x,
+            labels,
+            valid,
+            weights,
+            names,
+            holdout: settings.holdout,
+            seed: settings.seed,
+            params,
+        };
+        listen(&listeners, n_threads, |watch| {
+            let mut facts = Facts::default();
+            problem.train(&mut |event: &Event<'_>| tell(watch, &mut facts, event))
+        })
+    })?;
+    let facts = PyDict::new(py);
+    facts.set_item("stop", trained.stop.to_string())?;
+    facts.set_item("interrupted", interrupted)?;
+    facts.set_item("objective", trained.objective)?;
+    facts.set_item("gap", trained.gap.value())?;
+    facts.set_item("gap_certified", trained.gap.is_certified())?;
+    facts.set_item("iterations", trained.iterations)?;
+    facts.set_item("valid_error", trained.valid_error)?;
+    facts.set_item("n_triplets", trained.n_triplets)?;
+    facts.set_item("train_seconds", trained.train_seconds)?;
+    let grid: Vec<(f64, f64, usize, usize, Option<f64>, String)> = trained
+        .grid
+        .iter()
+        .map(|p| {
+            let stop = p.stop.to_string();
+            (
+                p.scale,
+                p.objective,
+                p.iterations,
+                p.chosen,
+                p.valid_error,
+                stop,
+            )
+        })
+        .collect();
+    facts.set_item("grid", grid)?;
+    Ok((Model::new(trained.model), facts))
+}
+
+/// Everything a run needs, for a thread without the interpreter.
+struct Problem<'a> {
+    x: Parts<'a>,
+    labels: Option<Labels>,
+    valid: Option<(Parts<'a>, Labels)>,
+    weights: Option<Vec<f64>>,
+    names: Option<Vec<String>>,
+    holdout: Option<f64>,
+    seed: u64,
+    params: TrainParams,
+}
+
+/// Rows and labels of one side of a split.
+struct Part {
+    rows: Rows,
+    labels: Labels,
+}
+
+impl Part {
+    fn labelled(&self) -> Labelled<'_> {
+        by_position(self.rows.view(), Some(&self.labels))
+    }
+}
+
+/// Columns of a matrix have a place and no other number.
+fn by_position<'a>(rows: RowsView<'a>, labels: Option<&'a Labels>) -> Labelled<'a> {
+    Labelled {
+        rows,
+        labels,
+        index_base: IndexBase::Zero,
+    }
+}
+
+impl Problem<'_> {
+    fn train(mut self, watcher: &mut dyn hdsl::Watcher) -> PyResult<Trained> {
+        let x = view(self.x)?;
+        let mut split = None;
+        if let (Some(share), Some(labels)) = (self.holdout, &self.labels) {
+            let parts =
+                stratified_split(labels, &[1.0 - share, share], self.seed).map_err(to_python)?;
+            let [learn, held] = &parts[..] else {
+                unreachable!("two shares give two parts");
+            };
+            if learn.is_empty() || held.is_empty() {
+                return Err(PyValueError::new_err(format!(
+                    "validation_fraction={share} of {} rows leaves nothing to train on or nothing to validate with",
+                    x.n_rows()
+                )));
+            }
+            let part = |which: &[u32]| Part {
+                rows: x.select(which),
+                labels: labels.select(which),
+            };
+            if let Some(weights) = &mut self.weights {
+                *weights = learn.iter().map(|&row| weights[row as usize]).collect();
+            }
+            split = Some((part(learn), part(held)));
+        }
+        let (train, valid) = match (&split, &self.valid) {
+            (Some((learn, held)), _) => (learn.labelled(), Some(held.labelled())),
+            (None, Some((rows, labels))) => (
+                by_position(x, self.labels.as_ref()),
+                Some(by_position(view(*rows)?, Some(labels))),
+            ),
+            (None, None) => (by_position(x, self.labels.as_ref()), None),
+        };
+        if let Some(known) = self.params.fitted.take() {
+            self.params.fitted = Some(extended(&known, train.rows)?);
+        }
+        if let Some(weights) = &self.weights {
+            self.params.triplets = weighted(&self.params, train, weights, self.seed)?;
+        }
+        let mut trained =
+            train_borrowed(train, valid, self.names.as_deref(), &self.params, watcher)
+                .map_err(to_python)?;
+        trained.model = trained.model.numbered_by_position().map_err(to_python)?;
+        Ok(trained)
+    }
+}
+
+/// A known scaling, and beside it the maxima of features it says nothing about.
+fn extended(known: &Scaling, rows: RowsView<'_>) -> PyResult<Scaling> {
+    let mut maxima: std::collections::BTreeMap<u32, f64> =
+        Scaling::fit(known.kind(), rows).maxima().collect();
+    maxima.extend(known.maxima());
+    let n_features = rows.n_features().max(known.n_features());
+    Scaling::from_parts(known.kind(), n_features, maxima.into_iter().collect()).map_err(to_python)
+}
+
+/// Mined triplets, weighed by their anchors.
+fn weighted(
+    params: &TrainParams,
+    train: Labelled<'_>,
+    weights: &[f64],
+    seed: u64,
+) -> PyResult<TripletSource> {
+    let scaling = match &params.fitted {
+        Some(known) => known.clone(),
+        None => Scaling::fit(params.scaling, train.rows),
+    };
+    let rows = scaling.apply(train.rows);
+    let mined =
+        hdsl::train::mine(&params.triplets, &rows, train.labels, seed).map_err(to_python)?;
+    Ok(TripletSource::Given(weigh(&mined, weights)))
+}
+
+/// Triplets, each as heavy as its anchor; those of anchors without weight are left out.
+pub(crate) fn weigh(triplets: &Triplets, weights: &[f64]) -> Triplets {
+    let mut heavy = Triplets::new();
+    for (anchor, near, far) in triplets.iter() {
+        let weight = weights[anchor as usize];
+        if weight > 0.0 {
+            heavy.push_weighted(anchor, near, far, weight);
+        }
+    }
+    heavy
+}
+
+/// Passes on what Python may want to hear.
+fn tell(watch: &mut Watch<'_>, facts: &mut Facts, event: &Event<'_>) -> ControlFlow<()> {
+    match *event {
+        Event::ScaleStarted { scale, .. } => {
+            *facts = Facts {
+                scale,
+                ..Facts::default()
+            };
+        }
+        Event::Evaluated { error, .. } => facts.valid_error = Some(error),
+        Event::Iteration(now, active) => {
+            *facts = Facts {
+                iteration: now.iter,
+                objective: now.objective,
+                gap: now.gap.value(),
+                n_atoms: now.n_atoms,
+                n_features: now.n_active_features,
+                seconds: now.seconds,
+                ..*facts
+            };
+            return watch.tell(*facts, Some(active));
+        }
+        _ => {}
+    }
+    watch.asked()
+}
+
+pub(crate) fn to_labels((names, codes): Classes<'_>, n_rows: usize) -> PyResult<Labels> {
+    let codes: Vec<u32> = codes
+        .try_readonly()?
+        .as_array()
+        .iter()
+        .map(|&code| code as u32)
+        .collect();
+    if codes.len() != n_rows {
+        return Err(PyValueError::new_err(format!(
+            "there are {} labels for {n_rows} rows",
+            codes.len()
+        )));
+    }
+    if codes.iter().any(|&code| code as usize >= names.len()) {
+        return Err(PyValueError::new_err("a label has no class"));
+    }
+    as_in_a_file(names, &codes).map_err(to_python)
+}
+
+pub(crate) fn to_triplets((columns, weights): Given<'_>, n_rows: usize) -> PyResult<Triplets> {
+    let [anchor, near, far] = [
+        row_numbers(&columns[0], n_rows, "triplets[:, 0]")?,
+        row_numbers(&columns[1], n_rows, "triplets[:, 1]")?,
+        row_numbers(&columns[2], n_rows, "triplets[:, 2]")?,
+    ];
+    let weights = weights.map(|w| w.to_vec()).transpose()?;
+    let mut triplets = Triplets::new();
+    for (t, &anchor) in anchor.iter().enumerate() {
+        let weight = weights.as_ref().map_or(1.0, |w| w[t]);
+        if weight > 0.0 {
+            triplets.push_weighted(anchor, near[t], far[t], weight);
+        }
+    }
+    Ok(triplets)
+}
+
+/// The triplets that training with these settings mines from labels, as one array of three columns.
+#[pyfunction]
+#[pyo3(signature = (settings, x, classes, n_threads))]
+pub(crate) fn mine<'py>(
+    py: Python<'py>,
+    settings: Settings,
+    x: Csr<'py>,
+    classes: Classes<'py>,
+    n_threads: usize,
+) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    let params = settings.params()?;
+    let x = x.parts()?;
+    let labels = to_labels(classes, x.n_rows())?;
+    let flat = detached(py, n_threads, || {
+        let rows = view(x)?;
+        let rows = Scaling::fit(params.scaling, rows).apply(rows);
+        let mined = hdsl::train::mine(&params.triplets, &rows, Some(&labels), settings.seed)
+            .map_err(to_python)?;
+        Ok(mined
+            .iter()
+            .flat_map(|(a, n, f)| [a, n, f].map(i64::from))
+            .collect::<Vec<i64>>())
+    })?;
+    Ok(flat.into_pyarray(py))
+}

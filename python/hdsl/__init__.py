@@ -1,0 +1,42 @@
+"""Learn which features make two things similar, from very high-dimensional sparse data.
+
+A similarity S(x, z) = x' M z is learned from triplets "x is more like y than like z", with M a weighted sum of tiny
+matrices of two features each (Liu, Bellet and Sha, AISTATS 2015). Time and memory go by the non-zeros of the data: a
+sparse matrix with a million columns is never made dense.
+
+>>> import hdsl
+>>> from sklearn.feature_extraction.text import CountVectorizer
+>>> texts = ["tasty soup", "tasty rice", "delicious soup", "delicious rice",
+...          "stale soup", "stale rice", "soggy soup", "soggy rice"]
+>>> y = ["good"] * 4 + ["bad"] * 4
+>>> words = CountVectorizer()
+>>> X = words.fit_transform(texts)
+>>> learner = hdsl.HDSLClassifier(scale=2, n_neighbors=1).fit(X, y)
+>>> learner.predict(words.transform(["a delicious soup", "soggy, stale rice"]))
+array(['good', 'bad'], dtype='<U4')
+>>> learner.set_feature_names(words.get_feature_names_out())
+HDSLClassifier(n_neighbors=1, scale=2)
+>>> learner.score_pairs(X, 0, 3) > learner.score_pairs(X, 0, 4)  # no word in common, but of one kind
+array([ True])
+"""
+
+from hdsl import model_selection, plot
+from hdsl._classifier import HDSLClassifier
+from hdsl._core import __version__
+from hdsl._diagonal import DiagonalSimilarity
+from hdsl._hdsl import HDSL
+from hdsl._mining import mine_triplets
+from hdsl._oasis import OASIS
+from hdsl._triplets import TripletHDSL
+
+__all__ = [
+    "HDSL",
+    "HDSLClassifier",
+    "DiagonalSimilarity",
+    "OASIS",
+    "TripletHDSL",
+    "__version__",
+    "mine_triplets",
+    "model_selection",
+    "plot",
+]

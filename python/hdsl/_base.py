@@ -1,0 +1,509 @@
+"""Everything one can do with a learned similarity, whoever learned it."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils._set_output import _get_output_config
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
+
+from hdsl import _core
+from hdsl._frames import frame
+from hdsl._matrix import DTYPES, as_csr, from_parts
+from hdsl._threads import n_threads
+
+
+class Explanation(NamedTuple):
+    """What a similarity is made of, as two data frames."""
+
+    features: Any
+    """The features in use: number, name, weight M_ii, and how many pairs each is in; the heaviest first."""
+    pairs: Any
+    """Pairs of features: numbers, names and weight M_ij; the largest absolute value first."""
+
+
+class SimilarityEstimator(TransformerMixin, BaseEstimator):
+    """A learned similarity in the shape of a scikit-learn transformer.
+
+    Subclasses learn, and leave behind ``_model`` (the compiled model), ``_fit_X`` (the rows they learned from) and
+    ``_index`` (to search those rows).
+    """
+
+    _model: _core.Model
+    _index: _core.Index
+    _fit_X: Any
+    n_jobs: int | None
+    n_features_in_: int
+
+    # -- rows in ------------------------------------------------------------------------------------------------------
+
+    def _rows(self, X: Any) -> Any:
+        """Rows to be compared, checked as scikit-learn does, in CSR form."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=DTYPES, reset=False)
+        return as_csr(X)
+
+    def _threads(self) -> int:
+        return n_threads(self.n_jobs)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_model" in self.__dict__
+
+    # -- the space where the similarity is a dot product ------------------------------------------------------------------
+
+    def transform(self, X: Any) -> Any:
+        """Map rows into the space where the learned similarity is a plain dot product.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Raw rows; the scaling that was learned is applied first.
+
+        Returns
+        -------
+        Z : {ndarray, csr_array} of shape (n_samples, n_features_out)
+            One coordinate a pair of features (or `n_components` orthogonal ones). Sparse if `X` is, unless
+            `set_output` asks for a data frame.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hdsl import HDSL
+        >>> X = np.array([[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
+        >>> learner = HDSL(scale=2, triplets="knn:1:2").fit(X, [0, 0, 1, 1])
+        >>> Z = learner.transform(X)
+        >>> np.allclose(Z @ Z.T, learner.similarity(X))
+        True
+        """
+        rows = self._rows(X)
+        parts, dim = self._model.transform(rows, self._reduced_to(), self._threads())
+        mapped = from_parts(parts, dim)
+        in_frames = _get_output_config("transform", self)["dense"] != "default"
+        return mapped if sp.issparse(X) and not in_frames else mapped.toarray()
+
+    def _reduced_to(self) -> int | None:
+        return getattr(self, "n_components", None)
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
+        """Names of the coordinates of :meth:`transform`.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Names of the input features; by default those that are known, else ``x0``, ``x1`` and so on.
+
+        Returns
+        -------
+        names : ndarray of str objects
+            ``a+b`` for two features that speak for each other, ``a-b`` for two that speak against each other; the name
+            of the class and a number for orthogonal coordinates.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hdsl import HDSL
+        >>> X = np.array([[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
+        >>> learner = HDSL(scale=2, triplets="knn:1:2").fit(X, [0, 0, 1, 1])
+        >>> learner.get_feature_names_out(["left", "right", "both"])
+        array(['left-right'], dtype=object)
+        """
+        check_is_fitted(self)
+        name = self._namer(input_features)
+        if self._reduced_to() is not None:
+            prefix = type(self).__name__.lower()
+            dim = self._model.dim(self._reduced_to())
+            return np.array([f"{prefix}{number}" for number in range(dim)], dtype=object)
+        (i, j, _), signs = self._model.atoms()
+        names = [
+            f"{name(a)}{'+' if sign > 0 else '-'}{name(b)}" for a, b, sign in zip(i, j, signs)
+        ]
+        return np.array(names, dtype=object)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self._model.dim(self._reduced_to())
+
+    # -- scores -----------------------------------------------------------------------------------------------------------
+
+    def score_pairs(self, X: Any, i: ArrayLike, j: ArrayLike) -> NDArray[np.float64]:
+        """Score pairs of rows of one matrix.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Raw rows.
+        i, j : int or array-like of int
+            The rows of each pair, counted from 0.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_pairs,)
+            The larger, the more alike.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hdsl import HDSL
+        >>> X = np.array([[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
+        >>> HDSL(scale=2, triplets="knn:1:2").fit(X, [0, 0, 1, 1]).score_pairs(X, [0, 0], [1, 2])
+        array([ 2., -2.])
+        """
+        rows = self._rows(X)
+        i, j = np.broadcast_arrays(_whole(i, "i"), _whole(j, "j"))
+        return self._pair_scores(rows, np.ascontiguousarray(i), np.ascontiguousarray(j))
+
+    def _pair_scores(self, rows: Any, i: NDArray[np.int64], j: NDArray[np.int64]) -> NDArray[np.float64]:
+        return self._model.score_pairs(rows, None, i, j, self._threads())
+
+    def pair_score(self, pairs: Any) -> NDArray[np.float64]:
+        """Score pairs, as metric-learn calls it.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2) or (n_pairs, 2, n_features)
+            Numbers of rows that were fitted, or the rows themselves.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_pairs,)
+            The larger, the more alike.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hdsl import HDSL
+        >>> X = np.array([[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
+        >>> learner = HDSL(scale=2, triplets="knn:1:2").fit(X, [0, 0, 1, 1])
+        >>> learner.pair_score([[0, 1], [0, 2]])
+        array([ 2., -2.])
+        >>> learner.pair_score(X[[[0, 1], [0, 2]]])
+        array([ 2., -2.])
+        """
+        check_is_fitted(self)
+        pairs = check_array(pairs, allow_nd=True, dtype=None, input_name="pairs")
+        if pairs.shape[1:2] != (2,) or pairs.ndim > 3:
+            raise ValueError(
+                f"pairs has the shape {pairs.shape}, expected (n_pairs, 2) or (n_pairs, 2, n_features)"
+            )
+        if pairs.ndim == 2:
+            rows, i, j = self._fitted_rows(), _whole(pairs[:, 0], "pairs"), _whole(pairs[:, 1], "pairs")
+        else:
+            n = len(pairs)
+            rows = self._rows(np.concatenate([pairs[:, 0], pairs[:, 1]]))
+            i, j = np.arange(n), np.arange(n, 2 * n)
+        return self._pair_scores(rows, i, j)
+
+    def similarity(self, A: Any, B: Any = None, *, dense_output: bool = True) -> Any:
+        """Score every row of one matrix with every row of another.
+
+        Parameters
+        ----------
+        A : {array-like, sparse matrix} of shape (n_a, n_features)
+            Raw rows.
+        B : {array-like, sparse matrix} of shape (n_b, n_features) or None, default=None
+            Raw rows, those of `A` by default.
+        dense_output : bool, default=True
+            Whether to return a dense block. A sparse one holds the scores that are not 0.
+
+        Returns
+        -------
+        scores : {ndarray, csr_array} of shape (n_a, n_b)
+            The scores.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hdsl import HDSL
+        >>> X = np.array([[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
+        >>> HDSL(scale=2, triplets="knn:1:2").fit(X, [0, 0, 1, 1]).similarity(X[:2], X[1:3])
+        array([[ 2., -2.],
+               [ 2., -2.]])
+        """
+        left, right = self._mapped(A, left=True), self._mapped(A if B is None else B, left=False)
+        scores = left @ right.T
+        return scores.toarray() if dense_output else sp.csr_array(scores)
+
+    def _mapped(self, X: Any, left: bool) -> sp.csr_array:
+        """Rows mapped so that dot products of the left and the right are scores."""
+        parts, dim = self._model.transform(self._rows(X), None, self._threads())
+        return from_parts(parts, dim)
+
+    def kneighbors(
+        self, X: Any = None, n_neighbors: int | None = None, return_similarity: bool = True
+    ) -> Any:
+        """Find the most similar of the rows that were fitted.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_queries, n_features) or None, default=None
+            Raw rows; by default the fitted rows themselves, none of which is then its own neighbour.
+        n_neighbors : int or None, default=None
+            How many; by default the `n_neighbors` of the estimator.
+        return_similarity : bool, default=True
+            Whether to return the scores too.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_queries, n_neighbors)
+            The largest first. Not distances: the larger, the more alike. Only if `return_similarity`.
+        rows : ndarray of shape (n_queries, n_neighbors)
+            Numbers of fitted rows. Equal scores are ordered by number.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hdsl import HDSL
+        >>> X = np.array([[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
+        >>> learner = HDSL(scale=2, triplets="knn:1:2").fit(X, [0, 0, 1, 1])
+        >>> learner.kneighbors([[1., 0, 3]], n_neighbors=2)
+        (array([[2., 2.]]), array([[0, 1]]))
+        """
+        check_is_fitted(self)
+        k = getattr(self, "n_neighbors", 3) if n_neighbors is None else n_neighbors
+        if not isinstance(k, (int, np.integer)) or isinstance(k, bool):
+            raise TypeError(f"n_neighbors does not take {type(k)} value, enter integer value")
+        if k <= 0:
+            raise ValueError(f"Expected n_neighbors > 0. Got {k}")
+        fitted = self._fitted_rows()
+        available = fitted.shape[0] - (X is None)
+        if k > available:
+            raise ValueError(
+                f"Expected n_neighbors <= n_samples_fit, but n_neighbors = {k}, n_samples_fit = {available}"
+            )
+        queries = None if X is None else self._rows(X)
+        scores, rows = self._search(queries, int(k))
+        scores, rows = scores.reshape(-1, k), rows.reshape(-1, k)
+        return (scores, rows) if return_similarity else rows
+
+    def _search(self, queries: Any, k: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        return self._index.neighbors(self._model, self._fitted_rows(), queries, k, self._threads())
+
+    def _fitted_rows(self) -> Any:
+        if self._fit_X is None:
+            raise ValueError(
+                f"This {type(self).__name__} was loaded without the rows it was fitted on; "
+                "give them to `load` to look for neighbours among them."
+            )
+        return self._fit_X
+
+    # -- reasons --------------------------------------------------------------------------------------------------------------
+
+    def get_bilinear_matrix(self) -> sp.csr_array:
+        """M, for S(x, z) = x' M z with x and z scaled as :meth:`scale_rows` does.
+
+        Returns
+        -------
+        M : csr_array of shape (n_features, n_features)
+            Symmetric, and as sparse as the features in use are few.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hdsl import HDSL
+        >>> X = np.array([[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
+        >>> HDSL(scale=2, triplets="knn:1:2").fit(X, [0, 0, 1, 1]).get_bilinear_matrix().toarray()
+        array([[ 2., -2.,  0.],
+               [-2.,  2.,  0.],
+               [ 0.,  0.,  0.]])
+        """
+        check_is_fitted(self)
+        i, j, values = self._model.matrix()
+        d = self._model.n_features
+        return sp.csr_array(sp.coo_array((values, (i, j)), shape=(d, d)))
+
+    def scale_rows(self, X: Any) -> sp.csr_array:
+        """Rows as the similarity sees them, after the scaling that was learned.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Raw rows.
+
+        Returns
+        -------
+        X : csr_array of shape (n_samples, n_features)
+            Under ``scaling="max"`` without the features that no point of the path uses.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hdsl import HDSL
+        >>> X = np.array([[4., 0, 1], [2, 0, 0], [0, 1, 1], [0, 1, 0]])
+        >>> HDSL(scale=2, triplets="knn:1:2").fit(X, [0, 0, 1, 1]).scale_rows([[2., 0, 0], [9, 0, 0]]).toarray()
+        array([[0.5, 0. , 0. ],
+               [1. , 0. , 0. ]])
+        """
+        parts = self._model.prepare(self._rows(X), self._threads())
+        return from_parts(parts, self._model.n_features)
+
+    def set_feature_names(self, names: ArrayLike) -> Any:
+        """Give the features names, for explanations and saved models.
+
+        A data frame that is fitted brings its own. For a sparse matrix from a vectorizer they are
+        ``vectorizer.get_feature_names_out()``.
+
+        Parameters
+        ----------
+        names : array-like of str of shape (n_features,)
+            One a column.
+
+        Returns
+        -------
+        self : object
+            The same estimator.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hdsl import HDSL
+        >>> X = np.array([[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
+        >>> learner = HDSL(scale=2, triplets="knn:1:2").fit(X, [0, 0, 1, 1]).set_feature_names(["left", "right", "both"])
+        >>> learner.get_feature_names_out()
+        array(['left-right'], dtype=object)
+        """
+        check_is_fitted(self)
+        self._model = self._model.with_names(self._checked_names(names, "names"))
+        return self
+
+    def _checked_names(self, names: ArrayLike, argument: str) -> list[str]:
+        listed = [str(name) for name in column_or_1d(np.asarray(names, dtype=object))]
+        if len(listed) != self.n_features_in_:
+            raise ValueError(
+                f"{argument} should have length equal to number of features ({self.n_features_in_}), got {len(listed)}"
+            )
+        return listed
+
+    def _namer(self, names: ArrayLike | None) -> Any:
+        """A function from numbers of features to names."""
+        if names is not None:
+            known = getattr(self, "feature_names_in_", None)
+            if known is not None and not np.array_equal(np.asarray(names, dtype=object), known):
+                raise ValueError("input_features is not equal to feature_names_in_")
+            listed = self._checked_names(names, "input_features")
+            return lambda feature: listed[feature]
+        stored = self._known_names()
+        return lambda feature: stored.get(int(feature), f"x{feature}")
+
+    def _known_names(self) -> dict[int, str]:
+        return dict(self._model.names)
+
+    def explain(self, feature_names: ArrayLike | None = None) -> Explanation:
+        """List what the similarity is made of.
+
+        Parameters
+        ----------
+        feature_names : array-like of str or None, default=None
+            Names of the input features; by default those that are known, else ``x0``, ``x1`` and so on.
+
+        Returns
+        -------
+        explanation : Explanation
+            ``explanation.features`` and ``explanation.pairs``, two data frames of pandas (of polars if ``set_output``
+            asks for polars). A pair of weight above 0 makes two rows alike of which one has the first feature and
+            the other the second; below 0 it makes them unlike.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hdsl import HDSL
+        >>> X = np.array([[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
+        >>> learner = HDSL(scale=2, triplets="knn:1:2").fit(X, [0, 0, 1, 1])
+        >>> learner.explain(["left", "right", "both"]).pairs
+           i  j feature_i feature_j  weight
+        0  0  1      left     right    -2.0
+        """
+        check_is_fitted(self)
+        name = self._namer(feature_names)
+        features, n_pairs, weights = self._model.features_by_weight()
+        i, j, pair_weights = self._model.pairs_by_weight()
+        named = {
+            "feature": features,
+            "name": [name(f) for f in features],
+            "weight": weights,
+            "n_pairs": n_pairs,
+        }
+        pairs = {
+            "i": i,
+            "j": j,
+            "feature_i": [name(f) for f in i],
+            "feature_j": [name(f) for f in j],
+            "weight": pair_weights,
+        }
+        return Explanation(frame(self, named), frame(self, pairs))
+
+    def explain_pair(self, x: Any, z: Any, feature_names: ArrayLike | None = None) -> Any:
+        """Split the score of two rows into contributions that sum to it.
+
+        Parameters
+        ----------
+        x, z : {array-like, sparse matrix} of shape (n_features,) or (1, n_features)
+            Two raw rows.
+        feature_names : array-like of str or None, default=None
+            Names of the input features; by default those that are known, else ``x0``, ``x1`` and so on.
+
+        Returns
+        -------
+        contributions : data frame
+            ``feature_x`` of the one row with ``feature_z`` of the other, and their ``contribution``; the largest
+            absolute value first, and none that is 0.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hdsl import HDSL
+        >>> X = np.array([[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
+        >>> learner = HDSL(scale=2, triplets="knn:1:2").fit(X, [0, 0, 1, 1])
+        >>> learner.explain_pair(X[0], X[2], ["left", "right", "both"])
+          feature_x feature_z  contribution
+        0      left     right          -2.0
+        """
+        check_is_fitted(self)
+        name = self._namer(feature_names)
+        (i, j, values), _ = self._model.explain_pair(self._one_row(x, "x"), self._one_row(z, "z"))
+        return frame(
+            self,
+            {
+                "feature_x": [name(f) for f in i],
+                "feature_z": [name(f) for f in j],
+                "contribution": values,
+            },
+        )
+
+    def _one_row(self, x: Any, argument: str) -> Any:
+        if not sp.issparse(x) and not hasattr(x, "columns"):
+            x = np.atleast_2d(np.asarray(x))
+        elif x.ndim == 1:
+            x = x.reshape(1, -1)
+        if x.shape[0] != 1:
+            raise ValueError(f"{argument} has {x.shape[0]} rows, expected one")
+        return self._rows(x)
+
+    # -- files and copies ---------------------------------------------------------------------------------------------------------
+
+    def _with_model(self, model: _core.Model) -> Any:
+        """A copy of this estimator with another similarity."""
+        other = copy.copy(self)
+        other._model = model
+        other._index = _core.Index()
+        return other
+
+
+def _whole(numbers: ArrayLike, name: str) -> NDArray[np.int64]:
+    """Whole numbers, whatever type they came in."""
+    array = np.atleast_1d(np.asarray(numbers))
+    if array.size and not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(f"{name} has the type {array.dtype}, expected whole numbers")
+    if array.ndim != 1:
+        raise ValueError(f"{name} has {array.ndim} dimensions, expected 1")
+    return np.ascontiguousarray(array, dtype=np.int64)

@@ -1,0 +1,79 @@
+"""scikit-learn's callbacks where the installed version has them (1.9 and later), and plain callables everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hdsl import _core
+
+__all__ = ["HAS_CALLBACKS", "CallbackSupportMixin", "Hooks"]
+
+try:
+    from sklearn.callback import CallbackSupportMixin
+except ImportError:  # before scikit-learn 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Nothing: this scikit-learn has no callbacks."""
+
+
+HAS_CALLBACKS = hasattr(CallbackSupportMixin, "set_callbacks")
+
+
+class Hooks:
+    """Calls everybody who wants to hear of each iteration.
+
+    Parameters
+    ----------
+    estimator : HDSL
+        Being fitted.
+    X, y : matrix and labels
+        Passed on to scikit-learn's callbacks.
+    max_iter : int
+        How many iterations there are at most.
+    """
+
+    def __init__(self, estimator: Any, X: Any, y: Any, max_iter: int) -> None:
+        self.estimator, self.X, self.y = estimator, X, y
+        self.callback: Callable[[dict[str, Any]], Any] | None = estimator.callback
+        self.context: Any = None
+        if HAS_CALLBACKS:
+            self.context = estimator._init_callback_context(max_subtasks=max_iter)
+            self.context.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
+
+    @property
+    def wants_iterates(self) -> bool:
+        """Whether anybody may ask for the model of an iteration."""
+        return bool(getattr(self.estimator, "_skl_callbacks", []))
+
+    def each(self) -> Callable[[dict[str, Any], Any], bool] | None:
+        """What the compiled half is to call after each iteration, if anybody listens."""
+        return self if self.callback is not None or self.wants_iterates else None
+
+    def __call__(self, facts: dict[str, Any], atoms: Any) -> bool:
+        stop = False
+        if self.callback is not None:
+            stop |= bool(self.callback(dict(facts)))
+        if self.wants_iterates:
+            task = self.context.subcontext(task_name="iteration")
+            task.call_on_fit_task_begin(estimator=self.estimator, X=self.X, y=self.y)
+            stop |= bool(
+                task.call_on_fit_task_end(
+                    estimator=self.estimator,
+                    X=self.X,
+                    y=self.y,
+                    reconstruction_attributes=lambda: self._learned_so_far(facts, atoms),
+                )
+            )
+        return stop
+
+    def _learned_so_far(self, facts: dict[str, Any], atoms: Any) -> dict[str, Any]:
+        model = _core.Model.snapshot(self.X, self.estimator.scaling, facts["scale"], atoms)
+        return {"_model": model, "_index": _core.Index()}
+
+    def done(self) -> None:
+        """The estimator is fitted."""
+        if self.context is not None:
+            self.context.call_on_fit_task_end(
+                estimator=self.estimator, X=self.X, y=self.y, reconstruction_attributes=dict
+            )

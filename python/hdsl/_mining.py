@@ -1,0 +1,62 @@
+"""Triplets from labels, for those who want to see or change them before learning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_X_y
+
+from hdsl import _core
+from hdsl._hdsl import HDSL, _encode
+from hdsl._matrix import DTYPES, as_csr
+from hdsl._settings import settings
+from hdsl._threads import n_threads
+
+
+def mine_triplets(
+    X: Any,
+    y: ArrayLike,
+    *,
+    triplets: str = "knn:3:5",
+    scaling: str = "max",
+    random_state: Any = 0,
+    n_jobs: int | None = None,
+) -> NDArray[np.int64]:
+    """The triplets that :meth:`hdsl.HDSL.fit` learns from.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Raw rows.
+    y : array-like of shape (n_samples,)
+        Classes.
+    triplets : str, default="knn:3:5"
+        ``"knn:T:I"`` or ``"random:N"``, as for :class:`hdsl.HDSL`.
+    scaling : {"max", "unit", "max+unit", "none"}, default="max"
+        What happens to raw values before neighbours are sought.
+    random_state : int, RandomState instance or None, default=0
+        Seed of ``"random:N"``.
+    n_jobs : int or None, default=None
+        Threads.
+
+    Returns
+    -------
+    triplets : ndarray of shape (n_triplets, 3)
+        Rows of `X`: an anchor, one of its class, and one of another.
+
+    Examples
+    --------
+    >>> from hdsl import mine_triplets
+    >>> mine_triplets([[1., 0], [1, 1], [0, 1]], ["a", "a", "b"], triplets="knn:1:1")
+    array([[0, 1, 2],
+           [1, 0, 2]])
+    """
+    X, y = check_X_y(X, y, accept_sparse="csr", dtype=DTYPES)
+    learner = HDSL(triplets=triplets, scaling=scaling, random_state=random_state)
+    learner._validate_params()
+    classes, codes = _encode(y, "mine_triplets")
+    chosen = settings(learner, validated=False, holdout=None)
+    mined = _core.mine(chosen, as_csr(X), ([str(c) for c in classes], codes), n_threads(n_jobs))
+    return mined.reshape(-1, 3)

@@ -1,0 +1,79 @@
+"""A progress bar on standard error, or in a notebook."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any, TextIO
+
+WIDTH = 25
+
+
+def describe(facts: dict[str, Any], max_iter: int) -> str:
+    """One line: how far, how good, how large.
+
+    >>> facts = {"iteration": 40, "objective": 0.25, "n_features": 12, "scale": 10.0, "valid_error": 0.05}
+    >>> describe(facts, 100)
+    '[##########               ] 40/100  objective 0.25, 12 features, error 5.0%'
+    """
+    done = min(1.0, facts["iteration"] / max(1, max_iter))
+    bar = "#" * round(done * WIDTH)
+    line = f"[{bar:<{WIDTH}}] {facts['iteration']}/{max_iter}  objective {facts['objective']:.4g}"
+    line += f", {facts['n_features']} features"
+    if facts["valid_error"] is not None:
+        line += f", error {facts['valid_error']:.1%}"
+    return line
+
+
+class Progress:
+    """Shows the state of a run again and again in the same place.
+
+    In a notebook that is an output cell that is updated, in a terminal a line that is written over, and elsewhere (a
+    log file) a line every ten seconds.
+    """
+
+    def __init__(self, max_iter: int, stream: TextIO | None = None) -> None:
+        self.max_iter = max_iter
+        self.stream = sys.stderr if stream is None else stream
+        self.handle: Any = None
+        self.in_notebook = _in_notebook()
+        self.on_terminal = not self.in_notebook and self.stream.isatty()
+        self.last_line = ""
+        self.last_log = time.monotonic()
+
+    def __call__(self, facts: dict[str, Any]) -> None:
+        self.last_line = describe(facts, self.max_iter)
+        if self.in_notebook:
+            self._show_in_notebook()
+        elif self.on_terminal:
+            self.stream.write(f"\r\x1b[2K{self.last_line}")
+            self.stream.flush()
+        elif time.monotonic() - self.last_log >= 10:
+            self.last_log = time.monotonic()
+            print(self.last_line, file=self.stream)
+
+    def close(self, summary: str) -> None:
+        """Replaces the bar by a last line."""
+        self.last_line = summary
+        if self.in_notebook:
+            self._show_in_notebook()
+        elif self.on_terminal:
+            self.stream.write(f"\r\x1b[2K{summary}\n")
+        else:
+            print(summary, file=self.stream)
+
+    def _show_in_notebook(self) -> None:
+        from IPython.display import display
+
+        text = {"text/plain": self.last_line}
+        if self.handle is None:
+            self.handle = display(text, raw=True, display_id=True)
+        else:
+            self.handle.update(text, raw=True)
+
+
+def _in_notebook() -> bool:
+    """Whether standard output is a notebook's."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return shell is not None and shell.__class__.__name__ == "ZMQInteractiveShell"

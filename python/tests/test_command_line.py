@@ -1,0 +1,118 @@
+"""The package and the program `hdsl` make and read the same models."""
+
+import json
+import subprocess
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from conftest import planted
+from hdsl import HDSL, HDSLClassifier
+
+
+@pytest.fixture
+def files(tmp_path):
+    X, y = planted()
+    write(tmp_path, "train", X, y)
+    return tmp_path, X, y
+
+
+def write(folder, name, X, y):
+    sp.save_npz(folder / f"{name}.npz", X)
+    (folder / f"{name}.labels").write_text("\n".join(map(str, y)) + "\n")
+
+
+def run(program, *args):
+    out = subprocess.run([program, *map(str, args)], capture_output=True, text=True)
+    assert out.returncode == 0, out.stderr
+    return out.stdout
+
+
+CASES = {
+    "as it comes": ([], {}),
+    "random triplets": (["--triplets", "random:7", "--seed", 5], dict(triplets="random:7", random_state=5)),
+    "other loss and steps": (
+        ["--loss", "squared-hinge", "--steps", "pairwise"],
+        dict(loss="squared-hinge", steps="pairwise"),
+    ),
+    "batches": (["--batch", 200, "--scaling", "unit"], dict(batch=200, scaling="unit")),
+    "exact to a tolerance": (
+        ["--search", "exact", "--tol", 0.01, "--certify"],
+        dict(search="exact", tol=0.01, certify=True),
+    ),
+    "few features": (["--max-features", 9], dict(max_features=9)),
+    "several scales, rows held out": (
+        ["--scale", "1,10,100", "--holdout", 0.3, "--patience", 20, "--seed", 2],
+        dict(
+            scale=[1, 10, 100],
+            early_stopping=True,
+            validation_fraction=0.3,
+            n_iter_no_change=20,
+            random_state=2,
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_same_problem_gives_the_same_bytes(case, files, program):
+    folder, X, y = files
+    flags, params = CASES[case]
+    scale = [] if "--scale" in flags else ["--scale", 20]
+    run(program, "train", folder / "train.npz", *scale, "--max-iter", 60, *flags, "-o", folder / "m.hdsl")
+    learned = HDSL(**{"scale": 20, "max_iter": 60, **params}).fit(X, y)
+    learned.save(folder / "python.hdsl")
+    assert (folder / "python.hdsl").read_bytes() == (folder / "m.hdsl").read_bytes()
+
+
+@pytest.mark.parametrize("labels", [["b", "a", "d", "c"], ["10", "9", "-1", "x"], ["1.5", "2", "3", "+4"]])
+def test_labels_come_in_the_same_order(labels, files, program):
+    folder, X, y = files
+    names = np.array(labels)[y]
+    write(folder, "named", X, names)
+    run(program, "train", folder / "named.npz", "--scale", 20, "--max-iter", 20, "--triplets", "random:5", "-o", folder / "m.hdsl")
+    learned = HDSL(scale=20, max_iter=20, triplets="random:5").fit(X, names)
+    assert learned._model.to_bytes() == (folder / "m.hdsl").read_bytes()
+
+
+def test_validation_rows_in_a_file_of_their_own(files, program):
+    folder, X, y = files
+    X_val, y_val = planted(80, seed=9)
+    write(folder, "valid", X_val, y_val)
+    run(
+        program, "train", folder / "train.npz", "--valid", folder / "valid.npz", "--scale", "5,50", "--max-iter", 40,
+        "-k", 1, "--eval-every", 5, "-o", folder / "m.hdsl",
+    )  # fmt: skip
+    learned = HDSL(scale=[5, 50], max_iter=40, n_neighbors=1, eval_every=5)
+    learned.fit(X, y, X_val=X_val, y_val=y_val)
+    assert learned._model.to_bytes() == (folder / "m.hdsl").read_bytes()
+
+
+def test_the_program_uses_a_model_of_the_package(files, program):
+    folder, X, y = files
+    classifier = HDSLClassifier(scale=20, max_iter=40).fit(X, y)
+    classifier.set_feature_names([f"word{n}" for n in range(X.shape[1])])
+    classifier.save(folder / "m.hdsl")
+    X_test, y_test = planted(100, seed=4)
+    write(folder, "test", X_test, y_test)
+    told = json.loads(
+        run(program, "evaluate", folder / "m.hdsl", "--train", folder / "train.npz", folder / "test.npz", "--json")
+    )
+    np.testing.assert_allclose(told["error"], 1 - classifier.score(X_test, y_test))
+    assert "word" in run(program, "explain", folder / "m.hdsl", "--top", 3)
+    run(program, "transform", folder / "m.hdsl", folder / "test.npz", "-o", folder / "z.npz")
+    np.testing.assert_array_equal(
+        sp.load_npz(folder / "z.npz").toarray(), classifier.transform(X_test).toarray()
+    )
+
+
+def test_the_package_uses_a_model_of_the_program(files, program):
+    folder, X, y = files
+    run(program, "train", folder / "train.npz", "--scale", 20, "--max-iter", 40, "-o", folder / "m.hdsl")
+    X_test, _ = planted(100, seed=4)
+    write(folder, "test", X_test, np.zeros(100, dtype=int))
+    predicted = run(program, "predict", folder / "m.hdsl", "--train", folder / "train.npz", folder / "test.npz")
+    loaded = HDSLClassifier.load(folder / "m.hdsl", X, y)
+    assert [str(c) for c in loaded.predict(X_test)] == predicted.split()
+    assert loaded.scale == 20 and loaded.stop_ == "max-iter" and loaded.n_iter_ == 40

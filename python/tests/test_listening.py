@@ -1,0 +1,156 @@
+"""Callbacks, progress, Ctrl-C and the interpreter lock."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import hdsl._callbacks
+from conftest import planted
+from hdsl import HDSL, HDSLClassifier
+from hdsl._progress import Progress
+
+
+def test_a_callable_hears_of_every_iteration():
+    X, y = planted()
+    heard = []
+    learned = HDSL(scale=20, max_iter=25, callback=heard.append).fit(X, y)
+    assert [facts["iteration"] for facts in heard] == list(range(1, 26))
+    np.testing.assert_array_equal([facts["objective"] for facts in heard], learned.path_["objective"][1:])
+    np.testing.assert_array_equal([facts["n_features"] for facts in heard], learned.path_["n_features"][1:])
+    assert learned._model == HDSL(scale=20, max_iter=25).fit(X, y)._model  # listening changes nothing
+
+
+def test_a_callable_may_stop_the_run():
+    X, y = planted()
+    learned = HDSL(scale=20, max_iter=25, callback=lambda facts: facts["n_features"] >= 6).fit(X, y)
+    assert learned.stop_ == "interrupted"
+    assert learned.n_active_features_ >= 6 > learned.at(iteration=learned.n_iter_ - 1).n_active_features_
+
+
+def test_what_a_callable_raises_comes_out():
+    X, y = planted()
+
+    def fail(facts):
+        raise LookupError("on purpose")
+
+    with pytest.raises(LookupError, match="on purpose"):
+        HDSL(callback=fail).fit(X, y)
+
+
+@pytest.mark.skipif(not hdsl._callbacks.HAS_CALLBACKS, reason="this scikit-learn has no callbacks")
+def test_scikit_learn_callbacks():
+    class Recorder:
+        def __init__(self):
+            self.events, self.scores = [], []
+
+        def setup(self, estimator, context):
+            self.events.append("setup")
+
+        def teardown(self, estimator, context):
+            self.events.append("teardown")
+
+        def on_fit_task_begin(self, estimator, context):
+            self.events.append(("begin", context.task_name))
+
+        def on_fit_task_end(self, estimator, context, *, fitted_estimator):
+            self.events.append(("end", context.task_name))
+            if context.task_name == "iteration":
+                self.scores.append(fitted_estimator.similarity(X))
+                return len(self.scores) == 5
+
+    X, y = planted()
+    recorder = Recorder()
+    learned = HDSL(scale=20, max_iter=25).set_callbacks(recorder).fit(X, y)
+    assert recorder.events[:2] == ["setup", ("begin", "fit")] and recorder.events[-1] == "teardown"
+    assert recorder.events.count(("end", "iteration")) == 5 == learned.n_iter_
+    for iteration, scores in enumerate(recorder.scores, start=1):
+        np.testing.assert_allclose(scores, learned.at(iteration=iteration).similarity(X), atol=1e-9)
+
+
+def test_progress_is_shown():
+    X, y = planted()
+    stream = io.StringIO()
+    bar = Progress(10, stream)
+    bar({"iteration": 5, "objective": 0.5, "n_features": 3, "valid_error": None})
+    bar.close("done")
+    assert stream.getvalue() == "done\n"  # no terminal, no bar
+    stream.isatty = lambda: True
+    bar = Progress(10, stream)
+    bar({"iteration": 5, "objective": 0.5, "n_features": 3, "valid_error": 0.25})
+    assert "5/10  objective 0.5, 3 features, error 25.0%" in stream.getvalue()
+
+
+def test_verbose_sums_up(capfd):
+    X, y = planted()
+    HDSL(max_iter=5, verbose=1).fit(X, y)
+    assert "5 iterations (max-iter)" in capfd.readouterr().err
+    HDSL(max_iter=5).fit(X, y)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_ctrl_c_keeps_what_was_learned():
+    X, y = planted(1000, 20_000)
+    asked = []
+
+    def interrupt():
+        asked.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Timer(0.5, interrupt).start()
+    with pytest.warns(ConvergenceWarning, match="Ctrl-C"):
+        learned = HDSLClassifier(max_iter=100_000_000, loss="logistic", triplets="random:10").fit(X, y)
+    assert time.monotonic() - asked[0] < 0.5  # a tenth of a second, on a machine that has one to spare
+    assert learned.stop_ == "interrupted" and learned.n_iter_ > 0
+    assert learned.predict(X).shape == y.shape
+
+
+def test_ctrl_c_stops_within_a_tenth_of_a_second():
+    script = """
+    import os, signal, threading, time, warnings
+    import numpy as np, scipy.sparse as sp
+    from hdsl import HDSL
+    rng = np.random.default_rng(0)
+    X, y = sp.random(500, 5000, density=0.01, format="csr", random_state=rng), rng.integers(0, 2, 500)
+    warnings.simplefilter("ignore")
+    waits = []
+    for _ in range(5):
+        asked = []
+        def interrupt():
+            asked.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGINT)
+        threading.Timer(0.2, interrupt).start()
+        learned = HDSL(max_iter=10**9, loss="exponential").fit(X, y)
+        waits.append(time.monotonic() - asked[0])
+        assert learned.stop_ == "interrupted", learned.stop_
+    print(min(waits))
+    """
+    # The quickest of five: on a busy machine any one of them may have to wait for its turn.
+    out = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True)
+    assert float(out.stdout) < 0.1
+
+
+def test_other_threads_run_meanwhile():
+    X, y = planted(2000, 20_000)
+    ticks = []
+    done = threading.Event()
+
+    def tick():
+        while not done.is_set():
+            ticks.append(time.monotonic())
+            time.sleep(0.001)
+
+    ticker = threading.Thread(target=tick)
+    ticker.start()
+    HDSL(max_iter=10**9, time=0.5, loss="logistic").fit(X, y)
+    done.set()
+    ticker.join()
+    assert len(ticks) > 50

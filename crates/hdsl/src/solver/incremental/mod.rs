@@ -27,6 +27,8 @@ use shard::Shard;
 
 /// Active atoms whose features are tried first as partners.
 const LATEST: usize = 8;
+/// Sums that make it worth multiplying by shard.
+const PARALLEL_PRODUCTS: usize = 1 << 18;
 /// Entries of u merged by one thread at a time.
 const CHUNK: usize = 1 << 14;
 /// Rounding adds up: start afresh after this many steps.
@@ -208,14 +210,12 @@ impl<'p> Incremental<'p> {
         for (&row, &x) in holders.iter().zip(values) {
             spread[row as usize] = x;
         }
-        let products = self
-            .shards
-            .iter()
-            .map(|shard| shard.pairs.n_products(holders));
-        let reach = if 2 * products.sum::<usize>() < spread.len() {
+        let products = self.shards.iter();
+        let products: usize = products.map(|shard| shard.pairs.n_products(holders)).sum();
+        let reach = if 2 * products < spread.len() {
             self.multiply_sparse(&spread, holders)
         } else {
-            self.multiply_dense(&spread, holders)
+            self.multiply_dense(&spread, holders, products)
         };
         for &row in holders {
             spread[row as usize] = 0.0;
@@ -234,19 +234,23 @@ impl<'p> Incremental<'p> {
         product.reach_of_added(self.problem)
     }
 
-    fn multiply_dense(&mut self, spread: &[f64], holders: &[u32]) -> Reach {
+    /// For others: by shard, where that is worth having them add up on their own.
+    fn multiply_dense(&mut self, spread: &[f64], holders: &[u32], products: usize) -> Reach {
         let sigma = self.sigma;
-        self.each(|shard| shard.pairs.multiply(sigma, spread, holders));
-        if let [only] = &mut self.shards[..] {
-            std::mem::swap(&mut self.search.product.u, &mut only.pairs.u);
+        if products < PARALLEL_PRODUCTS || self.shards.len() == 1 {
+            let u = &mut self.search.product.u[..];
+            for shard in &self.shards {
+                shard.pairs.multiply(sigma, spread, holders, u);
+            }
         } else {
+            self.each(|shard| shard.multiply(sigma, spread, holders));
             let shards = &self.shards;
             let merge = |(chunk, u): (usize, &mut [f64])| {
                 let start = chunk * CHUNK;
-                u.copy_from_slice(&shards[0].pairs.u[start..start + u.len()]);
+                u.copy_from_slice(&shards[0].u[start..start + u.len()]);
                 for shard in &shards[1..] {
                     u.iter_mut()
-                        .zip(&shard.pairs.u[start..])
+                        .zip(&shard.u[start..])
                         .for_each(|(sum, x)| *sum += x);
                 }
             };

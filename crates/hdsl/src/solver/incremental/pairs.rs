@@ -72,8 +72,6 @@ pub(super) struct Pairs {
     deltas: Deltas,
     /// The anchor whose changes are gathered.
     current: usize,
-    /// Row of S X_{:,i} from this shard's pairs.
-    pub(super) u: Vec<f64>,
 }
 
 /// The same pairs by the row that is not the anchor, with S once more: a search reads whole lists of them, many times
@@ -189,7 +187,6 @@ impl Pairs {
                 overlap: Overlap::new(problem.rows.longest()),
             },
             products,
-            u: Vec::new(),
         }
     }
 
@@ -400,33 +397,28 @@ impl Pairs {
         }
     }
 
-    /// u = S x over this shard's pairs.
+    /// u += S x over this shard's pairs.
     ///
     /// Most features walk the pairs of the rows that hold them; for very common ones a pass over all pairs is cheaper.
-    pub(super) fn multiply(&mut self, sigma: f64, spread: &[f64], holders: &[u32]) {
-        let mut u = std::mem::take(&mut self.u);
-        u.clear();
-        u.resize(spread.len(), 0.0);
-        if 2 * self.n_products(holders) < 3 * self.sums.len() {
+    pub(super) fn multiply(&self, sigma: f64, spread: &[f64], holders: &[u32], u: &mut [f64]) {
+        if 3 * self.n_products(holders) < 2 * self.sums.len() {
             self.each_product(sigma, spread, holders, |row, by| u[row] += by);
-        } else {
-            for anchor in self.anchors() {
-                let at_anchor = spread[anchor];
-                let pairs = self.pairs_of(anchor);
-                let mut sum = 0.0;
-                for (&other, &[constant, linear]) in
-                    self.others[pairs.clone()].iter().zip(&self.sums[pairs])
-                {
-                    let s = constant - sigma * linear;
-                    sum += s * spread[other as usize];
-                    if at_anchor != 0.0 {
-                        u[other as usize] += s * at_anchor;
-                    }
-                }
-                u[anchor] += sum;
-            }
+            return;
         }
-        self.u = u;
+        for anchor in self.anchors() {
+            let at_anchor = spread[anchor];
+            let pairs = self.pairs_of(anchor);
+            let sums = &self.sums[pairs.clone()];
+            let mut sum = 0.0;
+            for (&other, &[constant, linear]) in self.others[pairs].iter().zip(sums) {
+                let s = constant - sigma * linear;
+                sum += s * spread[other as usize];
+                if at_anchor != 0.0 {
+                    u[other as usize] += s * at_anchor;
+                }
+            }
+            u[anchor] += sum;
+        }
     }
 
     /// Every pair with its sum of pushes, unless that is 0.

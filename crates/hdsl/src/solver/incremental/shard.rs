@@ -11,6 +11,8 @@ use std::ops::Range;
 pub(super) struct Shard {
     pub(super) margins: Margins,
     pub(super) pairs: Pairs,
+    /// S X_{:,i} from this shard's pairs, where shards multiply on their own.
+    pub(super) u: Vec<f64>,
 }
 
 impl Shard {
@@ -25,7 +27,15 @@ impl Shard {
         Self {
             margins: Margins::new(n, weights),
             pairs: Pairs::new(problem, grouped, anchors),
+            u: Vec::new(),
         }
+    }
+
+    /// u = S x over this shard's pairs.
+    pub(super) fn multiply(&mut self, sigma: f64, spread: &[f64], holders: &[u32]) {
+        self.u.clear();
+        self.u.resize(spread.len(), 0.0);
+        self.pairs.multiply(sigma, spread, holders, &mut self.u);
     }
 
     /// μ += weight <A^t, B> for every triplet, B given by its z; for a start from an earlier solution.
@@ -65,7 +75,7 @@ impl Shard {
 
     /// Carries the step out. σ is the new one.
     pub(super) fn advance(&mut self, rate: f64, gamma: f64, books: Books<'_>, zones: Zones) {
-        let Self { margins, pairs } = self;
+        let Self { margins, pairs, .. } = self;
         margins.advance(rate, gamma, books.sigma, zones, |t, change| {
             pairs.change(t, change, books);
         });

@@ -1,7 +1,9 @@
 //! Exact search by inverted index: everything a query meets is summed, or only as much as proves the answer.
 //!
-//! Two ways lead to the same neighbours, bit for bit:
+//! Three ways lead to the same neighbours, bit for bit:
 //!
+//! - *Climbing*: where rows have few columns to choose from, as under a learned model, a [tree](super::tree) of bounds
+//!   leads to the few rows that are scored at all.
 //! - *Summing*: the query's columns in increasing order, each added to the scores of its rows. The sums are those of
 //!   [`SparseRow::dot`](crate::SparseRow::dot), term by term.
 //! - *Pruning*: columns that promise much for little (large |x| max|y| per row touched) are summed first, in single
@@ -9,11 +11,16 @@
 //!   The exact scores of the best rows so far give a floor, and only rows whose bound reaches the floor are scored
 //!   exactly. The single precision sums only ever choose whom to score, with room for their rounding.
 //!
-//! Rows of one class stand together, so that "my class" and "the others" are ranges and both come from one pass.
+//! Rows of one class stand together, and within it those that are [alike](super::order). So "my class" and "the others"
+//! are ranges, and both come from one pass.
 
+use super::order;
+use super::single::{Fours, above, below, max};
 use super::top::{INSERTION_K, Top};
+use super::tree::{self, ByPlace, Tree};
 use crate::data::{Columns, Rows, SparseRow};
 use std::ops::Range;
+use std::sync::OnceLock;
 
 /// Rows whose largest partial score is kept together, to pass over them at once.
 const BLOCK: usize = 64;
@@ -54,15 +61,8 @@ pub(super) struct Engine {
     columns: Columns,
     /// Compact column to its rank: the column most rows have comes first, so that what is often used lies together.
     ranks: Vec<u32>,
-    /// Places and values of the column of each rank: `starts[rank]..starts[rank + 1]`.
+    /// How many values the columns before that of each rank have.
     starts: Vec<usize>,
-    places: Vec<u32>,
-    values: Vec<f64>,
-    /// Columns that a good share of rows have, once more in single precision and with zeros: a vector sum over all
-    /// rows is then cheaper than a scattered one. Ranks go by count, so these are the first ranks.
-    dense: Vec<Vec<f32>>,
-    /// The one value of a column whose values are all the same.
-    constant: Vec<Option<f64>>,
     /// The largest absolute value of a column.
     largest: Vec<f64>,
     /// Rows by place: columns (as ranks, in the order of the columns) and values.
@@ -77,7 +77,11 @@ pub(super) struct Engine {
     whole: bool,
     /// Place to row and back; nothing if they are the same.
     order: Option<(Vec<u32>, Vec<u32>)>,
-    pub(super) tuning: Tuning,
+    /// Bounds for many rows at once, if that pays.
+    tree: Option<Tree>,
+    /// The rows by column, from when they are first asked for: where there is a tree, that may be never.
+    by_column: OnceLock<ByColumn>,
+    tuning: Tuning,
 }
 
 /// One list of neighbours to find: the best `k` of the rows at the given places that are allowed.
@@ -85,6 +89,18 @@ pub(super) struct Wanted<'a> {
     pub(super) k: usize,
     pub(super) places: [Range<usize>; 2],
     pub(super) allowed: &'a dyn Fn(u32) -> bool,
+}
+
+/// Rows by column, as places.
+struct ByColumn {
+    /// Places and values of the column of each rank: `starts[rank]..starts[rank + 1]` of the engine.
+    places: Vec<u32>,
+    values: Vec<f64>,
+    /// Columns that a good share of rows have, once more in single precision and with zeros: a vector sum over all
+    /// rows is then cheaper than a scattered one. Ranks go by count, so these are the first ranks.
+    dense: Vec<Vec<f32>>,
+    /// The one value of a column whose values are all the same.
+    constant: Vec<Option<f64>>,
 }
 
 /// Buffers of one thread, all zero between queries.
@@ -100,6 +116,7 @@ pub(super) struct Scratch {
 
 #[derive(Default)]
 struct Pruning {
+    single: tree::Query,
     partial: Vec<f32>,
     /// The query, spread out over ranks.
     spread: Vec<f64>,
@@ -124,9 +141,53 @@ struct Planned {
     square_left: f64,
 }
 
+impl ByColumn {
+    fn new(engine: &Engine) -> Self {
+        let (starts, n_rows) = (&engine.starts, engine.n_rows);
+        let n_ranks = starts.len() - 1;
+        let mut next = starts.clone();
+        let mut places = vec![0; engine.row_ranks.len()];
+        let mut values = vec![0.0; engine.row_ranks.len()];
+        for place in 0..n_rows {
+            let range = engine.row_starts[place]..engine.row_starts[place + 1];
+            let row = engine.row_ranks[range.clone()].iter();
+            for (&rank, &value) in row.zip(&engine.row_values[range]) {
+                let at = &mut next[rank as usize];
+                places[*at] = place as u32;
+                values[*at] = value;
+                *at += 1;
+            }
+        }
+        let column = |rank: usize| &values[starts[rank]..starts[rank + 1]];
+        let constant = (0..n_ranks)
+            .map(|rank| {
+                let first = column(rank)[0];
+                let same = column(rank).iter().all(|v| v.to_bits() == first.to_bits());
+                same.then_some(first)
+            })
+            .collect();
+        let dense = (0..n_ranks)
+            .take_while(|&rank| column(rank).len() * DENSE_SHARE >= n_rows)
+            .map(|rank| {
+                let mut dense = vec![0.0; n_rows];
+                for (&place, &value) in places[starts[rank]..].iter().zip(column(rank)) {
+                    dense[place as usize] = value as f32;
+                }
+                dense
+            })
+            .collect();
+        Self {
+            places,
+            values,
+            dense,
+            constant,
+        }
+    }
+}
+
 impl Engine {
-    /// Sorts mapped rows by column. `order` lists all row numbers by place.
-    pub(super) fn new(items: &Rows, order: Option<Vec<u32>>) -> Self {
+    /// Sorts mapped rows by column. If rows have classes, each class is a range of places.
+    pub(super) fn new(items: &Rows, classes: Option<&[u32]>, tuning: Tuning) -> Self {
         let n_rows = items.n_rows();
         let columns = Columns::of(items);
         let numbers: Vec<u32> = items
@@ -149,13 +210,16 @@ impl Engine {
             ranks[number as usize] = rank as u32;
             starts.push(starts[rank] + counts[number as usize]);
         }
-        let mut next = starts.clone();
-        let mut places = vec![0; items.nnz()];
-        let mut values = vec![0.0; items.nnz()];
+        let plant = n_rows >= tuning.min_rows && Tree::pays(n_rows, columns.len(), items.nnz());
+        let order = (plant || classes.is_some()).then(|| {
+            let rank = |at: usize| ranks[numbers[at] as usize];
+            order::alike(items, rank, columns.len(), classes)
+        });
         let mut row_starts = Vec::with_capacity(n_rows + 1);
         let mut row_ranks = Vec::with_capacity(items.nnz());
         let mut row_values = Vec::with_capacity(items.nnz());
         let mut norms = Vec::with_capacity(n_rows);
+        let mut largest = vec![0.0f64; columns.len()];
         row_starts.push(0);
         for place in 0..n_rows {
             let row = order.as_ref().map_or(place, |order| order[place] as usize);
@@ -163,38 +227,23 @@ impl Engine {
             let mut square = 0.0;
             for (&number, &value) in numbers[range.clone()].iter().zip(&items.values()[range]) {
                 let rank = ranks[number as usize];
-                let at = &mut next[rank as usize];
-                places[*at] = place as u32;
-                values[*at] = value;
-                *at += 1;
                 row_ranks.push(rank);
                 row_values.push(value);
+                let largest = &mut largest[rank as usize];
+                *largest = largest.max(value.abs());
                 square += value * value;
             }
             row_starts.push(row_ranks.len());
             norms.push(above(square.sqrt()));
         }
-        let column = |rank: usize| &values[starts[rank]..starts[rank + 1]];
-        let constant = (0..columns.len())
-            .map(|rank| {
-                let first = column(rank)[0];
-                let same = column(rank).iter().all(|v| v.to_bits() == first.to_bits());
-                same.then_some(first)
-            })
-            .collect();
-        let largest = (0..columns.len())
-            .map(|rank| column(rank).iter().fold(0.0, |m: f64, v| m.max(v.abs())))
-            .collect();
-        let dense = (0..columns.len())
-            .take_while(|&rank| column(rank).len() * DENSE_SHARE >= n_rows)
-            .map(|rank| {
-                let mut dense = vec![0.0; n_rows];
-                for (&place, &value) in places[starts[rank]..].iter().zip(column(rank)) {
-                    dense[place as usize] = value as f32;
-                }
-                dense
-            })
-            .collect();
+        let tree = plant.then(|| {
+            let rows = ByPlace {
+                starts: &row_starts,
+                ranks: &row_ranks,
+                values: &row_values,
+            };
+            Tree::new(&rows, columns.len())
+        });
         let order = order.map(|order| {
             let mut back = vec![0; n_rows];
             for (place, &row) in order.iter().enumerate() {
@@ -204,27 +253,30 @@ impl Engine {
         });
         Self {
             n_rows,
-            whole: values.iter().all(|&v| is_whole(v)),
+            whole: row_values.iter().all(|&v| is_whole(v)),
             tame: norms.iter().all(|&norm| norm < 1e15),
             columns,
             ranks,
-            dense,
-            constant,
             largest,
             starts,
-            places,
-            values,
             row_starts,
             row_ranks,
             row_values,
             norms,
             order,
-            tuning: Tuning::default(),
+            tree,
+            by_column: OnceLock::new(),
+            tuning,
         }
     }
 
     pub(super) fn n_rows(&self) -> usize {
         self.n_rows
+    }
+
+    #[cfg(test)]
+    pub(super) fn tree_height(&self) -> usize {
+        self.tree.as_ref().map_or(0, Tree::height)
     }
 
     pub(super) fn scratch(&self) -> Scratch {
@@ -244,9 +296,14 @@ impl Engine {
             .map_or(place as u32, |(order, _)| order[place])
     }
 
+    fn by_column(&self) -> &ByColumn {
+        self.by_column.get_or_init(|| ByColumn::new(self))
+    }
+
     fn column(&self, rank: u32) -> (&[u32], &[f64]) {
         let range = self.starts[rank as usize]..self.starts[rank as usize + 1];
-        (&self.places[range.clone()], &self.values[range])
+        let lists = self.by_column();
+        (&lists.places[range.clone()], &lists.values[range])
     }
 
     fn count(&self, rank: u32) -> usize {
@@ -273,10 +330,14 @@ impl Engine {
         for (top, list) in scratch.tops.iter_mut().zip(wanted) {
             top.reset(list.k);
         }
+        let few = wanted.iter().all(|list| list.k <= INSERTION_K);
+        if self.tame && few && self.climb(scratch, wanted) {
+            return;
+        }
         let worth_it = self.tame
+            && few
             && self.n_rows >= self.tuning.min_rows
-            && work as f64 >= self.tuning.min_share * self.n_rows as f64
-            && wanted.iter().all(|list| list.k <= INSERTION_K);
+            && work as f64 >= self.tuning.min_share * self.n_rows as f64;
         if worth_it && self.prune(scratch, wanted) {
             return;
         }
@@ -344,7 +405,7 @@ impl Engine {
         } = scratch;
         for &(rank, x) in met.iter() {
             let (places, values) = self.column(rank);
-            match self.constant[rank as usize] {
+            match self.by_column().constant[rank as usize] {
                 Some(y) => {
                     let term = x * y;
                     for &place in places {
@@ -369,12 +430,75 @@ impl Engine {
         scores.fill(0.0);
     }
 
+    /// Searches the tree, if there is one that can serve. Gives up, with empty lists, where it leaves out too few.
+    fn climb(&self, scratch: &mut Scratch, wanted: &[Wanted<'_>]) -> bool {
+        let Scratch {
+            met, tops, pruning, ..
+        } = scratch;
+        let Some(tree) = &self.tree else {
+            return false;
+        };
+        let (mut gain, mut square) = (0.0, 0.0);
+        for &(rank, x) in met.iter() {
+            gain += x.abs() * self.largest[rank as usize];
+            square += x * x;
+        }
+        let Some(slack) = self.slack(met, gain, square) else {
+            return false;
+        };
+        let Pruning { spread, single, .. } = pruning;
+        single.set(met);
+        spread.resize(self.columns.len(), 0.0);
+        met.iter().for_each(|&(rank, x)| spread[rank as usize] = x);
+        let settled = tops.iter_mut().zip(wanted).all(|(top, list)| {
+            tree.search(single, &list.places, |place, _| {
+                let row = self.row_at(place);
+                if (list.allowed)(row) {
+                    top.offer(row, self.exact(spread, place as u32));
+                }
+                below(top.floor() - slack)
+            })
+        });
+        met.iter()
+            .for_each(|&(rank, _)| spread[rank as usize] = 0.0);
+        if !settled {
+            for (top, list) in tops.iter_mut().zip(wanted) {
+                top.reset(list.k);
+            }
+        }
+        settled
+    }
+
+    /// What scoring a row costs, in values summed.
+    fn row_cost(&self) -> f64 {
+        self.tuning.verify_cost * (8 + self.row_ranks.len() / self.n_rows) as f64
+    }
+
+    /// What rounding can do to a sum over the columns of a query, if that can be told in single precision. `gain` is the
+    /// most the columns can add to any row, `square` the sum of the squares of the query.
+    fn slack(&self, met: &[(u32, f64)], gain: f64, square: f64) -> Option<f64> {
+        // Every sum is at most `gain` in size, and each of its terms (rounded thrice) and additions loses at
+        // most 2^-24 of that. Taken double, this also covers the bounds and the exact scores, whose roundings are far smaller.
+        // Small whole numbers, as in binary data and counts, are not rounded at all.
+        let slack = if self.whole && gain < WHOLE_SUM && met.iter().all(|&(_, x)| is_whole(x)) {
+            0.0
+        } else {
+            (met.len() as f64 + 16.0) * gain * f64::from(f32::EPSILON) + 1e-37
+        };
+        ((1e-20..1e15).contains(&gain) && square < 1e30).then_some(slack)
+    }
+
     /// Sums until the rest can be settled by scoring few rows exactly. Gives up, with empty lists, if it cannot.
     fn prune(&self, scratch: &mut Scratch, wanted: &[Wanted<'_>]) -> bool {
         let Scratch {
             met, tops, pruning, ..
         } = scratch;
-        let Some(slack) = self.plan(met, &mut pruning.plan) else {
+        self.plan(met, &mut pruning.plan);
+        let (gain, square) = pruning
+            .plan
+            .first()
+            .map_or((0.0, 0.0), |all| (all.gain_left, all.square_left));
+        let Some(slack) = self.slack(met, gain, square) else {
             return false;
         };
         pruning.partial.resize(self.n_rows, 0.0);
@@ -393,9 +517,8 @@ impl Engine {
         settled
     }
 
-    /// Puts the columns of a query in order and returns what rounding can do to a sum over them, if that can be
-    /// told in single precision.
-    fn plan(&self, met: &[(u32, f64)], plan: &mut Vec<Planned>) -> Option<f64> {
+    /// Puts the columns of a query in order.
+    fn plan(&self, met: &[(u32, f64)], plan: &mut Vec<Planned>) {
         plan.clear();
         plan.extend(met.iter().map(|&(rank, x)| Planned {
             rank,
@@ -418,15 +541,6 @@ impl Engine {
             square += column.x * column.x;
             (column.cost_left, column.gain_left, column.square_left) = (cost, gain, square);
         }
-        // Every sum is at most `gain` in size, and each of its terms (rounded thrice) and additions loses at
-        // most 2^-24 of that. Taken double, this also covers the bounds and the exact scores, whose roundings are far smaller.
-        // Small whole numbers, as in binary data and counts, are not rounded at all.
-        let slack = if self.whole && gain < WHOLE_SUM && met.iter().all(|&(_, x)| is_whole(x)) {
-            0.0
-        } else {
-            (plan.len() as f64 + 16.0) * gain * f64::from(f32::EPSILON) + 1e-37
-        };
-        ((1e-20..1e15).contains(&gain) && square < 1e30).then_some(slack)
     }
 
     fn settle(
@@ -443,6 +557,7 @@ impl Engine {
             peaks,
             seeds,
             candidates,
+            ..
         } = pruning;
         let mut goal = plan[0].cost_left * (1.0 - self.tuning.first_share);
         let mut done = 0;
@@ -456,8 +571,7 @@ impl Engine {
                 (rest.cost_left, rest.gain_left, rest.square_left.sqrt())
             });
             // Summing the rest and looking again would cost about this much, counted in rows to be scored.
-            let row_cost =
-                self.tuning.verify_cost * (8 + self.row_ranks.len() / self.n_rows) as f64;
+            let row_cost = self.row_cost();
             let summed = slack == 0.0 && done == plan.len();
             let afford = if done < plan.len() {
                 (cost + self.n_rows as f64 / 4.0) / row_cost
@@ -536,33 +650,22 @@ impl Engine {
         true
     }
 
-    /// Adds columns to the partial scores; dense ones four at a time, which spares loads and stores of the scores.
+    /// Adds columns to the partial scores.
     fn add(&self, partial: &mut [f32], columns: &[Planned]) {
-        let n_dense = self.dense.len();
-        let mut four = [(0.0f32, &[][..]); 4];
-        let mut waiting = 0;
+        let mut fours = Fours::new();
+        let dense = &self.by_column().dense;
         for column in columns {
-            if (column.rank as usize) < n_dense {
-                four[waiting] = (column.x as f32, &self.dense[column.rank as usize][..]);
-                waiting += 1;
-                if waiting == 4 {
-                    add_four(partial, four);
-                    waiting = 0;
-                }
-            } else {
-                self.add_sparse(partial, column);
+            match dense.get(column.rank as usize) {
+                Some(dense) => fours.add(partial, column.x as f32, dense),
+                None => self.add_sparse(partial, column),
             }
         }
-        for &(x, dense) in &four[..waiting] {
-            for (sum, &y) in partial.iter_mut().zip(dense) {
-                *sum += x * y;
-            }
-        }
+        fours.finish(partial);
     }
 
     fn add_sparse(&self, partial: &mut [f32], column: &Planned) {
         let (places, values) = self.column(column.rank);
-        match self.constant[column.rank as usize] {
+        match self.by_column().constant[column.rank as usize] {
             Some(y) => {
                 let term = (column.x * y) as f32;
                 for &place in places {
@@ -622,43 +725,6 @@ impl Engine {
     }
 }
 
-fn add_four(partial: &mut [f32], columns: [(f32, &[f32]); 4]) {
-    let [(a, p), (b, q), (c, r), (d, s)] = columns;
-    let n = partial.len();
-    let (p, q, r, s) = (&p[..n], &q[..n], &r[..n], &s[..n]);
-    for i in 0..n {
-        partial[i] += (a * p[i] + b * q[i]) + (c * r[i] + d * s[i]);
-    }
-}
-
 fn is_whole(value: f64) -> bool {
     value.abs() < WHOLE_SUM && value.trunc() == value
-}
-
-fn max(values: &[f32]) -> f32 {
-    let mut lanes = [f32::NEG_INFINITY; 8];
-    let chunks = values.chunks_exact(8);
-    for &value in chunks.remainder() {
-        lanes[0] = if value > lanes[0] { value } else { lanes[0] };
-    }
-    for chunk in chunks {
-        for (lane, &value) in lanes.iter_mut().zip(chunk) {
-            *lane = if value > *lane { value } else { *lane };
-        }
-    }
-    lanes.iter().fold(f32::NEG_INFINITY, |a, &b| a.max(b))
-}
-
-/// Not below, with room for the roundings of a product in single precision.
-fn above(value: f64) -> f32 {
-    (value * 1.000_01) as f32
-}
-
-fn below(value: f64) -> f32 {
-    let rounded = value as f32;
-    if f64::from(rounded) <= value {
-        rounded
-    } else {
-        rounded.next_down()
-    }
 }

@@ -15,9 +15,12 @@
 //! ```
 
 mod engine;
+mod order;
+mod single;
 #[cfg(test)]
 mod tests;
 mod top;
+mod tree;
 
 use crate::data::{Labels, Rows, SparseRow};
 use crate::error::{Error, Result};
@@ -104,7 +107,7 @@ impl<'s, S: Similarity + ?Sized> KnnIndex<'s, S> {
     pub fn new(similarity: &'s S, rows: &Rows) -> Self {
         Self {
             similarity,
-            engine: Engine::new(&similarity.items(rows), None),
+            engine: Engine::new(&similarity.items(rows), None, Tuning::default()),
         }
     }
 
@@ -292,10 +295,7 @@ fn class_neighbors_tuned<S: Similarity + ?Sized>(
         *end += count;
         Some(*end)
     }));
-    let mut order: Vec<u32> = (0..n as u32).collect();
-    order.sort_by_key(|&row| class[row as usize]);
-    let mut engine = Engine::new(&similarity.items(rows), Some(order));
-    engine.tuning = tuning;
+    let engine = Engine::new(&similarity.items(rows), Some(class), tuning);
     let queries = similarity.queries(rows);
     let [same, other] = search_all(&engine, &queries, |scratch, query, row| {
         let code = class[query] as usize;

@@ -90,8 +90,10 @@ proptest! {
         let (train, queries) = (scale(&train), scale(&queries));
         let k = k.min(train.n_rows());
         for tuning in [EAGER, RELUCTANT] {
-            let mut index = KnnIndex::new(&Dot, &train);
-            index.engine.tuning = tuning;
+            let index = KnnIndex {
+                similarity: &Dot,
+                engine: Engine::new(&train, None, tuning),
+            };
             let found = index.neighbors(&queries, k).unwrap();
             for (query, row) in queries.iter().enumerate() {
                 prop_assert_eq!(found.get(query), brute_force(&train, row, k, |_| true));
@@ -142,6 +144,25 @@ fn crowded_columns_and_small_classes_like_brute_force() {
             check_lists(&rows, &labels, (3, 5), tuning);
         }
         check_lists(&rows, &labels, (40, 2), Tuning::default());
+    }
+}
+
+#[test]
+fn trees_of_three_levels_work_like_brute_force() {
+    for signed in [false, true] {
+        let (rows, labels) = crowded(8_300, signed);
+        let class = labels.codes();
+        let engine = Engine::new(&rows, Some(class), Tuning::default());
+        assert_eq!(engine.tree_height(), 3);
+        let near = class_neighbors(&Dot, &rows, &labels, 3, 5).unwrap();
+        for query in (0..rows.n_rows()).step_by(97).chain([5, 9]) {
+            let same = |r: u32| class[r as usize] == class[query];
+            let row = rows.row(query);
+            let mine = brute_force(&rows, row, 3, |r| r as usize != query && same(r));
+            assert_eq!(near.same.get(query), mine, "same class, query {query}");
+            let others = brute_force(&rows, row, 5, |r| !same(r));
+            assert_eq!(near.other.get(query), others, "others, query {query}");
+        }
     }
 }
 

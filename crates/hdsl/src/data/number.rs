@@ -16,6 +16,45 @@ pub(crate) fn parse_f64(token: &[u8]) -> Option<f64> {
     }
 }
 
+/// An `index:value` in its usual shape (up to nine digits, a colon, up to fifteen digits with or without a point, all
+/// followed by a blank) at the start of some text, with its length. `None` only means that it takes a closer look.
+///
+/// One pass over the bytes: this is where reading spends its time.
+#[inline]
+pub(crate) fn usual_entry(text: &[u8]) -> Option<(u32, f64, usize)> {
+    let mut at = 0;
+    let mut index = 0u32;
+    while let Some(digit) = digit_at(text, at) {
+        index = index.wrapping_mul(10).wrapping_add(digit as u32);
+        at += 1;
+    }
+    if at == 0 || at > 9 || text.get(at) != Some(&b':') {
+        return None;
+    }
+    at += 1;
+    let from = at;
+    let mut mantissa = 0u64;
+    while let Some(digit) = digit_at(text, at) {
+        mantissa = mantissa.wrapping_mul(10).wrapping_add(digit);
+        at += 1;
+    }
+    let mut n_digits = at - from;
+    let mut behind = 0;
+    if text.get(at) == Some(&b'.') {
+        at += 1;
+        let point = at;
+        while let Some(digit) = digit_at(text, at) {
+            mantissa = mantissa.wrapping_mul(10).wrapping_add(digit);
+            at += 1;
+        }
+        behind = at - point;
+        n_digits += behind;
+    }
+    let usual = (1..=15).contains(&n_digits) && matches!(text.get(at), None | Some(b' ' | b'\t'));
+    // Both are exact, so that the quotient is rounded once, as in `short_decimal`.
+    usual.then(|| (index, mantissa as f64 / TENS[behind], at))
+}
+
 /// At most 15 digits and a small power of ten: both are exact in `f64`, so that their product or quotient is
 /// rounded once, correctly (Clinger 1990).
 fn short_decimal(token: &[u8]) -> Option<f64> {
@@ -174,6 +213,19 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(20_000))]
+        #[test]
+        fn usual_entries_like_their_parts(
+            text in r"[0-9]{0,11}:?[-+]?[0-9]{0,16}(\.[0-9]{0,16})?[e\t ]?[0-9:]{0,2}",
+        ) {
+            if let Some((index, value, length)) = usual_entry(text.as_bytes()) {
+                let token = text.split([' ', '\t']).next().unwrap();
+                prop_assert_eq!(token.len(), length);
+                let (left, right) = token.split_once(':').unwrap();
+                prop_assert_eq!(Some(u64::from(index)), parse_u64(left.as_bytes()));
+                prop_assert_eq!(value.to_bits(), right.parse::<f64>().unwrap().to_bits());
+            }
+        }
+
         #[test]
         fn random_decimals_work_like_std(text in r"[-+]?[0-9]{0,18}(\.[0-9]{0,18})?([eE][-+]?[0-9]{0,4})?") {
             same_as_std(&text);

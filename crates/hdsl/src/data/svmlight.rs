@@ -1,7 +1,7 @@
 //! svmlight and libsvm text: `label [qid:N] index:value … [# comment]`, one row a line.
 
 use crate::data::input::quote;
-use crate::data::number::parse_u64;
+use crate::data::number::{parse_u64, usual_entry};
 use crate::data::text::{Parsed, Rowset, parse_entry};
 
 /// Parses one line. The label is any word; a `#` starts a comment at the start of a line or after the label.
@@ -31,6 +31,12 @@ pub(crate) fn parse_line(line: &[u8], rows: &mut Rowset) -> Parsed<()> {
         }
         if at == rest.len() || rest[at] == b'#' {
             break;
+        }
+        if let Some((index, value, length)) = usual_entry(&rest[at..]) {
+            rows.entry(index, value);
+            at += length;
+            first = false;
+            continue;
         }
         let start = at;
         while at < rest.len() && !rest[at].is_ascii_whitespace() && rest[at] != b'#' {

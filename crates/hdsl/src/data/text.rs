@@ -37,6 +37,9 @@ pub(crate) struct Rowset {
     n_empty: usize,
     n_lines: u64,
     error: Option<(u64, String)>,
+    /// Entries of the pieces put together so far, still apart.
+    parts: Vec<(Vec<u32>, Vec<f64>)>,
+    n_entries: usize,
     scratch: Vec<(u32, f64)>,
     row_start: usize,
     unsorted: bool,
@@ -147,10 +150,10 @@ impl Rowset {
         {
             self.highest = Some((high, line + self.n_lines));
         }
-        let before = self.indices.len();
+        let before = self.n_entries;
         self.ends.extend(next.ends.iter().map(|end| end + before));
-        self.indices.extend_from_slice(&next.indices);
-        self.values.extend_from_slice(&next.values);
+        self.n_entries += next.indices.len();
+        self.parts.push((next.indices, next.values));
         let ids: Vec<u32> = next
             .labels
             .names
@@ -164,6 +167,26 @@ impl Rowset {
         self.n_empty += next.n_empty;
         self.n_lines += next.n_lines;
     }
+}
+
+/// The entries of all parts in one block each, indices less `base`; a part a task.
+fn join_parts(parts: Vec<(Vec<u32>, Vec<f64>)>, n: usize, base: u32) -> (Vec<u32>, Vec<f64>) {
+    let (mut indices, mut values) = (vec![0; n], vec![0.0; n]);
+    let mut tasks = Vec::with_capacity(parts.len());
+    let (mut to_indices, mut to_values) = (&mut indices[..], &mut values[..]);
+    for (from_indices, from_values) in parts {
+        let (i, more_indices) = to_indices.split_at_mut(from_indices.len());
+        let (v, more_values) = to_values.split_at_mut(from_values.len());
+        (to_indices, to_values) = (more_indices, more_values);
+        tasks.push((i, v, from_indices, from_values));
+    }
+    tasks.into_par_iter().for_each(|(i, v, indices, values)| {
+        for (to, from) in i.iter_mut().zip(indices) {
+            *to = from - base;
+        }
+        v.copy_from_slice(&values);
+    });
+    (indices, values)
 }
 
 /// Distinct labels, numbered as they come.
@@ -330,14 +353,11 @@ fn finish(
         ));
     }
 
-    let mut indices = all.indices;
-    if base == IndexBase::One {
-        indices.iter_mut().for_each(|index| *index -= 1);
-    }
+    let (indices, values) = join_parts(all.parts, all.n_entries, base.first() as u32);
     let mut starts = Vec::with_capacity(n_rows + 1);
     starts.push(0);
     starts.extend_from_slice(&all.ends);
-    let rows = Rows::from_parts(n_features.unwrap_or(found), starts, indices, all.values)?;
+    let rows = Rows::from_parts(n_features.unwrap_or(found), starts, indices, values)?;
     Ok(TextRows {
         rows,
         labels: (!all.label_ids.is_empty()).then(|| all.labels.labels(&all.label_ids)),

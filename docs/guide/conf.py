@@ -9,7 +9,6 @@ version = release = hdsl.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.intersphinx",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
 ]
@@ -17,14 +16,8 @@ exclude_patterns = ["examples/README.rst"]
 autosummary_generate = True
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
-# Inherited members belong to what a class can do; those of object do not.
-autodoc_default_options = {"members": True, "inherited-members": True, "exclude-members": "set_fit_request"}
-# Other projects' pages are linked where there is a network, and do without where there is none.
-intersphinx_mapping = {
-    "sklearn": ("https://scikit-learn.org/stable", None),
-    "scipy": ("https://docs.scipy.org/doc/scipy", None),
-}
-suppress_warnings = ["intersphinx.external", "config.cache"]
+autodoc_default_options = {"members": True, "inherited-members": True}
+suppress_warnings = ["config.cache"]
 
 sphinx_gallery_conf = {
     "examples_dirs": "examples",
@@ -41,3 +34,12 @@ html_theme = "pydata_sphinx_theme"
 html_title = "hdsl"
 html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False}
 html_show_sourcelink = False
+
+
+def setup(app):
+    """Leaves out what scikit-learn's own classes bring along: its pages describe it, with links that lead nowhere here."""
+
+    def skip(app, what, name, obj, skip, options):
+        return True if (getattr(obj, "__module__", None) or "").startswith("sklearn.") else None
+
+    app.connect("autodoc-skip-member", skip)

@@ -37,7 +37,7 @@ learner = HDSLClassifier(scale=[1, 10, 100, 1000], max_iter=300).fit(X, y, X_val
 pd.DataFrame(learner.scale_results_)
 
 # %%
-# The run of the best λ: the objective falls all the time, the validation error does not.
+# The run of the best λ: the objective falls to the end, the validation error is at its best long before.
 
 fig, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 plot.objective(learner, axes[0])

@@ -1,5 +1,7 @@
 //! Linker flags that an extension module needs on macOS; nothing elsewhere.
 
 fn main() {
-    pyo3_build_config::add_extension_module_link_args();
+    if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "macos") {
+        pyo3_build_config::add_extension_module_link_args();
+    }
 }

@@ -34,7 +34,7 @@ class TripletHDSL(HDSLLearner):
     Attributes
     ----------
     n_features_in_ : int
-        3: the numbers of a triplet.
+        Number of features of the rows in `preprocessor`.
     path_ : structured ndarray of shape (n_iter_ + 1,)
         Every iterate of the run, and all the other attributes of :class:`hdsl.HDSL` that need no labels.
 

@@ -59,13 +59,13 @@ class DiagonalSimilarity(Rival):
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_features_in_,)
+    weights_ : ndarray of shape (`n_features_in_`,)
         The weights.
     classes_ : ndarray of shape (n_classes,)
         The classes.
     n_features_in_ : int
         Number of features of the rows that were fitted.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Their names, if a data frame was fitted.
     n_active_features_ : int
         How many weights are not 0.
@@ -204,7 +204,7 @@ class DiagonalSimilarity(Rival):
 
         Returns
         -------
-        Z : {ndarray, csr_array} of shape (n_samples, n_active_features_)
+        Z : {ndarray, csr_array} of shape (n_samples, `n_active_features_`)
             Sparse if `X` is, unless `set_output` asks for a data frame.
         """
         items = self._mapped(X, left=False)

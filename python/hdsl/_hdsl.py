@@ -87,9 +87,9 @@ class HDSL(HDSLLearner):
         The classes, if :meth:`fit` was used.
     n_features_in_ : int
         Number of features of the rows that were fitted.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Their names, if a data frame was fitted.
-    path_ : structured ndarray of shape (n_iter_ + 1,)
+    path_ : structured ndarray of shape (`n_iter_` + 1,)
         Every iterate of the run: ``iteration``, ``objective``, ``gap``, ``n_atoms``, ``n_features``, ``valid_error``.
     scale_ : float
         λ of the model, the best one if there were several.

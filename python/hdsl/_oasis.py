@@ -54,7 +54,7 @@ class OASIS(Rival):
 
     Attributes
     ----------
-    matrix_ : ndarray of shape (n_features_in_, n_features_in_)
+    matrix_ : ndarray of shape (`n_features_in_`, `n_features_in_`)
         W.
     trace_ : structured ndarray
         ``step``, ``loss`` (mean since the last point, each triplet before its step) and ``violated`` (the share of
@@ -63,7 +63,7 @@ class OASIS(Rival):
         The classes.
     n_features_in_ : int
         Number of features of the rows that were fitted.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Their names, if a data frame was fitted.
     n_iter_ : int
         Steps taken.

@@ -35,7 +35,7 @@ class TripletHDSL(HDSLLearner):
     ----------
     n_features_in_ : int
         Number of features of the rows in `preprocessor`.
-    path_ : structured ndarray of shape (n_iter_ + 1,)
+    path_ : structured ndarray of shape (`n_iter_` + 1,)
         Every iterate of the run, and all the other attributes of :class:`hdsl.HDSL` that need no labels.
 
     See Also

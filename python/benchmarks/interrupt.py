@@ -24,6 +24,7 @@ def main() -> None:
     rng = np.random.default_rng(0)
     X, y = sp.random(500, 5000, density=0.01, format="csr", random_state=rng), rng.integers(0, 2, 500)
     warnings.simplefilter("ignore")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell started this in the background
     waits = []
     for _ in range(10):
         asked: list[float] = []

@@ -132,6 +132,7 @@ fn links_lead_somewhere() {
         "ARCHITECTURE.md",
         "CONTRIBUTING.md",
         "CHANGELOG.md",
+        "BENCHMARKS.md",
         "docs/decisions.md",
         "docs/format.md",
         "testdata/README.md",

@@ -136,6 +136,38 @@ mod tests {
     use super::*;
 
     #[test]
+    fn samples_are_sets_and_each_is_as_likely() {
+        let mut rng = rng(3, 4);
+        for (n, size) in [
+            (1, 0),
+            (1, 1),
+            (9, 3),
+            (9, 6),
+            (9, 9),
+            (1000, 400),
+            (1000, 700),
+        ] {
+            let drawn = sample(&mut rng, n, size);
+            assert_eq!(drawn.len(), size);
+            assert!(drawn.is_sorted_by(|a, b| a < b));
+            assert!(drawn.iter().all(|&k| (k as usize) < n));
+        }
+        // Of 6 numbers there are 20 sets of 3 and 15 of 4, the latter drawn by what they leave out.
+        for (size, sets) in [(3, 20), (4, 15)] {
+            let mut counts = std::collections::BTreeMap::new();
+            for _ in 0..1000 * sets {
+                *counts.entry(sample(&mut rng, 6, size)).or_insert(0u32) += 1;
+            }
+            assert_eq!(counts.len(), sets);
+            // Five standard deviations of about 31.
+            assert!(
+                counts.values().all(|n| n.abs_diff(1000) < 160),
+                "{counts:?}"
+            );
+        }
+    }
+
+    #[test]
     fn mixing_is_splitmix64() {
         // The first outputs from state 1234567, as every implementation gives them.
         let first = [0, 1, 2].map(|k: u64| mix(1_234_567u64.wrapping_add(k.wrapping_mul(STRIDE))));

@@ -38,19 +38,19 @@ pub(super) struct Partner<'p> {
 }
 
 impl<'p> Partner<'p> {
-    pub(super) fn new(problem: &'p Problem<'p>, feature: u32, diagonal: f64) -> Self {
+    /// Of a feature with this D; only partners that are no worse than the floor, if there is one.
+    pub(super) fn new(
+        problem: &'p Problem<'p>,
+        feature: u32,
+        diagonal: f64,
+        floor: Option<Scored>,
+    ) -> Self {
         Self {
             problem,
             feature,
             diagonal,
-            best: None,
+            best: floor,
         }
-    }
-
-    /// Only partners that are no worse than `floor`.
-    pub(super) fn above(mut self, floor: Scored) -> Self {
-        self.best = Some(floor);
-        self
     }
 
     /// What D_j + |H_ij| has to reach.

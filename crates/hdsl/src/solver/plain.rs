@@ -93,15 +93,12 @@ impl<'p, K: Keeper<'p>> Plain<'p, K> {
         let (problem, gradient) = (self.problem, &self.gradient);
         let search = self.search.as_mut().expect("there are batches");
         let diagonal = |j: u32| gradient.diagonal()[j as usize];
-        let mut partner = Partner::new(problem, feature, diagonal(feature));
-        if let Some(floor) = floor {
-            partner = partner.above(floor);
-        }
+        let partner = Partner::new(problem, feature, diagonal(feature), floor);
         let product = &mut search.product;
         gradient.each_product(problem, feature, |row, by| product.add(row, by));
         let reach = product.reach_of_added(problem);
-        let best = search.best_diagonal(diagonal);
-        let found = search.best(partner, reach, diagonal, std::iter::once(best));
+        let first = floor.is_none().then(|| search.best_diagonal(diagonal));
+        let found = search.best(partner, reach, diagonal, first.into_iter());
         found.expect("there are at least two features")
     }
 }

@@ -470,6 +470,59 @@ proptest! {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// A batch that leaves out one triplet: what it judges, by the definition, and the best partners it finds, by trying
+    /// each under its own sums over pairs.
+    #[test]
+    fn batches_judge_and_search_rightly(tiny in tiny(), first in any::<prop::sample::Index>(), seed in any::<u64>()) {
+        let (rows, n, kind) = (tiny.rows(), tiny.triplets.len(), LossKind::SmoothedHinge);
+        prop_assume!(n >= 2);
+        let problem = Problem::new(&rows, &tiny.triplets, tiny.scale, kind).unwrap();
+        let known: Vec<Atom> = tiny.atoms().into_iter().filter(|&atom| problem.inside(atom).is_some()).collect();
+        let first = known[first.index(known.len())];
+        let mut engine = Plain::<Kept>::new(&problem, Some(n - 1));
+        engine.start_at(ActiveSet::single(problem.inside(first).unwrap()));
+        let mut rng = random::rng(seed, 0);
+
+        let inside: Vec<Atom> = known.iter().map(|&atom| problem.inside(atom).unwrap()).collect();
+        let judged = engine.judge(&inside, &mut rng).unwrap();
+        let margin = |t: usize| tiny.atom_margin(t, first);
+        let push = |t: usize| -tiny.triplets.weight(t) * with_loss!(kind, loss => loss.slope(margin(t)));
+        let close = |a: f64, b: f64| (a - b).abs() <= 1e-9 * (1.0 + a.abs());
+        let left_out = |out: usize| {
+            let over = |of: &dyn Fn(usize) -> f64| -> f64 { (0..n).filter(|&t| t != out).map(of).sum() };
+            let weight = over(&|t| tiny.triplets.weight(t));
+            close(over(&|t| push(t) * margin(t)) / weight, judged.of_model)
+                && known.iter().zip(&judged.gains).all(|(&atom, &gain)| {
+                    close(over(&|t| push(t) * tiny.atom_margin(t, atom)) / weight, gain)
+                })
+        };
+        prop_assert!((0..n).any(left_out), "{:?}", judged.gains);
+
+        engine.refresh(&mut rng);
+        let columns = problem.n_columns();
+        let mut h = vec![vec![0.0; columns]; columns];
+        engine.each_pair(|p, q, sum| {
+            for (i, x) in problem.rows.row(p as usize).iter() {
+                for (j, y) in problem.rows.row(q as usize).iter() {
+                    h[i as usize][j as usize] += sum * x * y;
+                    h[j as usize][i as usize] += sum * x * y;
+                }
+            }
+        });
+        for i in 0..columns {
+            prop_assert!(close(engine.diagonal(i as u32), 0.5 * h[i][i]));
+            let score = |j: usize| 0.5 * (h[i][i] + h[j][j]) + h[i][j].abs();
+            let want = (0..columns).filter(|&j| j != i).map(score).fold(f64::NEG_INFINITY, f64::max);
+            let found = engine.best_with(i as u32);
+            prop_assert!(close(found.1, want), "{found:?} instead of {want}");
+            prop_assert!(close(engine.best_above(i as u32, found).1, want));
+        }
+    }
+}
+
+proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     /// The incremental engine against the plain one after a few steps of any kind, and after warm starts.

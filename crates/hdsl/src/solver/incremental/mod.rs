@@ -262,10 +262,7 @@ impl<'p> Incremental<'p> {
 
     /// The best partner that can be had, no worse than the floor if there is one.
     fn best_partner(&mut self, feature: u32, floor: Option<Scored>) -> Option<Scored> {
-        let mut partner = Partner::new(self.problem, feature, self.diagonal(feature));
-        if let Some(floor) = floor {
-            partner = partner.above(floor);
-        }
+        let partner = Partner::new(self.problem, feature, self.diagonal(feature), floor);
         let reach = self.multiply(feature);
         // The best D makes a good partner for most, and so do the features of the latest atoms.
         let best = self.best_diagonal();

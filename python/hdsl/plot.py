@@ -154,7 +154,10 @@ def matrix(learner: Any, ax: Any = None, *, zoom: bool = True, names: bool | Arr
     else:
         axis = "features in use" if zoom else "feature"
         ax.set(xlabel=axis, ylabel=axis)
-    ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
+    legend = ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
+    # A sign that no entry has would get a dot too small to see.
+    for dot in legend.legend_handles:
+        dot.set_sizes([40.0])
     return ax
 
 

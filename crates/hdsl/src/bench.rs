@@ -33,9 +33,13 @@ pub fn with_warm_engine<T>(
     let params = SolverParams::new(scale).max_iter(iterations);
     let run = params.build()?.fit(rows, triplets, &mut ())?;
     let problem = Problem::new(rows, triplets, scale, LossKind::default())?;
-    let inside = |(atom, weight)| Some((problem.inside(atom)?, weight));
-    let inside: Option<Vec<(Atom, f64)>> = run.active.iter().map(inside).collect();
-    let at = ActiveSet::from_weighted(&inside.expect("the solver used these very features"))?;
+    let inside = problem.inside(run.active.atoms());
+    let inside = inside.expect("the solver used these very features");
+    let weighted: Vec<(Atom, f64)> = inside
+        .into_iter()
+        .zip(run.active.weights().iter().copied())
+        .collect();
+    let at = ActiveSet::from_weighted(&weighted)?;
     let mut engine = Incremental::new(&problem);
     engine.start_at(at.clone());
     engine.refresh_all();

@@ -6,7 +6,7 @@
 //! several times less work than visiting triplets.
 
 use crate::atoms::{ActiveSet, Atom, Sign};
-use crate::data::{Overlap, Rows};
+use crate::data::{Overlap, PackedRows};
 use crate::objective::{Problem, Scored};
 use crate::triplets::Triplets;
 
@@ -113,7 +113,7 @@ struct Products {
 
 impl Products {
     /// None if there would be more than `limit` of them.
-    fn of(rows: &Rows, ends: &[(u32, u32)], limit: usize) -> Option<Self> {
+    fn of(rows: &PackedRows, ends: &[(u32, u32)], limit: usize) -> Option<Self> {
         let mut products = Self {
             starts: Vec::with_capacity(ends.len() + 1),
             columns: Vec::new(),
@@ -127,7 +127,7 @@ impl Products {
                 let (i, j) = (a.indices()[s], b.indices()[t]);
                 if i == j {
                     products.columns.push(i);
-                    products.values.push(a.values()[s] * b.values()[t]);
+                    products.values.push(a.values().at(s) * b.values().at(t));
                 }
                 s += usize::from(i <= j);
                 t += usize::from(j <= i);
@@ -197,7 +197,7 @@ impl Gradient {
     }
 
     /// Takes in new pushes and margins, one for each triplet of this gradient.
-    pub(crate) fn refresh(&mut self, rows: &Rows, pushes: &[f64], margins: &[f64]) {
+    pub(crate) fn refresh(&mut self, rows: &PackedRows, pushes: &[f64], margins: &[f64]) {
         self.at_model = pushes.iter().zip(margins).map(|(w, m)| w * m).sum();
         self.sums.fill(0.0);
         for ((&near, &far), &push) in self.graph.near.iter().zip(&self.graph.far).zip(pushes) {
@@ -225,7 +225,7 @@ impl Gradient {
     }
 
     /// D without kept products.
-    fn diagonal_from_rows(&mut self, rows: &Rows) {
+    fn diagonal_from_rows(&mut self, rows: &PackedRows) {
         let mut overlap = Overlap::new(rows.longest());
         let mut pair = 0;
         while pair < self.graph.ends.len() {
@@ -237,7 +237,7 @@ impl Gradient {
                 if sum != 0.0 {
                     let other = rows.row(self.graph.ends[pair].1 as usize);
                     for &(p, q) in overlap.with(other.indices()) {
-                        let product = own.values()[p as usize] * other.values()[q as usize];
+                        let product = own.values().at(p as usize) * other.values().at(q as usize);
                         self.diagonal[own.indices()[p as usize] as usize] += sum * product;
                     }
                 }
@@ -305,9 +305,9 @@ impl Gradient {
         for &q in &scratch.reached {
             let u = scratch.u[q as usize];
             let row = problem.rows.row(q as usize);
-            for (&j, &x) in row.indices().iter().zip(row.values()) {
-                scratch.row[j as usize] += u * x;
-            }
+            let sums = &mut scratch.row;
+            let each = |&j: &u32, x: f64| sums[j as usize] += u * x;
+            row.values().each_with(row.indices().iter(), each);
         }
         &scratch.row
     }

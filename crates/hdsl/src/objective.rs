@@ -5,24 +5,23 @@
 //! with v_t the weight of triplet t (1 in the paper) and V their sum.
 
 use crate::atoms::{ActiveSet, Atom};
-use crate::data::{ColumnLists, Columns, Rows};
+use crate::data::{ColumnLists, Columns, PackedRows, Rows, change_rows};
 use crate::error::{Error, Result};
 use crate::loss::{Loss, LossKind, with_loss};
 use crate::triplets::Triplets;
+use std::collections::{HashMap, HashSet};
 
 /// An atom and its score D_i + D_j ± H_ij.
 pub(crate) type Scored = (Atom, f64);
 
 /// The fixed side of a fit: rows with empty columns left out, the same by columns, and triplets over them.
 ///
-/// Inside the solver, features are numbered among the non-empty columns (and two empty ones) by decreasing size, so that nothing depends
-/// on d and a search that goes through them in order meets the promising ones first.
+/// Inside the solver, features are numbered among the non-empty columns (and two empty ones) by decreasing size, so that
+/// nothing depends on d and a search that goes through them in order meets the promising ones first.
 pub(crate) struct Problem<'a> {
-    columns: Columns,
-    /// Number inside the solver -> number among `columns`, and back.
-    by_size: Vec<u32>,
-    rank: Vec<u32>,
-    pub(crate) rows: Rows,
+    /// Number inside the solver -> feature as the caller numbers it.
+    features: Vec<u32>,
+    pub(crate) rows: PackedRows,
     pub(crate) lists: ColumnLists,
     pub(crate) triplets: &'a Triplets,
     pub(crate) total_weight: f64,
@@ -32,44 +31,36 @@ pub(crate) struct Problem<'a> {
     pub(crate) non_negative: bool,
     /// Whether every stored value is 1, so that values need not be read.
     pub(crate) all_ones: bool,
-    /// ‖X_j‖_1 and ‖X_j‖_2 of each column.
-    norms: Vec<[f64; 2]>,
+    norms: Norms,
 }
 
 impl<'a> Problem<'a> {
     /// Of triplets that were checked against the rows.
+    #[cfg(any(test, feature = "bench"))]
     pub(crate) fn new(
         rows: &Rows,
         triplets: &'a Triplets,
         scale: f64,
         loss: LossKind,
     ) -> Result<Self> {
-        let columns = candidates(rows)?;
-        let mut sizes = vec![0.0; columns.len()];
-        for (feature, value) in rows.indices().iter().zip(rows.values()) {
-            let number = columns
-                .number(*feature)
-                .expect("every feature of a row occurs");
-            sizes[number as usize] += value.abs();
-        }
-        let mut by_size: Vec<u32> = (0..columns.len() as u32).collect();
-        by_size.sort_by(|&a, &b| sizes[b as usize].total_cmp(&sizes[a as usize]));
-        let mut rank = vec![0; columns.len()];
-        for (new, &old) in by_size.iter().enumerate() {
-            rank[old as usize] = new as u32;
-        }
-        let rows = renumber(rows, &columns, &rank);
+        Self::taking(rows.clone(), triplets, scale, loss)
+    }
+
+    /// The same, renumbering rows that nobody else needs where they are.
+    pub(crate) fn taking(
+        rows: Rows,
+        triplets: &'a Triplets,
+        scale: f64,
+        loss: LossKind,
+    ) -> Result<Self> {
+        let (features, rows) = by_size(rows)?;
         let lists = ColumnLists::of(&rows);
         Ok(Self {
-            columns,
-            norms: (0..rank.len() as u32)
-                .map(|j| norms(lists.column(j).1))
-                .collect(),
-            by_size,
-            rank,
+            norms: Norms::of(&lists),
+            features,
             non_negative: rows.values().iter().all(|&x| x >= 0.0),
             all_ones: rows.values().iter().all(|&x| x == 1.0),
-            rows,
+            rows: PackedRows::of(rows),
             lists,
             triplets,
             total_weight: triplets.total_weight(),
@@ -78,19 +69,20 @@ impl<'a> Problem<'a> {
         })
     }
 
-    /// ‖X_j‖_1 and ‖X_j‖_2 of a column.
+    /// ‖X_j‖_1 and ‖X_j‖_2 of a column, or a little more.
+    #[inline]
     pub(crate) fn norms(&self, column: u32) -> [f64; 2] {
-        self.norms[column as usize]
+        self.norms.get(column as usize)
     }
 
     /// How many features occur.
     pub(crate) fn n_columns(&self) -> usize {
-        self.by_size.len()
+        self.features.len()
     }
 
     /// The feature as the caller numbers it.
     fn feature(&self, inside: u32) -> u32 {
-        self.columns.feature(self.by_size[inside as usize])
+        self.features[inside as usize]
     }
 
     /// The atom as the caller numbers features.
@@ -99,11 +91,19 @@ impl<'a> Problem<'a> {
             .expect("different columns are different features")
     }
 
-    /// The atom as the solver numbers features; none if a feature is in no row.
-    pub(crate) fn inside(&self, atom: Atom) -> Option<Atom> {
-        let number = |feature: u32| Some(self.rank[self.columns.number(feature)? as usize]);
-        let (i, j) = (number(atom.i())?, number(atom.j())?);
-        Some(Atom::new(i, j, atom.sign()).expect("different features are different columns"))
+    /// The atoms as the solver numbers features; none if a feature is in no row. Takes a pass over the features.
+    pub(crate) fn inside(&self, atoms: &[Atom]) -> Option<Vec<Atom>> {
+        let wanted: HashSet<u32> = atoms.iter().flat_map(|a| [a.i(), a.j()]).collect();
+        let numbered = self.features.iter().zip(0u32..);
+        let numbers: HashMap<u32, u32> = numbered
+            .filter(|(feature, _)| wanted.contains(feature))
+            .map(|(&feature, number)| (feature, number))
+            .collect();
+        let inside = |atom: &Atom| {
+            let (i, j) = (*numbers.get(&atom.i())?, *numbers.get(&atom.j())?);
+            Some(Atom::new(i, j, atom.sign()).expect("different features are different columns"))
+        };
+        atoms.iter().map(inside).collect()
     }
 
     /// The better of two scored atoms; of equals the first in the caller's order, so that every search settles ties
@@ -214,15 +214,82 @@ pub(crate) fn candidates(rows: &Rows) -> Result<Columns> {
             "there is 1 feature, expected at least 2: an atom joins two",
         ));
     }
-    let mut features = columns.features().to_vec();
-    let mut occurring = columns.features().iter().copied().peekable();
+    let mut features = columns.into_features();
+    let mut occurring = features.iter().copied().peekable();
     let absent = (0..rows.n_features() as u64).map(|feature| feature as u32);
-    features.extend(
-        absent
-            .filter(|feature| occurring.next_if_eq(feature).is_none())
-            .take(2),
-    );
+    let absent: Vec<u32> = absent
+        .filter(|feature| occurring.next_if_eq(feature).is_none())
+        .take(2)
+        .collect();
+    features.extend(absent);
     Ok(Columns::from_features(rows.n_features(), features))
+}
+
+/// The features that atoms are made of, the largest first, and the rows with features numbered in that order, each row
+/// in the new order.
+fn by_size(rows: Rows) -> Result<(Vec<u32>, Rows)> {
+    let columns = candidates(&rows)?;
+    let number_of = |feature: u32| {
+        let number = columns.number(feature);
+        number.expect("every feature of a row occurs") as usize
+    };
+    let mut sizes = vec![0.0; columns.len()];
+    for (feature, value) in rows.indices().iter().zip(rows.values()) {
+        sizes[number_of(*feature)] += value.abs();
+    }
+    let mut features: Vec<u32> = (0..columns.len() as u32).collect();
+    features.sort_by(|&a, &b| sizes[b as usize].total_cmp(&sizes[a as usize]));
+    drop(sizes);
+    let mut rank = vec![0; columns.len()];
+    for (new, old) in features.iter_mut().enumerate() {
+        rank[*old as usize] = new as u32;
+        *old = columns.feature(*old);
+    }
+    let (rows, _) = change_rows(rows, columns.len(), Vec::new, |sorted, indices, values| {
+        let entries = indices.iter().zip(&*values).filter(|entry| *entry.1 != 0.0);
+        sorted.clear();
+        sorted.extend(entries.map(|(&feature, &value)| (rank[number_of(feature)], value)));
+        sorted.sort_unstable_by_key(|entry: &(u32, f64)| entry.0);
+        for (at, &entry) in sorted.iter().enumerate() {
+            (indices[at], values[at]) = entry;
+        }
+        sorted.len()
+    });
+    Ok((features, rows))
+}
+
+/// ‖X_j‖_1 and ‖X_j‖_2 of each column: rounded up where that spares half the memory, being bounds.
+enum Norms {
+    Short(Vec<[f32; 2]>),
+    Long(Vec<[f64; 2]>),
+}
+
+impl Norms {
+    fn of(lists: &ColumnLists) -> Self {
+        let all = (0..lists.len() as u32).map(|j| norms(lists.column(j).1));
+        // Rounding up has to end below infinity, and small numbers are rounded too coarsely.
+        let good = |x: f64| x == 0.0 || (1e-30..1e30).contains(&x);
+        match all.clone().flatten().all(good) {
+            true => Self::Short(all.map(|norms| norms.map(rounded_up)).collect()),
+            false => Self::Long(all.collect()),
+        }
+    }
+
+    #[inline]
+    fn get(&self, column: usize) -> [f64; 2] {
+        match self {
+            Self::Short(norms) => norms[column].map(f64::from),
+            Self::Long(norms) => norms[column],
+        }
+    }
+}
+
+fn rounded_up(x: f64) -> f32 {
+    let near = x as f32;
+    match f64::from(near) < x {
+        true => near.next_up(),
+        false => near,
+    }
 }
 
 fn norms(values: &[f64]) -> [f64; 2] {
@@ -232,33 +299,4 @@ fn norms(values: &[f64]) -> [f64; 2] {
         squares += x * x;
     }
     [sum, squares.sqrt()]
-}
-
-/// The rows with features numbered by rank, each row in the new order.
-fn renumber(rows: &Rows, columns: &Columns, rank: &[u32]) -> Rows {
-    let mut starts = Vec::with_capacity(rows.n_rows() + 1);
-    let (mut indices, mut values) = (
-        Vec::with_capacity(rows.nnz()),
-        Vec::with_capacity(rows.nnz()),
-    );
-    let mut sorted: Vec<(u32, f64)> = Vec::new();
-    starts.push(0);
-    for row in rows.iter() {
-        sorted.clear();
-        sorted.extend(
-            row.iter()
-                .filter(|entry| entry.1 != 0.0)
-                .map(|(feature, value)| {
-                    let number = columns
-                        .number(feature)
-                        .expect("every feature of a row occurs");
-                    (rank[number as usize], value)
-                }),
-        );
-        sorted.sort_unstable_by_key(|entry| entry.0);
-        indices.extend(sorted.iter().map(|entry| entry.0));
-        values.extend(sorted.iter().map(|entry| entry.1));
-        starts.push(indices.len());
-    }
-    Rows::from_parts(rank.len(), starts, indices, values).expect("a permutation keeps rows proper")
 }

@@ -7,9 +7,10 @@ use crate::data::{Dataset, IndexBase, Labels, Rows, RowsView, Scaling, ScalingKi
 use crate::error::{Error, Result};
 use crate::knn;
 use crate::model::{BilinearModel, Dot, Model, ModelParts, TracePoint};
-use crate::objective::candidates;
-use crate::solver::{Gap, Iteration, Observer, Run, SolverParams, Stop};
+use crate::objective::{Problem, candidates};
+use crate::solver::{Clock, Gap, Iteration, Observer, Run, SolverParams, Stop};
 use crate::triplets::Triplets;
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::str::FromStr;
@@ -312,12 +313,19 @@ pub fn train_borrowed(
     };
     let rows = scaling.apply(train.rows);
     let start = params.start.as_ref().and_then(|s| occurring(s, &rows));
-    let jury = match valid {
-        Some(valid) => Some(Jury::new(&rows, labels, valid, &scaling, params.k)?),
-        None => None,
+    // Whoever judges needs the training rows; else the solver may have them.
+    let (jury, mut rows) = match valid {
+        Some(valid) => (
+            Some(Jury::new(rows, labels, valid, &scaling, params.k)?),
+            None,
+        ),
+        None => (None, Some(rows)),
     };
+    let scaling = ToStore::of(scaling, params);
     let started = Instant::now();
-    let triplets = mine(&params.triplets, &rows, labels, params.solver.seed)?;
+    let scaled = jury.as_ref().map(|jury| &jury.train).or(rows.as_ref());
+    let scaled = scaled.expect("somebody has them");
+    let triplets = mine(&params.triplets, scaled, labels, params.solver.seed)?;
     let mut halted = watcher
         .event(&Event::Triplets {
             count: triplets.len(),
@@ -326,6 +334,7 @@ pub fn train_borrowed(
         .is_break();
     let mut grid = Vec::new();
     let mut best: Option<(Run, f64, Choice)> = None;
+    let mut problem: Option<Problem<'_>> = None;
     for (index, &scale) in params.scales.iter().enumerate() {
         if halted && best.is_some() {
             break;
@@ -348,16 +357,20 @@ pub fn train_borrowed(
             // Asked to stop before anything was learned: one step, so that there is a model to keep.
             listener.outcome = Some(Stop::ObserverAsked);
         }
-        let mut solver = params.solver.clone().scale(scale);
-        if index > 0 {
-            // What fitted once fits again; memory that was given back may not look free yet.
-            solver = solver.memory_limit(u64::MAX);
-        }
-        let solver = solver.build()?;
-        let run = match &start {
-            Some(start) => solver.fit_from(start, &rows, &triplets, &mut listener)?,
-            None => solver.fit(&rows, &triplets, &mut listener)?,
+        let solver = params.solver.clone().scale(scale).build()?;
+        let clock = Clock::start();
+        let problem = match &mut problem {
+            Some(problem) => problem,
+            None => {
+                let rows = match &jury {
+                    Some(jury) => Cow::Borrowed(&jury.train),
+                    None => Cow::Owned(rows.take().expect("nobody took them yet")),
+                };
+                problem.insert(solver.problem_of(rows, &triplets)?)
+            }
         };
+        problem.scale = scale;
+        let run = solver.fit_problem(problem, start.as_ref(), clock, &mut listener)?;
         let mut choice = listener.finish(&run)?;
         let stop = choice.stop.unwrap_or(run.stop);
         halted |= stop == Stop::ObserverAsked;
@@ -422,7 +435,32 @@ struct Won {
     run: Run,
     scale: f64,
     choice: Choice,
-    scaling: Scaling,
+    scaling: ToStore,
+}
+
+/// The scaling that a model will have.
+enum ToStore {
+    Whole(Scaling),
+    /// Under `max` a feature off the path never matters. Of millions of maxima few are stored, and those are quickly
+    /// found again when the path is known.
+    MaximaOfPath,
+}
+
+impl ToStore {
+    fn of(scaling: Scaling, params: &TrainParams) -> Self {
+        match (scaling.kind(), &params.fitted) {
+            (ScalingKind::Max, None) => Self::MaximaOfPath,
+            _ => Self::Whole(scaling),
+        }
+    }
+
+    fn at_last(self, rows: RowsView<'_>, path: &[u32]) -> Scaling {
+        match self {
+            Self::MaximaOfPath => Scaling::fit_max(rows, path),
+            Self::Whole(scaling) if scaling.kind() == ScalingKind::Max => scaling.restrict(path),
+            Self::Whole(scaling) => scaling,
+        }
+    }
 }
 
 /// The triplets of a source, mined from labels unless they are given.
@@ -463,7 +501,7 @@ fn occurring(start: &ActiveSet, rows: &Rows) -> Option<ActiveSet> {
 
 /// Validation rows, scaled, and the training rows they are classified by.
 struct Jury<'a> {
-    train: &'a Rows,
+    train: Rows,
     labels: &'a Labels,
     rows: Rows,
     truth: &'a Labels,
@@ -472,7 +510,7 @@ struct Jury<'a> {
 
 impl<'a> Jury<'a> {
     fn new(
-        train: &'a Rows,
+        train: Rows,
         labels: Option<&'a Labels>,
         valid: Labelled<'a>,
         scaling: &Scaling,
@@ -503,7 +541,7 @@ impl<'a> Jury<'a> {
     fn error(&self, similarity: &BilinearModel) -> Result<f64> {
         knn::evaluate_similarity(
             similarity,
-            self.train,
+            &self.train,
             self.labels,
             &self.rows,
             self.truth,
@@ -639,11 +677,7 @@ fn assemble(
     } = won;
     let mut parts = ModelParts::new(data.rows.n_features(), scale, run.path);
     let features = parts.path.features();
-    // Under `max` a feature off the path never matters; under `max+unit` it counts for the length of a row.
-    parts.scaling = match scaling.kind() {
-        ScalingKind::Max => scaling.restrict(&features),
-        _ => scaling,
-    };
+    parts.scaling = scaling.at_last(data.rows, &features);
     parts.zero_based = data.index_base == IndexBase::Zero;
     if let Some(names) = names {
         let name = |&feature: &u32| {

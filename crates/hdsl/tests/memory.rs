@@ -1,8 +1,12 @@
 //! Memory while fitting: a small multiple of the input, whatever the number of features. Counts real allocations, so
 //! the tests of this file take turns: those in other threads would count too.
 
-use hdsl::{Dot, Error, Labels, LossKind, Rows, SolverParams, SparseRow, Triplets};
+use hdsl::{
+    Dataset, Dot, Error, Event, IndexBase, Labels, LossKind, Rows, SolverParams, SparseRow,
+    TrainParams, Triplets, train,
+};
 use peak_alloc::PeakAlloc;
+use std::ops::ControlFlow;
 use std::sync::Mutex;
 
 #[global_allocator]
@@ -105,6 +109,50 @@ fn a_hundred_million_random_triplets_take_a_few_megabytes() {
         assert_eq!(triplets.clone(), triplets);
     });
     assert!(peak < 10_000_000, "{peak} bytes");
+}
+
+#[test]
+fn training_keeps_one_copy_of_the_rows_and_no_list_of_all_maxima() {
+    let _turn = COUNTING.lock();
+    // Counts, nearly all of them 1, of features most of which are in a row or two.
+    let (n_rows, nnz) = (20_000, 50);
+    let mut data = Rows::new(5_000_000);
+    let mut state = 1u64;
+    for row in 0..n_rows {
+        let mut features: Vec<u32> = (0..nnz)
+            .map(|_| {
+                state = state
+                    .wrapping_mul(6364136223846793005)
+                    .wrapping_add(1442695040888963407);
+                let share = (state >> 33) as f64 / (1u64 << 31) as f64;
+                (1_000.0 * 5_000f64.powf(share)) as u32
+            })
+            .collect();
+        features.sort_unstable();
+        features.dedup();
+        let values: Vec<f64> = features
+            .iter()
+            .map(|f| f64::from(1 + (f + row) % 50 / 49))
+            .collect();
+        data.push(SparseRow::new(&features, &values));
+    }
+    let dataset = Dataset {
+        rows: data,
+        labels: Some(Labels::from_names((0..n_rows).map(|r| (r % 2).to_string()))),
+        queries: None,
+        index_base: IndexBase::Zero,
+        notes: Vec::new(),
+    };
+    let mut params = TrainParams::new(100.0);
+    params.triplets = "random:5".parse().unwrap();
+    params.solver = params.solver.max_iter(20);
+    let silent = &mut |_: &Event<'_>| ControlFlow::Continue(());
+    let own = 12 * dataset.rows.nnz() + 8 * n_rows as usize;
+    let (trained, peak) = peak_of(|| train(&dataset, None, None, &params, silent).unwrap());
+    assert_eq!(trained.iterations, 20);
+    eprintln!("{:.2} times the rows", peak as f64 / own as f64);
+    // A copy of the rows would be 1 more, and the maxima 0.6.
+    assert!(peak < 7 * own / 2, "{peak} bytes for rows of {own}");
 }
 
 /// The triplets in another order, with weights.

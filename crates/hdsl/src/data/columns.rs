@@ -1,4 +1,4 @@
-//! The columns that occur at all, and rows turned on their side.
+//! The columns that occur at all.
 
 use super::rows::{Rows, RowsView, SparseRow};
 
@@ -49,6 +49,7 @@ impl Columns {
                     features.push(feature as u32);
                 }
             }
+            features.shrink_to_fit();
             Self {
                 features,
                 table: Some(table),
@@ -114,6 +115,11 @@ impl Columns {
         &self.features
     }
 
+    /// All occurring features, in increasing order, and nothing else.
+    pub(crate) fn into_features(self) -> Vec<u32> {
+        self.features
+    }
+
     /// The same rows with compact numbers for features. Values of other columns are left out.
     pub fn compact(&self, rows: &Rows) -> Rows {
         let mut starts = Vec::with_capacity(rows.n_rows() + 1);
@@ -144,102 +150,4 @@ impl Columns {
 /// A table of all features costs no more than the data itself, give or take a quarter of a megabyte.
 fn table_pays(n_features: usize, nnz: usize) -> bool {
     n_features <= nnz.saturating_mul(4).saturating_add(65_536)
-}
-
-/// Rows turned on their side (CSC): for each column the rows that store a value there, in increasing order.
-///
-/// Meant for rows with few columns, such as those of [`Columns::compact`]: it keeps one number per column.
-///
-/// ```
-/// use hdsl::{Rows, data::ColumnLists};
-/// let rows = Rows::from_parts(2, vec![0, 1, 3], vec![1, 0, 1], vec![5.0, 6.0, 7.0])?;
-/// let lists = ColumnLists::of(&rows);
-/// assert_eq!(lists.column(1), (&[0, 1][..], &[5.0, 7.0][..]));
-/// # Ok::<(), hdsl::Error>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct ColumnLists {
-    starts: Vec<usize>,
-    rows: Vec<u32>,
-    values: Vec<f64>,
-}
-
-impl ColumnLists {
-    /// Sorts the stored values by column.
-    pub fn of(rows: &Rows) -> Self {
-        let mut starts = vec![0usize; rows.n_features() + 1];
-        for &column in rows.indices() {
-            starts[column as usize + 1] += 1;
-        }
-        for column in 0..rows.n_features() {
-            starts[column + 1] += starts[column];
-        }
-        let mut next = starts.clone();
-        let mut row_numbers = vec![0u32; rows.nnz()];
-        let mut values = vec![0.0; rows.nnz()];
-        for (number, row) in rows.iter().enumerate() {
-            for (column, value) in row.iter() {
-                let at = &mut next[column as usize];
-                row_numbers[*at] = number as u32;
-                values[*at] = value;
-                *at += 1;
-            }
-        }
-        Self {
-            starts,
-            rows: row_numbers,
-            values,
-        }
-    }
-
-    /// How many columns there are.
-    pub fn len(&self) -> usize {
-        self.starts.len() - 1
-    }
-
-    /// Whether there is no column.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// How many values are stored.
-    pub fn nnz(&self) -> usize {
-        self.rows.len()
-    }
-
-    /// The rows that store a value in a column, and the values.
-    ///
-    /// # Panics
-    /// If `column` is not below [`ColumnLists::len`].
-    pub fn column(&self, column: u32) -> (&[u32], &[f64]) {
-        let range = self.starts[column as usize]..self.starts[column as usize + 1];
-        (&self.rows[range.clone()], &self.values[range])
-    }
-
-    /// How many values a range of columns holds.
-    pub(crate) fn values_in(&self, columns: std::ops::Range<usize>) -> usize {
-        self.starts[columns.end] - self.starts[columns.start]
-    }
-
-    /// Cuts numbers for the first columns into ranges that hold about as many values each, with their first columns.
-    pub(crate) fn cut<'a>(
-        &self,
-        mut by_column: &'a mut [f64],
-        n_parts: usize,
-    ) -> Vec<(usize, &'a mut [f64])> {
-        let total = self.starts[by_column.len()];
-        let (mut parts, mut from) = (Vec::with_capacity(n_parts), 0);
-        for part in 1..=n_parts {
-            let to = match part == n_parts {
-                true => from + by_column.len(),
-                false => self.starts[..from + by_column.len()]
-                    .partition_point(|&start| start < part * total / n_parts)
-                    .max(from),
-            };
-            let (here, rest) = std::mem::take(&mut by_column).split_at_mut(to - from);
-            parts.push((from, here));
-            (by_column, from) = (rest, to);
-        }
-        parts
-    }
 }

@@ -13,7 +13,7 @@ pub(crate) fn map_rows<'a, S: Send>(
     each: impl Fn(&mut S, SparseRow<'_>, &mut Vec<u32>, &mut Vec<f64>) + Sync,
 ) -> (Rows, Vec<S>) {
     let rows = rows.into();
-    let block = rows.n_rows().div_ceil(64).clamp(32, 4096);
+    let block = block_of(rows.n_rows());
     let n_blocks = rows.n_rows().div_ceil(block);
     let parts: Vec<_> = (0..n_blocks)
         .into_par_iter()
@@ -47,4 +47,63 @@ pub(crate) fn map_rows<'a, S: Send>(
     let mapped = Rows::from_parts(n_features, starts, indices, values)
         .expect("mapped rows are increasing and finite");
     (mapped, states)
+}
+
+/// Changes rows where they are, so that there is never a second copy of them. `each` gets one row's features and values,
+/// and says how many of them, from the first, are the new row, by increasing feature below `n_features`. States and
+/// blocks are as in [`map_rows`].
+pub(crate) fn change_rows<S: Send>(
+    rows: Rows,
+    n_features: usize,
+    state: impl Fn() -> S + Sync,
+    each: impl Fn(&mut S, &mut [u32], &mut [f64]) -> usize + Sync,
+) -> (Rows, Vec<S>) {
+    let n_rows = rows.n_rows();
+    let (mut starts, mut indices, mut values) = rows.into_parts();
+    let block = block_of(n_rows);
+    let mut lengths: Vec<u32> = vec![0; n_rows];
+    let (mut rest_indices, mut rest_values) = (&mut indices[..], &mut values[..]);
+    let mut parts = Vec::with_capacity(n_rows.div_ceil(block));
+    for (b, lengths) in lengths.chunks_mut(block).enumerate() {
+        let starts = &starts[b * block..b * block + lengths.len() + 1];
+        let n = starts[lengths.len()] - starts[0];
+        let (here, after) = std::mem::take(&mut rest_indices).split_at_mut(n);
+        let (with, beyond) = std::mem::take(&mut rest_values).split_at_mut(n);
+        (rest_indices, rest_values) = (after, beyond);
+        parts.push((starts, lengths, here, with));
+    }
+    let states: Vec<S> = parts
+        .into_par_iter()
+        .map(|(starts, lengths, indices, values)| {
+            let mut state = state();
+            for (bounds, length) in starts.windows(2).zip(lengths) {
+                let range = bounds[0] - starts[0]..bounds[1] - starts[0];
+                let (indices, values) = (&mut indices[range.clone()], &mut values[range]);
+                *length = each(&mut state, indices, values) as u32;
+            }
+            state
+        })
+        .collect();
+    // What rows have lost is closed up.
+    let mut end = 0;
+    for (row, length) in lengths.into_iter().enumerate() {
+        let (from, length) = (starts[row], length as usize);
+        if from != end {
+            indices.copy_within(from..from + length, end);
+            values.copy_within(from..from + length, end);
+        }
+        starts[row] = end;
+        end += length;
+    }
+    starts[n_rows] = end;
+    indices.truncate(end);
+    values.truncate(end);
+    let changed = Rows::from_parts(n_features, starts, indices, values)
+        .expect("changed rows are increasing and finite");
+    (changed, states)
+}
+
+/// How many rows are worked on together.
+fn block_of(n_rows: usize) -> usize {
+    n_rows.div_ceil(64).clamp(32, 4096)
 }

@@ -1,5 +1,6 @@
 //! Sparse rows and labels, and the way in and out of files.
 
+mod column_lists;
 mod columns;
 pub(crate) mod input;
 mod labels;
@@ -10,6 +11,7 @@ mod npz;
 pub(crate) mod number;
 mod output;
 mod overlap;
+mod packed;
 mod planted;
 mod read;
 mod rows;
@@ -21,12 +23,14 @@ mod triples;
 mod vectorize;
 pub(crate) mod write;
 
-pub use columns::{ColumnLists, Columns};
+pub use column_lists::ColumnLists;
+pub use columns::Columns;
 pub use labels::Labels;
-pub(crate) use map::map_rows;
+pub(crate) use map::{change_rows, map_rows};
 pub use npz::write_npz;
 pub use output::OutputFile;
 pub(crate) use overlap::Overlap;
+pub(crate) use packed::{PackedRow, PackedRows};
 pub use planted::{Planted, PlantedParams, planted};
 pub use read::{Dataset, Format, IndexBase, ReadOptions, parse_dataset, read_dataset};
 pub use rows::{Rows, RowsView, SparseRow};

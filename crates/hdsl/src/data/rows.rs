@@ -148,12 +148,6 @@ impl Rows {
         self.n_features
     }
 
-    /// How many values the longest row has.
-    pub(crate) fn longest(&self) -> usize {
-        let lengths = self.starts.windows(2).map(|bounds| bounds[1] - bounds[0]);
-        lengths.max().unwrap_or(0)
-    }
-
     /// How many values are stored.
     pub fn nnz(&self) -> usize {
         self.indices.len()
@@ -201,6 +195,11 @@ impl Rows {
     /// A copy of some rows, in the order asked for.
     pub fn select(&self, which: &[u32]) -> Self {
         self.view().select(which)
+    }
+
+    /// The three arrays: row starts, features, values.
+    pub(crate) fn into_parts(self) -> (Vec<usize>, Vec<u32>, Vec<f64>) {
+        (self.starts, self.indices, self.values)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Scaling learned on training rows and applied to every later row.
 
 use super::columns::Columns;
-use super::map::map_rows;
+use super::map::change_rows;
 use super::rows::{Rows, RowsView, SparseRow};
 use crate::error::{Error, Result};
 use std::fmt;
@@ -127,10 +127,41 @@ impl Scaling {
                 let max = &mut largest[number as usize];
                 *max = max.max(value.abs());
             }
+            if largest.iter().all(|&max| max > 0.0) {
+                return Self {
+                    kind,
+                    n_features: rows.n_features(),
+                    columns,
+                    maxima: largest,
+                };
+            }
             maxima = columns.features().iter().copied().zip(largest).collect();
             maxima.retain(|m| m.1 > 0.0);
         }
         Self::with_maxima(kind, rows.n_features(), maxima)
+    }
+
+    /// What [`Scaling::fit`] by maxima, restricted to some features, is, without a number for every feature there is.
+    pub(crate) fn fit_max(rows: RowsView<'_>, features: &[u32]) -> Self {
+        // Most values belong to other features, and are told by the last bits of those.
+        const BITS: usize = 1 << 16;
+        let mut met = vec![false; BITS];
+        for &feature in features {
+            met[feature as usize % BITS] = true;
+        }
+        let wanted = Columns::from_features(rows.n_features(), features.to_vec());
+        let mut largest = vec![0.0f64; wanted.len()];
+        for (&feature, value) in rows.indices().iter().zip(rows.values()) {
+            if met[feature as usize % BITS]
+                && let Some(number) = wanted.number(feature)
+            {
+                let max = &mut largest[number as usize];
+                *max = max.max(value.abs());
+            }
+        }
+        let maxima = wanted.features().iter().copied().zip(largest);
+        let maxima = maxima.filter(|m| m.1 > 0.0).collect();
+        Self::with_maxima(ScalingKind::Max, rows.n_features(), maxima)
     }
 
     /// The scaling that changes nothing.
@@ -227,11 +258,11 @@ impl Scaling {
         if self.kind == ScalingKind::None && rows.n_features() == self.n_features {
             return (rows.to_rows(), ScalingReport::default());
         }
-        let (scaled, reports) = map_rows(
-            rows,
+        let (scaled, reports) = change_rows(
+            rows.to_rows(),
             self.n_features,
             ScalingReport::default,
-            |report, row, indices, values| self.scale_into(row, indices, values, report),
+            |report, indices, values| self.scale(indices, values, report),
         );
         let total = reports
             .iter()
@@ -244,44 +275,39 @@ impl Scaling {
 
     /// Scales one row: its features and values.
     pub fn apply_row(&self, row: SparseRow<'_>) -> (Vec<u32>, Vec<f64>) {
-        let (mut indices, mut values) = (Vec::new(), Vec::new());
-        self.scale_into(
-            row,
-            &mut indices,
-            &mut values,
-            &mut ScalingReport::default(),
-        );
+        let (mut indices, mut values) = (row.indices().to_vec(), row.values().to_vec());
+        let kept = self.scale(&mut indices, &mut values, &mut ScalingReport::default());
+        indices.truncate(kept);
+        values.truncate(kept);
         (indices, values)
     }
 
-    fn scale_into(
-        &self,
-        row: SparseRow<'_>,
-        indices: &mut Vec<u32>,
-        values: &mut Vec<f64>,
-        report: &mut ScalingReport,
-    ) {
-        let start = values.len();
-        for (feature, value) in row.iter() {
-            if self.kind.has_maxima() {
+    /// Scales one row where it is: what is left comes first, and its length is returned.
+    fn scale(&self, indices: &mut [u32], values: &mut [f64], report: &mut ScalingReport) -> usize {
+        let mut kept = 0;
+        for at in 0..indices.len() {
+            let (feature, value) = (indices[at], values[at]);
+            let scaled = if self.kind.has_maxima() {
                 let Some(number) = self.columns.number(feature) else {
                     report.dropped += 1;
                     continue;
                 };
                 let scaled = value / self.maxima[number as usize];
                 report.clipped += usize::from(scaled.abs() > 1.0);
-                indices.push(feature);
-                values.push(scaled.clamp(-1.0, 1.0));
+                scaled.clamp(-1.0, 1.0)
             } else if (feature as usize) < self.n_features {
-                indices.push(feature);
-                values.push(value);
+                value
             } else {
                 report.dropped += 1;
-            }
+                continue;
+            };
+            (indices[kept], values[kept]) = (feature, scaled);
+            kept += 1;
         }
         if self.kind.has_unit() {
-            make_unit(&mut values[start..]);
+            make_unit(&mut values[..kept]);
         }
+        kept
     }
 }
 

@@ -32,6 +32,7 @@ use kept::Kept;
 use margins::Zones;
 use plain::Plain;
 use rand_chacha::ChaCha8Rng;
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 use streamed::Streamed;
 
@@ -95,7 +96,7 @@ impl Solver {
     /// # Panics
     /// If a triplet names a row that is not there; see [`Triplets::check`].
     pub fn memory_needed(&self, rows: &Rows, triplets: &Triplets) -> u64 {
-        memory::estimate(&self.params, rows, triplets)
+        memory::estimate(&self.params, &Cow::Borrowed(rows), triplets)
     }
 
     fn run(
@@ -106,25 +107,46 @@ impl Solver {
         observer: &mut dyn Observer,
     ) -> Result<Run> {
         let clock = Clock::start();
+        let problem = self.problem_of(Cow::Borrowed(rows), triplets)?;
+        self.fit_problem(&problem, start, clock, observer)
+    }
+
+    /// The problem to solve, checked. Rows that nobody else needs are taken over, so that there is no second copy of them.
+    pub(crate) fn problem_of<'a>(
+        &self,
+        rows: Cow<'_, Rows>,
+        triplets: &'a Triplets,
+    ) -> Result<Problem<'a>> {
         let params = &self.params;
         triplets.check(rows.n_rows())?;
-        memory::check(params, rows, triplets)?;
-        let problem = Problem::new(rows, triplets, params.scale, params.loss)?;
+        memory::check(params, &rows, triplets)?;
+        Problem::taking(rows.into_owned(), triplets, params.scale, params.loss)
+    }
+
+    /// Minimises over a problem of this scale and loss, by a clock that may have been running for it.
+    pub(crate) fn fit_problem(
+        &self,
+        problem: &Problem<'_>,
+        start: Option<&ActiveSet>,
+        clock: Clock,
+        observer: &mut dyn Observer,
+    ) -> Result<Run> {
+        let params = &self.params;
         let has_zones = Zones::of_loss(params.loss).is_some();
-        let batch = params.batch.filter(|&size| size < triplets.len());
+        let batch = params.batch.filter(|&size| size < problem.triplets.len());
         match (has_zones, batch) {
             (true, None) => self.iterate(
-                State::new(Incremental::new(&problem), params, start)?,
+                State::new(Incremental::new(problem), params, start)?,
                 clock,
                 observer,
             ),
             (true, batch) => self.iterate(
-                State::new(Plain::<Kept>::new(&problem, batch), params, start)?,
+                State::new(Plain::<Kept>::new(problem, batch), params, start)?,
                 clock,
                 observer,
             ),
             (false, batch) => self.iterate(
-                State::new(Plain::<Streamed>::new(&problem, batch), params, start)?,
+                State::new(Plain::<Streamed>::new(problem, batch), params, start)?,
                 clock,
                 observer,
             ),
@@ -292,16 +314,17 @@ impl<'p, E: Engine<'p>> State<'p, E> {
         let problem = state.engine.problem();
         let active = match start {
             Some(start) => {
-                let inside: Option<Vec<_>> = start
-                    .iter()
-                    .map(|(a, w)| Some((problem.inside(a)?, w)))
-                    .collect();
+                let inside = problem.inside(start.atoms());
                 let inside = inside.ok_or_else(|| {
                     Error::data(
                         "the solution to start from uses a feature that is in none of the rows",
                     )
                 })?;
-                ActiveSet::from_weighted(&inside)?
+                let weighted: Vec<_> = inside
+                    .into_iter()
+                    .zip(start.weights().iter().copied())
+                    .collect();
+                ActiveSet::from_weighted(&weighted)?
             }
             None => ActiveSet::single(state.best_at_zero()),
         };
@@ -439,13 +462,13 @@ impl<'p, E: Engine<'p>> State<'p, E> {
 }
 
 /// A watch that can be held while someone else works.
-struct Clock {
+pub(crate) struct Clock {
     started: Instant,
     held: Duration,
 }
 
 impl Clock {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self {
             started: Instant::now(),
             held: Duration::ZERO,

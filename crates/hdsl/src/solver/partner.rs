@@ -124,18 +124,16 @@ impl Product {
         let mut values = 0;
         for &row in &self.reached {
             self.met[row as usize] = false;
-            values += problem.rows.row(row as usize).nnz();
+            values += problem.rows.nnz_of(row as usize);
         }
         Reach::Rows { values }
     }
 
     /// `u` was set as a whole.
     pub(super) fn reach_of_all(&self, problem: &Problem<'_>) -> Reach {
-        let rows = problem.rows.iter().zip(&self.u);
+        let reached = self.u.iter().enumerate().filter(|(_, u)| **u != 0.0);
         Reach::All {
-            values: rows
-                .map(|(row, &u)| if u == 0.0 { 0 } else { row.nnz() })
-                .sum(),
+            values: reached.map(|(row, _)| problem.rows.nnz_of(row)).sum(),
         }
     }
 
@@ -170,7 +168,7 @@ pub(super) struct PartnerSearch<'p> {
     /// An upper bound of D in each block. Its keeper sees to it.
     pub(super) block_diagonals: Vec<f64>,
     pub(super) product: Product,
-    /// A row of H, 0 between searches.
+    /// A row of H as far as one was ever needed, 0 between searches.
     row: Vec<f64>,
     limits: Vec<f64>,
 }
@@ -178,16 +176,12 @@ pub(super) struct PartnerSearch<'p> {
 impl<'p> PartnerSearch<'p> {
     /// With threads from so many values on.
     pub(super) fn new(problem: &'p Problem<'p>, parallel_from: usize) -> Self {
-        let columns: Vec<u32> = (0..problem.n_columns() as u32).collect();
-        let block_norms: Vec<[f64; 2]> = columns
-            .chunks(COLUMNS)
-            .map(|block| {
-                block.iter().fold([0.0f64; 2], |most, &j| {
-                    let [sum, length] = problem.norms(j);
-                    [most[0].max(sum), most[1].max(length)]
-                })
-            })
-            .collect();
+        let mut block_norms = vec![[0.0f64; 2]; problem.n_columns().div_ceil(COLUMNS)];
+        for j in 0..problem.n_columns() {
+            let most = &mut block_norms[j / COLUMNS];
+            let [sum, length] = problem.norms(j as u32);
+            *most = [most[0].max(sum), most[1].max(length)];
+        }
         let n_rows = problem.rows.n_rows();
         Self {
             problem,
@@ -199,7 +193,7 @@ impl<'p> PartnerSearch<'p> {
                 reached: Vec::new(),
                 met: vec![false; n_rows],
             },
-            row: vec![0.0; columns.len()],
+            row: Vec::new(),
             limits: Vec::new(),
         }
     }
@@ -356,6 +350,12 @@ impl<'p> PartnerSearch<'p> {
         } = self;
         let end_for = |u: f64| limits.partition_point(|&limit| limit < u.abs()) * COLUMNS;
         let end = end_for(size.largest).min(problem.n_columns());
+        // Whoever looks for the best reads whole blocks, and those that may win by their D alone.
+        let by_itself = limits.partition_point(|&limit| limit == 0.0);
+        let read = COLUMNS * end.div_ceil(COLUMNS).max(by_itself);
+        if row.len() < read.min(problem.n_columns()) {
+            row.resize(read.min(problem.n_columns()), 0.0);
+        }
         // Each column is summed up in the order of rows, whoever does it.
         let add = |sums: &mut [f64], from: usize| {
             let to = from + sums.len();
@@ -373,9 +373,10 @@ impl<'p> PartnerSearch<'p> {
                         sums[j as usize - from] += u;
                     }
                 } else {
-                    for (&j, &x) in indices.iter().zip(&values.values()[places]) {
-                        sums[j as usize - from] += u * x;
-                    }
+                    values
+                        .values()
+                        .part(places)
+                        .each_with(indices.iter(), |&j, x| sums[j as usize - from] += u * x);
                 }
             }
         };

@@ -250,12 +250,24 @@ fn close(a: f64, b: f64, tolerance: f64) -> bool {
     (a - b).abs() <= tolerance * (1.0 + a.abs().max(b.abs()))
 }
 
+/// The features and values of a row, as the solver numbers features.
+fn entries(problem: &Problem<'_>, row: u32) -> Vec<(u32, f64)> {
+    let row = problem.rows.row(row as usize);
+    let places = row.indices().iter().enumerate();
+    places.map(|(k, &j)| (j, row.values().at(k))).collect()
+}
+
+/// The atom as the solver numbers features.
+fn inside(problem: &Problem<'_>, atom: Atom) -> Option<Atom> {
+    problem.inside(&[atom]).map(|found| found[0])
+}
+
 /// A convex combination of a few atoms of the problem, as the solver numbers features.
 fn some_active(tiny: &Tiny, problem: &Problem<'_>, picks: &[usize]) -> ActiveSet {
     let atoms: Vec<Atom> = tiny
         .atoms()
         .into_iter()
-        .filter_map(|atom| problem.inside(atom))
+        .filter_map(|atom| inside(problem, atom))
         .collect();
     let mut chosen: Vec<Atom> = picks.iter().map(|&p| atoms[p % atoms.len()]).collect();
     chosen.sort();
@@ -310,7 +322,7 @@ proptest! {
             prop_assert!((base - 1.0).abs() < 1e-12);
             for atom in tiny.atoms() {
                 // Two features that no row holds stand for the others.
-                let Some(inside) = problem.inside(atom) else {
+                let Some(inside) = inside(&problem, atom) else {
                     continue;
                 };
                 let h = 1e-6 / (1.0 + tiny.scale * 10.0);
@@ -376,14 +388,14 @@ proptest! {
         // At M = 0 every triplet pushes with 1. Of features that no row holds only two take part.
         let score = |atom: Atom| -> f64 { (0..whole.triplets.len()).map(|t| whole.unscaled_margin(t, atom)).sum() };
         let mut first: Option<(Atom, f64)> = None;
-        for atom in whole.atoms().into_iter().filter(|&atom| problem.inside(atom).is_some()) {
+        for atom in whole.atoms().into_iter().filter(|&atom| inside(&problem, atom).is_some()) {
             if first.is_none_or(|first| score(atom) > first.1) {
                 first = Some((atom, score(atom)));
             }
         }
         let first = first.unwrap();
         for mut exact in [lmo::Exact::default(), lmo::Exact::in_small_pieces()] {
-            let start = (problem.inside(*whole.atoms().last().unwrap()), f64::NEG_INFINITY);
+            let start = (inside(&problem, *whole.atoms().last().unwrap()), f64::NEG_INFINITY);
             let start = (start.0.unwrap_or(Atom::plus(0, 1).unwrap()), start.1);
             let mut plain = Plain::<Streamed>::new(&problem, None);
             plain.refresh_all();
@@ -479,13 +491,13 @@ proptest! {
         let (rows, n, kind) = (tiny.rows(), tiny.triplets.len(), LossKind::SmoothedHinge);
         prop_assume!(n >= 2);
         let problem = Problem::new(&rows, &tiny.triplets, tiny.scale, kind).unwrap();
-        let known: Vec<Atom> = tiny.atoms().into_iter().filter(|&atom| problem.inside(atom).is_some()).collect();
+        let known: Vec<Atom> = tiny.atoms().into_iter().filter(|&atom| inside(&problem, atom).is_some()).collect();
         let first = known[first.index(known.len())];
         let mut engine = Plain::<Kept>::new(&problem, Some(n - 1));
-        engine.start_at(ActiveSet::single(problem.inside(first).unwrap()));
+        engine.start_at(ActiveSet::single(inside(&problem, first).unwrap()));
         let mut rng = random::rng(seed, 0);
 
-        let inside: Vec<Atom> = known.iter().map(|&atom| problem.inside(atom).unwrap()).collect();
+        let inside: Vec<Atom> = known.iter().map(|&atom| inside(&problem, atom).unwrap()).collect();
         let judged = engine.judge(&inside, &mut rng).unwrap();
         let margin = |t: usize| tiny.atom_margin(t, first);
         let push = |t: usize| -tiny.triplets.weight(t) * with_loss!(kind, loss => loss.slope(margin(t)));
@@ -504,8 +516,8 @@ proptest! {
         let columns = problem.n_columns();
         let mut h = vec![vec![0.0; columns]; columns];
         engine.each_pair(|p, q, sum| {
-            for (i, x) in problem.rows.row(p as usize).iter() {
-                for (j, y) in problem.rows.row(q as usize).iter() {
+            for (i, x) in entries(&problem, p) {
+                for (j, y) in entries(&problem, q) {
                     h[i as usize][j as usize] += sum * x * y;
                     h[j as usize][i as usize] += sum * x * y;
                 }

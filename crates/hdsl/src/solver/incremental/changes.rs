@@ -1,17 +1,17 @@
 //! Passing the changed pairs of one anchor on to D and to the H of active atoms.
 
 use super::active_rows::ActiveRows;
+use super::diagonal::Diagonal;
 use super::links::Links;
-use crate::data::{Overlap, Rows, SparseRow};
+use crate::data::{Overlap, PackedRow, PackedRows};
 use crate::objective::Problem;
 use crate::solver::margins::Two;
-use crate::solver::partner::COLUMNS;
 
 /// What every shard reads: σ, the rows, the active features of each, and which atoms link them.
 #[derive(Clone, Copy)]
 pub(super) struct Books<'a> {
     pub(super) sigma: f64,
-    pub(super) rows: &'a Rows,
+    pub(super) rows: &'a PackedRows,
     pub(super) active_rows: &'a ActiveRows,
     pub(super) links: &'a Links,
 }
@@ -19,28 +19,11 @@ pub(super) struct Books<'a> {
 /// What changed in the pairs of one anchor.
 #[derive(Clone, Copy)]
 pub(super) struct Changes<'a> {
-    pub(super) own: SparseRow<'a>,
+    pub(super) own: PackedRow<'a>,
     pub(super) others: &'a [u32],
     /// Pairs of the anchor, counted from its first.
     pub(super) changed: &'a [u32],
     pub(super) by_pair: &'a [Two],
-}
-
-/// D by column, and the blocks of it that changed.
-pub(super) struct Diagonal<'a> {
-    pub(super) by_column: &'a mut [Two],
-    pub(super) stale: &'a mut [bool],
-}
-
-impl Diagonal<'_> {
-    fn add<const BOTH: bool>(&mut self, column: u32, by: Two) {
-        let sum = &mut self.by_column[column as usize];
-        if BOTH {
-            sum[0] += by[0];
-        }
-        sum[1] += by[1];
-        self.stale[column as usize / COLUMNS] = true;
-    }
 }
 
 impl<'a> Changes<'a> {
@@ -54,10 +37,10 @@ impl<'a> Changes<'a> {
     /// D where products are not kept: what the anchor's row shares with each other row is found again.
     pub(super) fn pass_on_rows(
         self,
-        rows: &Rows,
+        rows: &PackedRows,
         overlap: &mut Overlap,
         sums: &mut Vec<Two>,
-        diagonal: Diagonal<'_>,
+        diagonal: &mut Diagonal,
     ) {
         let own = self.own.indices();
         sums.clear();
@@ -66,7 +49,7 @@ impl<'a> Changes<'a> {
         for (local, delta) in self.iter() {
             let other = rows.row(self.others[local] as usize);
             for &(place, at) in overlap.with(other.indices()) {
-                let (sum, x) = (&mut sums[place as usize], other.values()[at as usize]);
+                let (sum, x) = (&mut sums[place as usize], other.values().at(at as usize));
                 *sum = [sum[0] + delta[0] * x, sum[1] + delta[1] * x];
             }
         }
@@ -74,13 +57,14 @@ impl<'a> Changes<'a> {
     }
 
     /// D from sums by place in the anchor's row.
-    fn pass_on_places<const BOTH: bool>(self, sums: &[Two], mut diagonal: Diagonal<'_>) {
+    fn pass_on_places<const BOTH: bool>(self, sums: &[Two], diagonal: &mut Diagonal) {
         let own = self.own;
-        for ((&column, &x), sum) in own.indices().iter().zip(own.values()).zip(sums) {
+        let by_column = own.indices().iter().zip(sums);
+        own.values().each_with(by_column, |(&column, sum), x| {
             if *sum != [0.0; 2] {
                 diagonal.add::<BOTH>(column, [x * sum[0], x * sum[1]]);
             }
-        }
+        });
     }
 
     /// H_ij of an active atom gains x_i of the anchor times Σ_q delta_q x_qj, and the other way round.
@@ -137,7 +121,7 @@ impl Products {
         n_triplets: usize,
     ) -> Option<Self> {
         let rows = &problem.rows;
-        let work = |&other: &u32| rows.row(other as usize).nnz();
+        let work = |&other: &u32| rows.nnz_of(other as usize);
         if others.iter().map(work).sum::<usize>() > MOST_WORK {
             return None;
         }
@@ -162,7 +146,7 @@ impl Products {
                     .places
                     .extend(found.iter().map(|&(place, _)| place as u16));
                 if !problem.all_ones {
-                    let values = found.iter().map(|&(_, at)| other.values()[at as usize]);
+                    let values = found.iter().map(|&(_, at)| other.values().at(at as usize));
                     products.values.extend(values);
                 }
                 products.starts.push(products.places.len() as u32);
@@ -183,7 +167,7 @@ impl Products {
         first: usize,
         changes: Changes<'_>,
         sums: &mut Vec<Two>,
-        diagonal: Diagonal<'_>,
+        diagonal: &mut Diagonal,
     ) {
         sums.clear();
         sums.resize(changes.own.nnz(), [0.0; 2]);

@@ -1,6 +1,7 @@
 //! The active atoms as a graph: active features, numbered as they come, and the atoms between them.
 
 use crate::atoms::Atom;
+use std::collections::HashMap;
 
 /// One end of an active atom.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,27 +15,15 @@ pub(super) struct Link {
 /// Numbers for active features and slots for active atoms; both are used again when free.
 #[derive(Default)]
 pub(super) struct Links {
-    /// The number of each column among the active features, or `NONE`.
-    numbers: Vec<u32>,
+    /// The number of each column that is an active feature.
+    numbers: HashMap<u32, u32>,
     links: Vec<Vec<Link>>,
     free_numbers: Vec<u32>,
     free_slots: Vec<u32>,
     n_slots: u32,
 }
 
-const NONE: u32 = u32::MAX;
-
 impl Links {
-    pub(super) fn new(n_columns: usize) -> Self {
-        Self {
-            numbers: vec![NONE; n_columns],
-            links: Vec::new(),
-            free_numbers: Vec::new(),
-            free_slots: Vec::new(),
-            n_slots: 0,
-        }
-    }
-
     /// Active features there are numbers for.
     pub(super) fn n_features(&self) -> usize {
         self.links.len()
@@ -53,12 +42,12 @@ impl Links {
     pub(super) fn add(&mut self, atom: Atom) -> (u32, Vec<(u32, u32)>) {
         let mut new = Vec::new();
         for column in [atom.i(), atom.j()] {
-            if self.numbers[column as usize] == NONE {
+            if !self.numbers.contains_key(&column) {
                 let number = self.free_numbers.pop().unwrap_or_else(|| {
                     self.links.push(Vec::new());
                     self.links.len() as u32 - 1
                 });
-                self.numbers[column as usize] = number;
+                self.numbers.insert(column, number);
                 new.push((column, number));
             }
         }
@@ -66,10 +55,7 @@ impl Links {
             self.n_slots += 1;
             self.n_slots - 1
         });
-        let (i, j) = (
-            self.numbers[atom.i() as usize],
-            self.numbers[atom.j() as usize],
-        );
+        let (i, j) = (self.numbers[&atom.i()], self.numbers[&atom.j()]);
         self.links[i as usize].push(Link { to: j, slot });
         self.links[j as usize].push(Link { to: i, slot });
         (slot, new)
@@ -79,11 +65,11 @@ impl Links {
     pub(super) fn remove(&mut self, atom: Atom, slot: u32) -> Vec<(u32, u32)> {
         let mut gone = Vec::new();
         for column in [atom.i(), atom.j()] {
-            let number = self.numbers[column as usize];
+            let number = self.numbers[&column];
             let links = &mut self.links[number as usize];
             links.retain(|link| link.slot != slot);
             if links.is_empty() {
-                self.numbers[column as usize] = NONE;
+                self.numbers.remove(&column);
                 self.free_numbers.push(number);
                 gone.push((column, number));
             }

@@ -6,6 +6,7 @@
 
 mod active_rows;
 mod changes;
+mod diagonal;
 mod links;
 mod pairs;
 mod shard;
@@ -74,7 +75,7 @@ impl<'p> Incremental<'p> {
             sigma: 1.0,
             shards,
             active_rows: ActiveRows::new(n_rows),
-            links: Links::new(problem.n_columns()),
+            links: Links::default(),
             slots: Vec::new(),
             steps: 0,
             motion: Moving::default(),
@@ -140,12 +141,12 @@ impl<'p> Incremental<'p> {
     fn bound_diagonals(&mut self) {
         self.best_diagonal = None;
         let sigma = self.sigma;
-        self.each(|shard| shard.pairs.tighten(sigma));
+        self.each(|shard| shard.pairs.diagonal.tighten(sigma));
         let shards = &self.shards;
         for (block, sum) in self.search.block_diagonals.iter_mut().enumerate() {
             *sum = shards
                 .iter()
-                .map(|shard| shard.pairs.diagonal_bounds[block].at(sigma))
+                .map(|shard| shard.pairs.diagonal.bound(block, sigma))
                 .sum();
         }
     }
@@ -276,9 +277,7 @@ impl<'p> Incremental<'p> {
 
 /// D of one feature.
 fn diagonal_of(shards: &[Shard], sigma: f64, feature: u32) -> f64 {
-    merged(shards, sigma, |shard| {
-        shard.pairs.diagonal[feature as usize]
-    })
+    merged(shards, sigma, |shard| shard.pairs.diagonal.get(feature))
 }
 
 /// First - σ second of a sum over shards.
@@ -310,7 +309,7 @@ impl<'p> Engine<'p> for Incremental<'p> {
         self.sigma = 1.0;
         self.slots.clear();
         self.active_rows = ActiveRows::new(self.problem.rows.n_rows());
-        self.links = Links::new(self.problem.n_columns());
+        self.links = Links::default();
         self.each(|shard| shard.margins.rescale(0.0));
         let scale = self.problem.scale;
         let mut projection = Projection::default();

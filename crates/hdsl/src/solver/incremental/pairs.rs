@@ -3,51 +3,13 @@
 //! Every sum of pushes is kept as two numbers, (constant part) - σ (linear part), and changes only with triplets whose
 //! share changed. Changes are gathered by anchor and passed on when the next anchor's turn comes.
 
-use super::changes::{Books, Changes, Diagonal, Products};
+use super::changes::{Books, Changes, Products};
+use super::diagonal::Diagonal;
 use crate::data::Overlap;
 use crate::objective::Problem;
 use crate::solver::margins::Two;
-use crate::solver::partner::COLUMNS;
 use crate::triplets::Anchors;
 use std::ops::Range;
-
-/// How far σ may move, in parts of itself, before the bounds of the diagonal are taken anew.
-const FAR: f64 = 0.1;
-
-/// An upper bound of D in a block of columns, for any σ: D(σ) = D(σ₀) + (σ₀ - σ) (its second number).
-#[derive(Clone, Copy, Default)]
-pub(super) struct DiagonalBound {
-    most: f64,
-    sigma: f64,
-    least: f64,
-    greatest: f64,
-}
-
-impl DiagonalBound {
-    fn of(block: &[Two], sigma: f64) -> Self {
-        let (mut most, mut terms) = (f64::NEG_INFINITY, 0.0f64);
-        let (mut least, mut greatest) = (f64::INFINITY, f64::NEG_INFINITY);
-        for &[constant, linear] in block {
-            most = most.max(constant - sigma * linear);
-            terms = terms.max(constant.abs());
-            least = least.min(linear);
-            greatest = greatest.max(linear);
-        }
-        // Room for the rounding of a small difference.
-        let terms = terms.max(sigma * least.abs().max(greatest.abs()));
-        Self {
-            most: most + 1e-13 * terms,
-            sigma,
-            least,
-            greatest,
-        }
-    }
-
-    pub(super) fn at(&self, sigma: f64) -> f64 {
-        let by = self.sigma - sigma;
-        self.most + (by * self.least).max(by * self.greatest)
-    }
-}
 
 pub(super) struct Pairs {
     /// The anchors are rows `first..first + triplet_starts.len() - 1`.
@@ -63,10 +25,7 @@ pub(super) struct Pairs {
     sums: Vec<Two>,
     back: Back,
     products: Option<Products>,
-    /// D, by column; a bound by block of columns; and whether a block changed since that was taken.
-    pub(super) diagonal: Vec<Two>,
-    pub(super) diagonal_bounds: Vec<DiagonalBound>,
-    stale: Vec<bool>,
+    pub(super) diagonal: Diagonal,
     /// H_ij of active atoms, by slot.
     pub(super) cross: Vec<Two>,
     deltas: Deltas,
@@ -158,7 +117,6 @@ impl Pairs {
         drop(seen);
         let back = Back::of(n_rows, anchors.start, &pair_starts, &others);
         let products = Products::of(problem, anchors.start, &pair_starts, &others, n);
-        let n_columns = problem.n_columns();
         let most_pairs = pair_starts
             .windows(2)
             .map(|w| (w[1] - w[0]) as usize)
@@ -174,9 +132,7 @@ impl Pairs {
             sums: vec![[0.0; 2]; others.len()],
             others,
             back,
-            diagonal: vec![[0.0; 2]; n_columns],
-            diagonal_bounds: vec![DiagonalBound::default(); n_columns.div_ceil(COLUMNS)],
-            stale: vec![true; n_columns.div_ceil(COLUMNS)],
+            diagonal: Diagonal::new(problem.n_columns()),
             cross: Vec::new(),
             deltas: Deltas {
                 by_pair: vec![[0.0; 2]; most_pairs],
@@ -216,8 +172,7 @@ impl Pairs {
     pub(super) fn reset(&mut self, n_slots: usize) {
         self.sums.fill([0.0; 2]);
         self.back.sums.fill([0.0; 2]);
-        self.diagonal.fill([0.0; 2]);
-        self.stale.fill(true);
+        self.diagonal.reset();
         self.cross.clear();
         self.cross.resize(n_slots, [0.0; 2]);
     }
@@ -294,10 +249,7 @@ impl Pairs {
             changed: &deltas.changed,
             by_pair: &deltas.by_pair,
         };
-        let diagonal = Diagonal {
-            by_column: &mut self.diagonal,
-            stale: &mut self.stale,
-        };
+        let diagonal = &mut self.diagonal;
         match &self.products {
             Some(products) if both => {
                 products.pass_on::<true>(first, changes, &mut deltas.by_place, diagonal)
@@ -321,20 +273,6 @@ impl Pairs {
         for local in deltas.changed.drain(..) {
             deltas.marked[local as usize] = false;
             deltas.by_pair[local as usize] = [0.0; 2];
-        }
-    }
-
-    /// Makes the bounds of the diagonal exact again where it changed, or where σ has come a long way.
-    pub(super) fn tighten(&mut self, sigma: f64) {
-        let blocks = self
-            .diagonal
-            .chunks(COLUMNS)
-            .zip(&mut self.diagonal_bounds)
-            .zip(&mut self.stale);
-        for ((block, bound), stale) in blocks {
-            if std::mem::take(stale) || (bound.sigma - sigma).abs() > FAR * sigma {
-                *bound = DiagonalBound::of(block, sigma);
-            }
         }
     }
 

@@ -11,12 +11,16 @@ use crate::error::{Error, Result};
 use crate::triplets::Triplets;
 use available::available;
 use sizes::Sizes;
+use std::borrow::Cow;
 
 /// The batch to suggest, or a tenth of the triplets if those are fewer.
 const BATCH: usize = 100_000;
 
 /// What does not depend on the problem, in bytes: the path, the trace, buffers of threads.
 const FIXED: f64 = 1e6;
+
+/// A stored value of rows that are copied.
+const ROW_VALUE: f64 = 12.0;
 
 /// Active atoms are never more than iterations, and hardly ever more than this.
 const MOST_ATOMS: f64 = 2_000.0;
@@ -70,17 +74,17 @@ impl Books {
     fn costs(self) -> Costs {
         match self {
             Books::Incremental => Costs {
-                value: 40.0, row: 56.0, column: 54.0, shard_row: 24.0, shard_column: 26.0,
+                value: 30.0, row: 72.0, column: 44.0, shard_row: 24.0, shard_column: 18.0,
                 triplet: 20.0, touched: 44.0, weight: 8.0, batch: 0.0,
-                pair: 50.0, product: 24.0, atom_row: 0.0,
+                pair: 52.0, product: 24.0, atom_row: 0.0,
             },
             Books::Plain => Costs {
-                value: 40.0, row: 100.0, column: 60.0, shard_row: 0.0, shard_column: 0.0,
+                value: 30.0, row: 100.0, column: 60.0, shard_row: 0.0, shard_column: 0.0,
                 triplet: 36.0, touched: 0.0, weight: 0.0, batch: 60.0,
                 pair: 48.0, product: 24.0, atom_row: 24.0,
             },
             Books::Batch => Costs {
-                value: 40.0, row: 116.0, column: 72.0, shard_row: 0.0, shard_column: 0.0,
+                value: 30.0, row: 116.0, column: 68.0, shard_row: 0.0, shard_column: 0.0,
                 triplet: 11.2, touched: 44.0, weight: 8.0, batch: 180.0,
                 pair: 0.0, product: 0.0, atom_row: 24.0,
             },
@@ -101,12 +105,13 @@ impl Books {
             true => 0.0,
             false => (sizes.pairs * sizes.shared).min(limit),
         };
+        let taken = if sizes.copied { 0.0 } else { ROW_VALUE };
         let weight = if sizes.weighted { costs.weight } else { 0.0 };
         let batch = params.batch.map_or(0.0, |size| size as f64);
         let atoms = (params.max_iter as f64 + 1.0).min(MOST_ATOMS);
         let atom_rows = atoms * sizes.rows * (2.0 * sizes.holders).min(1.0);
         FIXED
-            + sizes.values * costs.value
+            + sizes.values * (costs.value - taken)
             + sizes.rows * (costs.row + shards * costs.shard_row)
             + sizes.columns * (costs.column + shards * costs.shard_column)
             + sizes.triplets * (costs.triplet + sizes.touched * costs.touched + weight)
@@ -123,12 +128,16 @@ fn needed(params: &SolverParams, sizes: &Sizes) -> f64 {
 }
 
 /// The same in whole bytes, for those who want to know.
-pub(super) fn estimate(params: &SolverParams, rows: &Rows, triplets: &Triplets) -> u64 {
+pub(super) fn estimate(params: &SolverParams, rows: &Cow<'_, Rows>, triplets: &Triplets) -> u64 {
     needed(params, &Sizes::of(rows, triplets)) as u64
 }
 
 /// Refuses a run that takes more than the limit set, or than is free. Where nobody knows what is free, none is refused.
-pub(super) fn check(params: &SolverParams, rows: &Rows, triplets: &Triplets) -> Result<()> {
+pub(super) fn check(
+    params: &SolverParams,
+    rows: &Cow<'_, Rows>,
+    triplets: &Triplets,
+) -> Result<()> {
     let all = triplets.len();
     if all >= 1 << 31 && Books::of(params) == Books::Plain {
         return Err(Error::data(format!(
@@ -202,7 +211,7 @@ mod tests {
         for loss in LossKind::ALL {
             let (rows, triplets) = problem(10_000_000);
             let params = SolverParams::new(1.0).loss(loss).memory_limit(1 << 30);
-            let error = check(&params, &rows, &triplets).unwrap_err();
+            let error = check(&params, &Cow::Borrowed(&rows), &triplets).unwrap_err();
             let Error::Memory {
                 needed,
                 fewer: Some(fewer),
@@ -213,9 +222,9 @@ mod tests {
             };
             assert!(needed > 1 << 30 && fewer < triplets.len() / 2);
             let (rows, triplets) = problem(fewer / 10);
-            check(&params, &rows, &triplets).unwrap();
+            check(&params, &Cow::Borrowed(&rows), &triplets).unwrap();
             let (rows, triplets) = problem(fewer / 10 * 6 / 5);
-            assert!(check(&params, &rows, &triplets).is_err());
+            assert!(check(&params, &Cow::Borrowed(&rows), &triplets).is_err());
         }
     }
 
@@ -223,7 +232,7 @@ mod tests {
     fn rows_that_are_too_many_get_no_advice() {
         let (rows, triplets) = problem(10);
         let params = SolverParams::new(1.0).memory_limit(1000);
-        let error = check(&params, &rows, &triplets).unwrap_err();
+        let error = check(&params, &Cow::Borrowed(&rows), &triplets).unwrap_err();
         assert!(
             error.to_string().ends_with("the rows alone are too many"),
             "{error}"
@@ -233,7 +242,7 @@ mod tests {
     #[test]
     fn a_batch_takes_less() {
         let (rows, triplets) = problem(10_000_000);
-        let sizes = Sizes::of(&rows, &triplets);
+        let sizes = Sizes::of(&Cow::Borrowed(&rows), &triplets);
         let params = SolverParams::new(1.0).batch(BATCH);
         let batch = Books::Batch.needed(&sizes, &params);
         let all = Books::Incremental.needed(&sizes, &params);
@@ -244,10 +253,10 @@ mod tests {
     fn more_triplets_than_the_plain_engine_can_number_are_refused() {
         let (rows, triplets) = problem(1 << 28);
         let params = SolverParams::new(1.0).memory_limit(u64::MAX);
-        check(&params, &rows, &triplets).unwrap();
+        check(&params, &Cow::Borrowed(&rows), &triplets).unwrap();
         let batches = params.batch(10);
-        check(&batches, &rows, &triplets).unwrap();
-        let error = check(&batches.certify(true), &rows, &triplets).unwrap_err();
+        check(&batches, &Cow::Borrowed(&rows), &triplets).unwrap();
+        let error = check(&batches.certify(true), &Cow::Borrowed(&rows), &triplets).unwrap_err();
         assert!(error.to_string().contains("2^31 - 1"), "{error}");
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::data::{Rows, SparseRow};
 use crate::triplets::Triplets;
+use std::borrow::Cow;
 
 /// Triplets looked at to tell how popular features are and how many of them rows share.
 const SAMPLE: usize = 1_000;
@@ -24,10 +25,12 @@ pub(super) struct Sizes {
     /// The share of rows that hold a feature, by a value picked at random.
     pub(super) holders: f64,
     pub(super) weighted: bool,
+    /// Whether the rows are kept by somebody else, so that the solver makes a copy.
+    pub(super) copied: bool,
 }
 
 impl Sizes {
-    pub(super) fn of(rows: &Rows, triplets: &Triplets) -> Self {
+    pub(super) fn of(rows: &Cow<'_, Rows>, triplets: &Triplets) -> Self {
         let sample = Sample::of(rows, triplets);
         Self {
             rows: rows.n_rows() as f64,
@@ -39,6 +42,7 @@ impl Sizes {
             touched: sample.touched(),
             holders: sample.holders(),
             weighted: triplets.weights().is_some(),
+            copied: matches!(rows, Cow::Borrowed(_)),
         }
     }
 
@@ -206,7 +210,7 @@ mod tests {
         }
         let labels = Labels::from_names((0..100).map(|r| (r / 50).to_string()));
         let triplets = Triplets::at_random(&rows, &labels, 100, 1).unwrap();
-        let sizes = Sizes::of(&rows, &triplets);
+        let sizes = Sizes::of(&Cow::Borrowed(&rows), &triplets);
         assert_eq!((sizes.columns, sizes.touched), (102.0, 1.0));
         // Two rows share feature 0 always and feature 1 in a quarter of all cases.
         assert!((sizes.shared - 1.25).abs() < 0.05, "{sizes:?}");

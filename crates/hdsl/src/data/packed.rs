@@ -1,0 +1,264 @@
+//! Rows as the solver keeps them: values that are few different ones take a byte each.
+
+use super::rows::Rows;
+use std::ops::Range;
+
+/// So many different values have a code of one byte.
+const CODES: usize = 256;
+
+/// The same as [`Rows`], in less memory where values repeat: counts scaled by their maximum, ones, grades.
+pub(crate) struct PackedRows {
+    n_features: usize,
+    starts: Vec<usize>,
+    indices: Vec<u32>,
+    values: Values<Vec<f64>, Vec<u8>>,
+    table: Vec<f64>,
+}
+
+/// Values as they are, or a code for each.
+#[derive(Clone, Copy, Debug)]
+enum Values<P, C> {
+    Plain(P),
+    Coded(C),
+}
+
+/// One row of [`PackedRows`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PackedRow<'a> {
+    indices: &'a [u32],
+    values: PackedValues<'a>,
+}
+
+/// Values of a row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum PackedValues<'a> {
+    /// As they are.
+    Plain(&'a [f64]),
+    /// A code each, and the value of every code there is.
+    Coded(&'a [u8], &'a [f64; CODES]),
+}
+
+impl PackedRows {
+    /// Takes rows over.
+    pub(crate) fn of(rows: Rows) -> Self {
+        let n_features = rows.n_features();
+        let (starts, indices, values) = rows.into_parts();
+        let mut coder = Coder::new();
+        let codes = match values
+            .iter()
+            .take(10 * CODES)
+            .all(|&x| coder.code(x).is_some())
+        {
+            true => coded(&values, &mut coder),
+            false => None,
+        };
+        Self {
+            n_features,
+            starts,
+            indices,
+            values: match codes {
+                Some(codes) => Values::Coded(codes),
+                None => Values::Plain(values),
+            },
+            table: coder.table,
+        }
+    }
+
+    pub(crate) fn n_rows(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    pub(crate) fn n_features(&self) -> usize {
+        self.n_features
+    }
+
+    pub(crate) fn nnz(&self) -> usize {
+        self.indices.len()
+    }
+
+    /// How many values the longest row has.
+    pub(crate) fn longest(&self) -> usize {
+        let lengths = self.starts.windows(2).map(|bounds| bounds[1] - bounds[0]);
+        lengths.max().unwrap_or(0)
+    }
+
+    fn range(&self, row: usize) -> Range<usize> {
+        self.starts[row]..self.starts[row + 1]
+    }
+
+    /// How many values a row has.
+    pub(crate) fn nnz_of(&self, row: usize) -> usize {
+        self.range(row).len()
+    }
+
+    #[inline]
+    pub(crate) fn row(&self, row: usize) -> PackedRow<'_> {
+        let range = self.range(row);
+        PackedRow {
+            indices: &self.indices[range.clone()],
+            values: match &self.values {
+                Values::Plain(values) => PackedValues::Plain(&values[range]),
+                Values::Coded(codes) => {
+                    let table = self.table.as_slice().try_into();
+                    PackedValues::Coded(&codes[range], table.expect("a value for every code"))
+                }
+            },
+        }
+    }
+}
+
+impl<'a> PackedRow<'a> {
+    pub(crate) fn indices(&self) -> &'a [u32] {
+        self.indices
+    }
+
+    pub(crate) fn values(&self) -> PackedValues<'a> {
+        self.values
+    }
+
+    pub(crate) fn nnz(&self) -> usize {
+        self.indices.len()
+    }
+}
+
+impl<'a> PackedValues<'a> {
+    /// One value.
+    #[inline]
+    pub(crate) fn at(self, place: usize) -> f64 {
+        match self {
+            Self::Plain(values) => values[place],
+            Self::Coded(codes, table) => table[usize::from(codes[place])],
+        }
+    }
+
+    /// The values at some places.
+    #[inline]
+    pub(crate) fn part(self, places: Range<usize>) -> Self {
+        match self {
+            Self::Plain(values) => Self::Plain(&values[places]),
+            Self::Coded(codes, table) => Self::Coded(&codes[places], table),
+        }
+    }
+
+    /// Calls `each` with everything in a list as long as this, and the value beside it.
+    #[inline]
+    pub(crate) fn each_with<T>(
+        self,
+        others: impl Iterator<Item = T>,
+        mut each: impl FnMut(T, f64),
+    ) {
+        match self {
+            Self::Plain(values) => others.zip(values).for_each(|(other, &x)| each(other, x)),
+            Self::Coded(codes, table) => {
+                let values = codes.iter().map(|&code| table[usize::from(code)]);
+                others.zip(values).for_each(|(other, x)| each(other, x));
+            }
+        }
+    }
+}
+
+/// The codes of all values; none if there are too many different ones.
+fn coded(values: &[f64], coder: &mut Coder) -> Option<Vec<u8>> {
+    let mut codes = Vec::with_capacity(values.len());
+    for &value in values {
+        codes.push(coder.code(value)?);
+    }
+    Some(codes)
+}
+
+/// Gives out codes: a hash table of what has one.
+struct Coder {
+    table: Vec<f64>,
+    /// One more than a code, or 0.
+    slots: Vec<u16>,
+    n_codes: usize,
+}
+
+impl Coder {
+    fn new() -> Self {
+        Self {
+            table: vec![0.0; CODES],
+            slots: vec![0; 8 * CODES],
+            n_codes: 0,
+        }
+    }
+
+    /// The code of a value, by its bits; none when all are given out.
+    fn code(&mut self, value: f64) -> Option<u8> {
+        let bits = value.to_bits();
+        // The upper bits of a product by an odd number.
+        let hash = bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 53;
+        let mut slot = hash as usize % self.slots.len();
+        loop {
+            match self.slots[slot] {
+                0 if self.n_codes == CODES => return None,
+                0 => {
+                    let code = self.n_codes;
+                    self.table[code] = value;
+                    self.n_codes += 1;
+                    self.slots[slot] = code as u16 + 1;
+                    return Some(code as u8);
+                }
+                known if self.table[usize::from(known) - 1].to_bits() == bits => {
+                    return Some((known - 1) as u8);
+                }
+                _ => slot = (slot + 1) % self.slots.len(),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::SparseRow;
+    use proptest::prelude::*;
+
+    /// Rows that take turns with so many different values.
+    fn rows(lengths: &[usize], different: usize) -> Rows {
+        let mut rows = Rows::new(100);
+        let mut next = 0;
+        for &length in lengths {
+            let features: Vec<u32> = (0..length as u32).collect();
+            let values = features.iter().map(|_| {
+                next += 1;
+                1.0 / (1 + next % different) as f64
+            });
+            let values: Vec<f64> = values.collect();
+            rows.push(SparseRow::new(&features, &values));
+        }
+        rows
+    }
+
+    proptest! {
+        #[test]
+        fn packed_rows_are_the_same_rows(
+            lengths in prop::collection::vec(0..100usize, 0..30),
+            different in prop::sample::select(vec![1, 3, 255, 256, 257, 5_000]),
+        ) {
+            let rows = rows(&lengths, different);
+            let packed = PackedRows::of(rows.clone());
+            prop_assert_eq!((packed.n_rows(), packed.nnz(), packed.n_features()), (rows.n_rows(), rows.nnz(), 100));
+            prop_assert_eq!(packed.longest(), rows.iter().map(|row| row.nnz()).max().unwrap_or(0));
+            for (r, row) in rows.iter().enumerate() {
+                let values = packed.row(r).values();
+                prop_assert_eq!(packed.row(r).indices(), row.indices());
+                prop_assert_eq!(packed.nnz_of(r), row.nnz());
+                let mut seen = Vec::new();
+                values.each_with(row.indices().iter(), |&j, x| seen.push((j, x)));
+                prop_assert_eq!(seen, row.iter().collect::<Vec<_>>());
+                for (place, &x) in row.values().iter().enumerate() {
+                    prop_assert_eq!(values.at(place), x);
+                    prop_assert_eq!(values.part(place..row.nnz()).at(0), x);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_byte_will_do_for_256_values_and_not_for_257() {
+        let packed = |different| PackedRows::of(rows(&[100; 60], different)).values;
+        assert!(matches!(packed(256), Values::Coded(_)));
+        assert!(matches!(packed(257), Values::Plain(_)));
+    }
+}

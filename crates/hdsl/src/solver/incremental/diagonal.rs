@@ -1,0 +1,127 @@
+//! D, summed up over the triplets of one shard: by blocks of columns, and only the blocks where it ever differed from 0.
+//!
+//! Of millions of columns most are in so few rows that no pair of a shard shares them.
+
+use crate::solver::margins::Two;
+use crate::solver::partner::COLUMNS;
+
+/// How far σ may move, in parts of itself, before the bounds of the diagonal are taken anew.
+const FAR: f64 = 0.1;
+/// A block where D is 0.
+const NONE: u32 = u32::MAX;
+
+pub(super) struct Diagonal {
+    /// The place of each block of columns in the lists below.
+    places: Vec<u32>,
+    blocks: Vec<Block>,
+    /// An upper bound of D in each block there is, and whether it changed since that was taken.
+    bounds: Vec<Bound>,
+    stale: Vec<bool>,
+}
+
+type Block = [Two; COLUMNS];
+
+impl Diagonal {
+    /// All 0.
+    pub(super) fn new(n_columns: usize) -> Self {
+        Self {
+            places: vec![NONE; n_columns.div_ceil(COLUMNS)],
+            blocks: Vec::new(),
+            bounds: Vec::new(),
+            stale: Vec::new(),
+        }
+    }
+
+    /// All 0 again.
+    pub(super) fn reset(&mut self) {
+        self.blocks.fill([[0.0; 2]; COLUMNS]);
+        self.stale.fill(true);
+    }
+
+    #[inline]
+    pub(super) fn get(&self, column: u32) -> Two {
+        match self.places[column as usize / COLUMNS] {
+            NONE => [0.0; 2],
+            place => self.blocks[place as usize][column as usize % COLUMNS],
+        }
+    }
+
+    /// Adds to the second number, and to the first if it is to change too.
+    #[inline]
+    pub(super) fn add<const BOTH: bool>(&mut self, column: u32, by: Two) {
+        let mut place = self.places[column as usize / COLUMNS];
+        if place == NONE {
+            place = self.admit(column as usize / COLUMNS);
+        }
+        let sum = &mut self.blocks[place as usize][column as usize % COLUMNS];
+        if BOTH {
+            sum[0] += by[0];
+        }
+        sum[1] += by[1];
+        self.stale[place as usize] = true;
+    }
+
+    #[cold]
+    fn admit(&mut self, block: usize) -> u32 {
+        let place = self.blocks.len() as u32;
+        self.places[block] = place;
+        self.blocks.push([[0.0; 2]; COLUMNS]);
+        self.bounds.push(Bound::default());
+        self.stale.push(true);
+        place
+    }
+
+    /// Makes the bounds exact again where D changed, or where σ has come a long way.
+    pub(super) fn tighten(&mut self, sigma: f64) {
+        let blocks = self.blocks.iter().zip(&mut self.bounds);
+        for ((block, bound), stale) in blocks.zip(&mut self.stale) {
+            if std::mem::take(stale) || (bound.sigma - sigma).abs() > FAR * sigma {
+                *bound = Bound::of(block, sigma);
+            }
+        }
+    }
+
+    /// An upper bound of D in a block of columns.
+    #[inline]
+    pub(super) fn bound(&self, block: usize, sigma: f64) -> f64 {
+        match self.places[block] {
+            NONE => 0.0,
+            place => self.bounds[place as usize].at(sigma),
+        }
+    }
+}
+
+/// An upper bound of D in a block of columns, for any σ: D(σ) = D(σ₀) + (σ₀ - σ) (its second number).
+#[derive(Clone, Copy, Default)]
+struct Bound {
+    most: f64,
+    sigma: f64,
+    least: f64,
+    greatest: f64,
+}
+
+impl Bound {
+    fn of(block: &[Two], sigma: f64) -> Self {
+        let (mut most, mut terms) = (f64::NEG_INFINITY, 0.0f64);
+        let (mut least, mut greatest) = (f64::INFINITY, f64::NEG_INFINITY);
+        for &[constant, linear] in block {
+            most = most.max(constant - sigma * linear);
+            terms = terms.max(constant.abs());
+            least = least.min(linear);
+            greatest = greatest.max(linear);
+        }
+        // Room for the rounding of a small difference.
+        let terms = terms.max(sigma * least.abs().max(greatest.abs()));
+        Self {
+            most: most + 1e-13 * terms,
+            sigma,
+            least,
+            greatest,
+        }
+    }
+
+    fn at(&self, sigma: f64) -> f64 {
+        let by = self.sigma - sigma;
+        self.most + (by * self.least).max(by * self.greatest)
+    }
+}

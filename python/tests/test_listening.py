@@ -8,11 +8,14 @@ import time
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import hdsl._callbacks
+import hdsl._core
 from conftest import planted
-from hdsl import HDSL, HDSLClassifier
+from hdsl import HDSL, OASIS, DiagonalSimilarity, HDSLClassifier
 from hdsl._progress import Progress
 
 
@@ -119,6 +122,33 @@ def test_ctrl_c_keeps_what_was_learned():
         learned = learner.fit(X, y)
     assert learned.stop_ == "interrupted" and learned.n_iter_ > 0
     assert learned.predict(X).shape == y.shape
+
+
+@pytest.mark.usefixtures("heeds_ctrl_c")
+@pytest.mark.parametrize("learner", [HDSL(), DiagonalSimilarity(), OASIS()], ids=lambda each: type(each).__name__)
+def test_ctrl_c_while_mining_raises(learner, monkeypatch):
+    # Neighbours that take a minute to find, so that the signal surely comes before that is done.
+    rng = np.random.default_rng(0)
+    n_rows, each = 60_000, 60
+    columns = 50 * np.arange(each) + rng.integers(0, 50, (n_rows, each))
+    starts = np.arange(0, n_rows * each + 1, each)
+    X = sp.csr_array((rng.uniform(0.1, 1, n_rows * each), columns.ravel(), starts), shape=(n_rows, 50 * each))
+    begun, heard = threading.Event(), []
+
+    def interrupt():
+        begun.wait()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def announced(work):
+        return lambda *args, **kwargs: (begun.set(), work(*args, **kwargs))[1]
+
+    for name in ("train", "fit_diagonal", "fit_oasis"):
+        monkeypatch.setattr(hdsl._core, name, announced(getattr(hdsl._core, name)))
+    threading.Thread(target=interrupt).start()
+    learner = clone(learner).set_params(callback=heard.append, triplets="knn:3:5")
+    with pytest.raises(KeyboardInterrupt):
+        learner.fit(X, rng.integers(0, 2, n_rows))
+    assert heard == [] and not hasattr(learner, "n_iter_")
 
 
 def test_other_threads_run_meanwhile():

@@ -11,6 +11,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// Something failed while running: status 1.
     Running(String),
+    /// Ctrl-C before there was anything to keep: status 130, as a shell gives to what a signal ends.
+    Stopped,
     /// Whoever read our output has gone (`hdsl ... | head`): nobody is left to complain to.
     ReaderGone,
 }
@@ -21,6 +23,7 @@ impl Failure {
         match self {
             Failure::Usage(_) => 2,
             Failure::Running(_) => 1,
+            Failure::Stopped => 130,
             Failure::ReaderGone => 0,
         }
     }
@@ -43,6 +46,9 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Usage(message) | Failure::Running(message) => f.write_str(message),
+            Failure::Stopped => {
+                f.write_str("stopped by Ctrl-C before there was a model; nothing was written")
+            }
             Failure::ReaderGone => f.write_str("standard output was closed"),
         }
     }
@@ -55,6 +61,7 @@ impl From<hdsl::Error> for Failure {
             hdsl::Error::Write { path, source } if path == Path::new("-") => {
                 Failure::stdout(source)
             }
+            hdsl::Error::Stopped => Failure::Stopped,
             hdsl::Error::Write { .. } => Failure::Running(error.to_string()),
             _ => Failure::Usage(error.to_string()),
         }

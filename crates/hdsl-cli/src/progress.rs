@@ -1,7 +1,7 @@
 //! The progress bar, the lines under `-v`, and the wish to stop.
 
 use crate::report::{Talk, count, percent, short};
-use hdsl::{Event, Gap, Watcher};
+use hdsl::{Event, Gap, Halt, Watcher};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::fmt::Write;
 use std::ops::ControlFlow;
@@ -18,7 +18,7 @@ pub(crate) fn stop_on_ctrl_c() {
             std::process::exit(130);
         }
         crate::report::styled_stderr(
-            "\nhdsl: stopping; the best model so far is kept (Ctrl-C again to end at once)\n",
+            "\nhdsl: stopping; the best model so far, if there is one, is kept (Ctrl-C again to end at once)\n",
         );
     });
 }
@@ -86,6 +86,10 @@ impl<'a> Watch<'a> {
 }
 
 impl Watcher for Watch<'_> {
+    fn halt(&self) -> Halt<'_> {
+        Halt::when(&STOP)
+    }
+
     fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
         match *event {
             Event::Triplets {

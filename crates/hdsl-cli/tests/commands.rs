@@ -470,6 +470,54 @@ fn ctrl_c_keeps_the_best_model_so_far() {
         .ok();
 }
 
+#[cfg(unix)]
+#[test]
+fn ctrl_c_while_mining_leaves_nothing_behind() {
+    // Rows that take a minute to find the neighbours of, so that a signal surely comes before that is done.
+    let scratch = Scratch::empty();
+    let mut text = String::new();
+    for row in 0..60_000u32 {
+        text += &(row % 2).to_string();
+        for k in 0..60u32 {
+            text += &format!(
+                " {}:{}",
+                1 + 50 * k + (row * (2 * k + 1)) % 50,
+                1 + (row + k) % 97
+            );
+        }
+        text.push('\n');
+    }
+    std::fs::write(scratch.folder().join("many.svm"), text).expect("a file");
+    let files = scratch.files();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_hdsl"))
+        .args("train many.svm --scale 10 -o m.hdsl -v".split(' '))
+        .current_dir(scratch.folder())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut stderr = std::io::BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut said = String::new();
+    while !said.contains("mining triplets") {
+        let read = std::io::BufRead::read_line(&mut stderr, &mut said).expect("lines");
+        assert!(read > 0, "ended too early: {said}");
+    }
+    let kill = format!("kill -INT {}", child.id());
+    assert_eq!(scratch.shell(&kill).status, Some(0));
+    std::io::Read::read_to_string(&mut stderr, &mut said).expect("UTF-8");
+    let out = child.wait_with_output().expect("an end");
+    assert_eq!(out.status.code(), Some(130), "{said}");
+    assert_eq!(out.stdout, b"");
+    assert!(
+        said.ends_with(
+            "hdsl: error: stopped by Ctrl-C before there was a model; nothing was written\n"
+        ),
+        "{said}"
+    );
+    assert_eq!(scratch.files(), files);
+}
+
 #[test]
 fn dexter_from_end_to_end() {
     let (Some(train), Some(valid)) = (

@@ -2,7 +2,7 @@
 
 use hdsl::Error;
 use pyo3::PyErr;
-use pyo3::exceptions::{PyMemoryError, PyOSError, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError, PyValueError};
 use std::io;
 use std::path::Path;
 
@@ -11,6 +11,9 @@ pub(crate) fn to_python(error: Error) -> PyErr {
     match error {
         Error::Read { path, source } => os_error(&path, "cannot read", &source),
         Error::Write { path, source } => os_error(&path, "cannot write", &source),
+        Error::Stopped => {
+            PyKeyboardInterrupt::new_err("Ctrl-C stopped the fit before there was a model")
+        }
         Error::Memory { .. } => PyMemoryError::new_err(format!(
             "{error} (set batch, mine fewer triplets, or set memory to try all the same)"
         )),

@@ -1,7 +1,7 @@
 //! Work in a thread of its own, while the caller's thread looks for signals and talks to Python.
 
 use crate::work::{our_mistake, pooled};
-use hdsl::ActiveSet;
+use hdsl::{ActiveSet, Halt};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -88,6 +88,11 @@ impl Watch<'_> {
             }
         }
         self.asked()
+    }
+
+    /// The same wish, for work that has nothing to tell yet.
+    pub(crate) fn halt(&self) -> Halt<'_> {
+        Halt::when(self.stop)
     }
 
     /// Whether somebody wants the run to end.

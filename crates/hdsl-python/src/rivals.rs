@@ -7,7 +7,7 @@ use crate::training::{Classes, Given, to_labels, to_triplets};
 use crate::work::detached;
 use hdsl::rivals::{Diagonal, DiagonalIteration, DiagonalModel, Finish, Oasis, OasisModel};
 use hdsl::rivals::{OasisProgress, Sampling};
-use hdsl::{Labels, Rows, Scaling, Similarity, TripletSource, Triplets};
+use hdsl::{Halt, Labels, Rows, Scaling, Similarity, TripletSource, Triplets};
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -209,6 +209,7 @@ fn prepare(
     labels: Option<&Labels>,
     given: Option<Triplets>,
     weights: Option<&[f64]>,
+    halt: Halt<'_>,
 ) -> PyResult<Prepared> {
     let x = view(x)?;
     let kind = source.scaling.parse().map_err(to_python)?;
@@ -218,7 +219,7 @@ fn prepare(
         Some(triplets) => triplets,
         None => {
             let mined: TripletSource = source.triplets.parse().map_err(to_python)?;
-            hdsl::train::mine(&mined, &rows, labels, source.seed).map_err(to_python)?
+            hdsl::train::mine_until(&mined, &rows, labels, source.seed, halt).map_err(to_python)?
         }
     };
     if let Some(weights) = weights {
@@ -305,7 +306,14 @@ pub(crate) fn fit_diagonal<'py>(
     };
     let ((scaling, n_triplets, fit), interrupted) = py.detach(|| {
         listen(&listeners, n_threads, |watch| {
-            let ready = prepare(&source, x, labels.as_ref(), given, weights.as_deref())?;
+            let ready = prepare(
+                &source,
+                x,
+                labels.as_ref(),
+                given,
+                weights.as_deref(),
+                watch.halt(),
+            )?;
             let mut hear = |now: &DiagonalIteration| {
                 let facts = Facts {
                     iteration: now.iter,
@@ -409,7 +417,14 @@ pub(crate) fn fit_oasis<'py>(
     };
     let ((scaling, n_triplets, fit), interrupted) = py.detach(|| {
         listen(&listeners, n_threads, |watch| {
-            let ready = prepare(&source, x, labels.as_ref(), given, weights.as_deref())?;
+            let ready = prepare(
+                &source,
+                x,
+                labels.as_ref(),
+                given,
+                weights.as_deref(),
+                watch.halt(),
+            )?;
             let n_features = ready.rows.n_features();
             let mut hear = |now: &OasisProgress| {
                 let facts = Facts {

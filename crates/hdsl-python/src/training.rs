@@ -6,14 +6,14 @@ use crate::listening::{Facts, Listeners, Watch, listen};
 use crate::matrix::{Csr, Parts, row_numbers, view};
 use crate::model::Model;
 use crate::settings::Settings;
-use crate::work::detached;
 use hdsl::data::{IndexBase, RowsView, stratified_split};
+use hdsl::train::mine_until;
 use hdsl::{
-    Event, Labelled, Labels, Rows, Scaling, TrainParams, Trained, TripletSource, Triplets,
+    Event, Halt, Labelled, Labels, Rows, Scaling, TrainParams, Trained, TripletSource, Triplets,
     train_borrowed,
 };
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::ops::ControlFlow;
@@ -89,8 +89,10 @@ pub(crate) fn train<'py>(
             params,
         };
         listen(&listeners, n_threads, |watch| {
-            let mut facts = Facts::default();
-            problem.train(&mut |event: &Event<'_>| tell(watch, &mut facts, event))
+            problem.train(&mut Listening {
+                watch,
+                facts: Facts::default(),
+            })
         })
     })?;
     let facts = PyDict::new(py);
@@ -192,7 +194,8 @@ impl Problem<'_> {
             self.params.fitted = Some(extended(&known, train.rows)?);
         }
         if let Some(weights) = &self.weights {
-            self.params.triplets = weighted(&self.params, train, weights, self.seed)?;
+            self.params.triplets =
+                weighted(&self.params, train, weights, self.seed, watcher.halt())?;
         }
         let mut trained =
             train_borrowed(train, valid, self.names.as_deref(), &self.params, watcher)
@@ -217,14 +220,14 @@ fn weighted(
     train: Labelled<'_>,
     weights: &[f64],
     seed: u64,
+    halt: Halt<'_>,
 ) -> PyResult<TripletSource> {
     let scaling = match &params.fitted {
         Some(known) => known.clone(),
         None => Scaling::fit(params.scaling, train.rows),
     };
     let rows = scaling.apply(train.rows);
-    let mined =
-        hdsl::train::mine(&params.triplets, &rows, train.labels, seed).map_err(to_python)?;
+    let mined = mine_until(&params.triplets, &rows, train.labels, seed, halt).map_err(to_python)?;
     Ok(TripletSource::Given(weigh(&mined, weights)))
 }
 
@@ -240,7 +243,22 @@ pub(crate) fn weigh(triplets: &Triplets, weights: &[f64]) -> Triplets {
     heavy
 }
 
-/// Passes on what Python may want to hear.
+/// Passes on what Python may want to hear, and Python's wish to stop.
+struct Listening<'a, 'w> {
+    watch: &'a mut Watch<'w>,
+    facts: Facts,
+}
+
+impl hdsl::Watcher for Listening<'_, '_> {
+    fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+        tell(self.watch, &mut self.facts, event)
+    }
+
+    fn halt(&self) -> Halt<'_> {
+        self.watch.halt()
+    }
+}
+
 fn tell(watch: &mut Watch<'_>, facts: &mut Facts, event: &Event<'_>) -> ControlFlow<()> {
     match *event {
         Event::ScaleStarted { scale, .. } => {
@@ -316,15 +334,26 @@ pub(crate) fn mine<'py>(
     let params = settings.params()?;
     let x = x.parts()?;
     let labels = to_labels(classes, x.n_rows())?;
-    let flat = detached(py, n_threads, || {
-        let rows = view(x)?;
-        let rows = Scaling::fit(params.scaling, rows).apply(rows);
-        let mined = hdsl::train::mine(&params.triplets, &rows, Some(&labels), settings.seed)
-            .map_err(to_python)?;
-        Ok(mined
-            .iter()
-            .flat_map(|(a, n, f)| [a, n, f].map(i64::from))
-            .collect::<Vec<i64>>())
+    let listeners = Listeners {
+        each: None,
+        progress: None,
+        snapshots: false,
+    };
+    let (flat, interrupted) = py.detach(|| {
+        listen(&listeners, n_threads, |watch| {
+            let rows = view(x)?;
+            let rows = Scaling::fit(params.scaling, rows).apply(rows);
+            let (labels, seed) = (Some(&labels), settings.seed);
+            let mined = mine_until(&params.triplets, &rows, labels, seed, watch.halt())
+                .map_err(to_python)?;
+            Ok(mined
+                .iter()
+                .flat_map(|(a, n, f)| [a, n, f].map(i64::from))
+                .collect::<Vec<i64>>())
+        })
     })?;
+    if interrupted {
+        return Err(PyKeyboardInterrupt::new_err(()));
+    }
     Ok(flat.into_pyarray(py))
 }

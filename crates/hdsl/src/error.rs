@@ -64,6 +64,9 @@ pub enum Error {
         /// How many rows there are.
         rows: usize,
     },
+    /// Somebody raised the flag of a [`Halt`](crate::Halt) before there was anything to keep.
+    #[error("stopped before there was a model")]
+    Stopped,
     /// A run would take more memory than there is. Nothing was done yet.
     #[error(
         "training on {} triplets needs about {} of memory, and {}; {}",

@@ -55,6 +55,7 @@ pub mod bench;
 pub mod data;
 pub mod error;
 mod gradient;
+mod halt;
 pub mod knn;
 mod lmo;
 pub mod loss;
@@ -73,6 +74,7 @@ pub use data::{
     parse_dataset, read_dataset,
 };
 pub use error::{Error, Result};
+pub use halt::Halt;
 pub use knn::{KnnIndex, Neighbor, Neighbors};
 pub use loss::LossKind;
 pub use model::{BilinearModel, Dot, Model, ModelParts, Path, Similarity};

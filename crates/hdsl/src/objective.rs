@@ -7,6 +7,7 @@
 use crate::atoms::{ActiveSet, Atom};
 use crate::data::{ColumnLists, Columns, PackedRows, Rows, change_rows};
 use crate::error::{Error, Result};
+use crate::halt::Halt;
 use crate::loss::{Loss, LossKind, with_loss};
 use crate::triplets::Triplets;
 use std::collections::{HashMap, HashSet};
@@ -43,7 +44,7 @@ impl<'a> Problem<'a> {
         scale: f64,
         loss: LossKind,
     ) -> Result<Self> {
-        Self::taking(rows.clone(), triplets, scale, loss)
+        Self::taking(rows.clone(), triplets, scale, loss, Halt::NEVER)
     }
 
     /// The same, renumbering rows that nobody else needs where they are.
@@ -52,9 +53,11 @@ impl<'a> Problem<'a> {
         triplets: &'a Triplets,
         scale: f64,
         loss: LossKind,
+        halt: Halt<'_>,
     ) -> Result<Self> {
-        let (features, rows) = by_size(rows)?;
+        let (features, rows) = by_size(rows, halt)?;
         let lists = ColumnLists::of(&rows);
+        halt.check()?;
         Ok(Self {
             norms: Norms::of(&lists),
             features,
@@ -227,8 +230,9 @@ pub(crate) fn candidates(rows: &Rows) -> Result<Columns> {
 
 /// The features that atoms are made of, the largest first, and the rows with features numbered in that order, each row
 /// in the new order.
-fn by_size(rows: Rows) -> Result<(Vec<u32>, Rows)> {
+fn by_size(rows: Rows, halt: Halt<'_>) -> Result<(Vec<u32>, Rows)> {
     let columns = candidates(&rows)?;
+    halt.check()?;
     let number_of = |feature: u32| {
         let number = columns.number(feature);
         number.expect("every feature of a row occurs") as usize
@@ -240,6 +244,7 @@ fn by_size(rows: Rows) -> Result<(Vec<u32>, Rows)> {
     let mut features: Vec<u32> = (0..columns.len() as u32).collect();
     features.sort_by(|&a, &b| sizes[b as usize].total_cmp(&sizes[a as usize]));
     drop(sizes);
+    halt.check()?;
     let mut rank = vec![0; columns.len()];
     for (new, old) in features.iter_mut().enumerate() {
         rank[*old as usize] = new as u32;
@@ -255,6 +260,7 @@ fn by_size(rows: Rows) -> Result<(Vec<u32>, Rows)> {
         }
         sorted.len()
     });
+    halt.check()?;
     Ok((features, rows))
 }
 

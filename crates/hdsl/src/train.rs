@@ -5,6 +5,7 @@
 use crate::atoms::ActiveSet;
 use crate::data::{Dataset, IndexBase, Labels, Rows, RowsView, Scaling, ScalingKind};
 use crate::error::{Error, Result};
+use crate::halt::Halt;
 use crate::knn;
 use crate::model::{BilinearModel, Dot, Model, ModelParts, TracePoint};
 use crate::objective::{Problem, candidates};
@@ -33,6 +34,13 @@ pub enum TripletSource {
     },
     /// Given: by an expert, from clicks, from judgments. Labels are then not needed.
     Given(Triplets),
+}
+
+impl TripletSource {
+    /// Whether the triplets are found by [`mine`] rather than given.
+    pub fn is_mined(&self) -> bool {
+        !matches!(self, TripletSource::Given(_))
+    }
 }
 
 impl FromStr for TripletSource {
@@ -228,6 +236,12 @@ pub enum Event<'a> {
 pub trait Watcher {
     /// Called for each event, in order.
     fn event(&mut self, event: &Event<'_>) -> ControlFlow<()>;
+
+    /// Looked at where no event comes for long, before the first iteration: while triplets are mined and the solver is
+    /// set up. Raised then, it ends training with [`Error::Stopped`], since there is nothing to keep.
+    fn halt(&self) -> Halt<'_> {
+        Halt::NEVER
+    }
 }
 
 impl<F: FnMut(&Event<'_>) -> ControlFlow<()>> Watcher for F {
@@ -311,7 +325,9 @@ pub fn train_borrowed(
         Some(known) => known.clone(),
         None => Scaling::fit(params.scaling, train.rows),
     };
+    watcher.halt().check()?;
     let rows = scaling.apply(train.rows);
+    watcher.halt().check()?;
     let start = params.start.as_ref().and_then(|s| occurring(s, &rows));
     // Whoever judges needs the training rows; else the solver may have them.
     let (jury, mut rows) = match valid {
@@ -325,7 +341,13 @@ pub fn train_borrowed(
     let started = Instant::now();
     let scaled = jury.as_ref().map(|jury| &jury.train).or(rows.as_ref());
     let scaled = scaled.expect("somebody has them");
-    let triplets = mine(&params.triplets, scaled, labels, params.solver.seed)?;
+    let triplets = mine_until(
+        &params.triplets,
+        scaled,
+        labels,
+        params.solver.seed,
+        watcher.halt(),
+    )?;
     let mut halted = watcher
         .event(&Event::Triplets {
             count: triplets.len(),
@@ -366,7 +388,7 @@ pub fn train_borrowed(
                     Some(jury) => Cow::Borrowed(&jury.train),
                     None => Cow::Owned(rows.take().expect("nobody took them yet")),
                 };
-                problem.insert(solver.problem_of(rows, &triplets)?)
+                problem.insert(solver.problem_of(rows, &triplets, listener.watcher.halt())?)
             }
         };
         problem.scale = scale;
@@ -470,6 +492,17 @@ pub fn mine(
     labels: Option<&Labels>,
     seed: u64,
 ) -> Result<Triplets> {
+    mine_until(source, rows, labels, seed, Halt::NEVER)
+}
+
+/// [`mine`] unless somebody wants to stop first: [`Error::Stopped`] then.
+pub fn mine_until(
+    source: &TripletSource,
+    rows: &Rows,
+    labels: Option<&Labels>,
+    seed: u64,
+    halt: Halt<'_>,
+) -> Result<Triplets> {
     let labelled = || {
         labels.ok_or_else(|| {
             Error::data(format!(
@@ -479,7 +512,8 @@ pub fn mine(
     };
     match source {
         TripletSource::Neighbours { targets, impostors } => {
-            Triplets::by_neighbours(&Dot, rows, labelled()?, *targets, *impostors)
+            let wanted = (*targets, *impostors);
+            Triplets::by_neighbours_until(&Dot, rows, labelled()?, wanted, halt)
         }
         TripletSource::Random { per_row } => Triplets::at_random(rows, labelled()?, *per_row, seed),
         TripletSource::Given(triplets) => Ok(triplets.clone()),
@@ -616,6 +650,10 @@ impl Listener<'_> {
 }
 
 impl Observer for Listener<'_> {
+    fn halt(&self) -> Halt<'_> {
+        self.watcher.halt()
+    }
+
     fn after(&mut self, now: &Iteration, active: &ActiveSet) -> ControlFlow<()> {
         let mut asked = self
             .watcher

@@ -50,6 +50,9 @@ pub(crate) fn run(args: &Train, talk: &Talk) -> Result<(), Failure> {
 
     let params = params(args, given);
     progress::stop_on_ctrl_c();
+    if params.triplets.is_mined() {
+        talk.detail("mining triplets");
+    }
     let mut watch = Watch::new(talk, args.max_iter, args.eval_every, validated);
     let trained = train(&data, valid.as_ref(), names.as_deref(), &params, &mut watch);
     let mine_seconds = watch.finish();

@@ -19,6 +19,8 @@ use super::single::{Fours, above, below, max};
 use super::top::{INSERTION_K, Top};
 use super::tree::{self, ByPlace, Tree};
 use crate::data::{Columns, Rows, SparseRow};
+use crate::error::Result;
+use crate::halt::Halt;
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -188,8 +190,20 @@ impl ByColumn {
 impl Engine {
     /// Sorts mapped rows by column. If rows have classes, each class is a range of places.
     pub(super) fn new(items: &Rows, classes: Option<&[u32]>, tuning: Tuning) -> Self {
+        Self::new_until(items, classes, tuning, Halt::NEVER).expect("nobody stops this")
+    }
+
+    /// The same unless somebody wants to stop first.
+    pub(super) fn new_until(
+        items: &Rows,
+        classes: Option<&[u32]>,
+        tuning: Tuning,
+        halt: Halt<'_>,
+    ) -> Result<Self> {
         let n_rows = items.n_rows();
+        halt.check()?;
         let columns = Columns::of(items);
+        halt.check()?;
         let numbers: Vec<u32> = items
             .indices()
             .iter()
@@ -210,6 +224,7 @@ impl Engine {
             ranks[number as usize] = rank as u32;
             starts.push(starts[rank] + counts[number as usize]);
         }
+        halt.check()?;
         let plant = n_rows >= tuning.min_rows && Tree::pays(n_rows, columns.len(), items.nnz());
         let order = (plant || classes.is_some()).then(|| {
             let rank = |at: usize| ranks[numbers[at] as usize];
@@ -222,6 +237,7 @@ impl Engine {
         let mut largest = vec![0.0f64; columns.len()];
         row_starts.push(0);
         for place in 0..n_rows {
+            halt.check()?;
             let row = order.as_ref().map_or(place, |order| order[place] as usize);
             let range = items.starts()[row]..items.starts()[row + 1];
             let mut square = 0.0;
@@ -251,7 +267,7 @@ impl Engine {
             }
             (order, back)
         });
-        Self {
+        Ok(Self {
             n_rows,
             whole: row_values.iter().all(|&v| is_whole(v)),
             tame: norms.iter().all(|&norm| norm < 1e15),
@@ -267,7 +283,7 @@ impl Engine {
             tree,
             by_column: OnceLock::new(),
             tuning,
-        }
+        })
     }
 
     pub(super) fn n_rows(&self) -> usize {

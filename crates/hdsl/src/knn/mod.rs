@@ -24,6 +24,7 @@ mod tree;
 
 use crate::data::{Labels, Rows, SparseRow};
 use crate::error::{Error, Result};
+use crate::halt::Halt;
 use crate::model::Similarity;
 use engine::{Engine, Scratch, Tuning, Wanted};
 use rayon::prelude::*;
@@ -192,24 +193,31 @@ impl<'s, S: Similarity + ?Sized> KnnIndex<'s, S> {
         allowed: &(impl Fn(u32, u32) -> bool + Sync),
     ) -> Neighbors {
         let queries = self.similarity.queries(queries);
-        let [near] = search_all(&self.engine, &queries, |scratch, query, row| {
-            let wanted = Wanted {
-                k,
-                places: [0..self.engine.n_rows(), 0..0],
-                allowed: &|row| allowed(query as u32, row),
-            };
-            self.engine.search(scratch, row, &[wanted]);
-        });
+        let found = search_all(
+            &self.engine,
+            &queries,
+            Halt::NEVER,
+            |scratch, query, row| {
+                let wanted = Wanted {
+                    k,
+                    places: [0..self.engine.n_rows(), 0..0],
+                    allowed: &|row| allowed(query as u32, row),
+                };
+                self.engine.search(scratch, row, &[wanted]);
+            },
+        );
+        let [near] = found.expect("nobody stops this");
         near
     }
 }
 
-/// Runs all queries in parallel blocks and puts their lists together in order.
+/// Runs all queries in parallel blocks and puts their lists together in order, unless somebody wants to stop first.
 fn search_all<const LISTS: usize>(
     engine: &Engine,
     queries: &Rows,
+    halt: Halt<'_>,
     one: impl Fn(&mut Scratch, usize, SparseRow<'_>) + Sync,
-) -> [Neighbors; LISTS] {
+) -> Result<[Neighbors; LISTS]> {
     let n = queries.n_rows();
     let block = n.div_ceil(64).clamp(8, 1024);
     let parts: Vec<[Neighbors; LISTS]> = (0..n.div_ceil(block))
@@ -219,22 +227,23 @@ fn search_all<const LISTS: usize>(
             |scratch, b| {
                 let mut part = std::array::from_fn(|_| Neighbors::new());
                 for query in b * block..((b + 1) * block).min(n) {
+                    halt.check()?;
                     one(scratch, query, queries.row(query));
                     for (part, top) in part.iter_mut().zip(&mut scratch.tops) {
                         part.push(top.finish());
                     }
                 }
-                part
+                Ok(part)
             },
         )
-        .collect();
-    std::array::from_fn(|which| {
+        .collect::<Result<_>>()?;
+    Ok(std::array::from_fn(|which| {
         let mut all = Neighbors::new();
         for part in &parts {
             part[which].iter().for_each(|list| all.push(list));
         }
         all
-    })
+    }))
 }
 
 /// Each row's nearest of its own class and its nearest of the others, see [`class_neighbors`].
@@ -266,7 +275,18 @@ pub fn class_neighbors<S: Similarity + ?Sized>(
     same: usize,
     other: usize,
 ) -> Result<ClassNeighbors> {
-    class_neighbors_tuned(similarity, rows, labels, (same, other), Tuning::default())
+    class_neighbors_until(similarity, rows, labels, (same, other), Halt::NEVER)
+}
+
+/// [`class_neighbors`] unless somebody wants to stop first.
+pub fn class_neighbors_until<S: Similarity + ?Sized>(
+    similarity: &S,
+    rows: &Rows,
+    labels: &Labels,
+    wanted: (usize, usize),
+    halt: Halt<'_>,
+) -> Result<ClassNeighbors> {
+    class_neighbors_tuned(similarity, rows, labels, wanted, Tuning::default(), halt)
 }
 
 fn class_neighbors_tuned<S: Similarity + ?Sized>(
@@ -275,6 +295,7 @@ fn class_neighbors_tuned<S: Similarity + ?Sized>(
     labels: &Labels,
     (same, other): (usize, usize),
     tuning: Tuning,
+    halt: Halt<'_>,
 ) -> Result<ClassNeighbors> {
     if labels.len() != rows.n_rows() {
         return Err(Error::Data(format!(
@@ -295,9 +316,9 @@ fn class_neighbors_tuned<S: Similarity + ?Sized>(
         *end += count;
         Some(*end)
     }));
-    let engine = Engine::new(&similarity.items(rows), Some(class), tuning);
+    let engine = Engine::new_until(&similarity.items(rows), Some(class), tuning, halt)?;
     let queries = similarity.queries(rows);
-    let [same, other] = search_all(&engine, &queries, |scratch, query, row| {
+    let [same, other] = search_all(&engine, &queries, halt, |scratch, query, row| {
         let code = class[query] as usize;
         let mine = ends[code]..ends[code + 1];
         let wanted = [
@@ -313,7 +334,7 @@ fn class_neighbors_tuned<S: Similarity + ?Sized>(
             },
         ];
         engine.search(scratch, row, &wanted);
-    });
+    })?;
     Ok(ClassNeighbors { same, other })
 }
 

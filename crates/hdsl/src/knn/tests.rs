@@ -55,7 +55,7 @@ fn brute_force(
 }
 
 fn check_lists(rows: &Rows, labels: &Labels, k: (usize, usize), tuning: Tuning) {
-    let found = class_neighbors_tuned(&Dot, rows, labels, k, tuning).unwrap();
+    let found = class_neighbors_tuned(&Dot, rows, labels, k, tuning, Halt::NEVER).unwrap();
     let class = labels.codes();
     for (query, row) in rows.iter().enumerate() {
         let same = |r: u32| class[r as usize] == class[query];

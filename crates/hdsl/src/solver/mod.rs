@@ -21,6 +21,7 @@ pub use trace::{Gap, IterateFacts, Iteration, Observer, Run, Stop};
 use crate::atoms::{ActiveSet, Atom};
 use crate::data::Rows;
 use crate::error::{Error, Result};
+use crate::halt::Halt;
 use crate::lmo;
 use crate::model::Path;
 use crate::objective::{Problem, Scored};
@@ -96,7 +97,7 @@ impl Solver {
     /// # Panics
     /// If a triplet names a row that is not there; see [`Triplets::check`].
     pub fn memory_needed(&self, rows: &Rows, triplets: &Triplets) -> u64 {
-        memory::estimate(&self.params, &Cow::Borrowed(rows), triplets)
+        memory::estimate(&self.params, rows, triplets, true)
     }
 
     fn run(
@@ -107,7 +108,7 @@ impl Solver {
         observer: &mut dyn Observer,
     ) -> Result<Run> {
         let clock = Clock::start();
-        let problem = self.problem_of(Cow::Borrowed(rows), triplets)?;
+        let problem = self.problem_of(Cow::Borrowed(rows), triplets, observer.halt())?;
         self.fit_problem(&problem, start, clock, observer)
     }
 
@@ -116,11 +117,14 @@ impl Solver {
         &self,
         rows: Cow<'_, Rows>,
         triplets: &'a Triplets,
+        halt: Halt<'_>,
     ) -> Result<Problem<'a>> {
         let params = &self.params;
         triplets.check(rows.n_rows())?;
-        memory::check(params, &rows, triplets)?;
-        Problem::taking(rows.into_owned(), triplets, params.scale, params.loss)
+        let copied = matches!(rows, Cow::Borrowed(_));
+        memory::check(params, &rows, triplets, copied)?;
+        let rows = rows.into_owned();
+        Problem::taking(rows, triplets, params.scale, params.loss, halt)
     }
 
     /// Minimises over a problem of this scale and loss, by a clock that may have been running for it.
@@ -136,7 +140,11 @@ impl Solver {
         let batch = params.batch.filter(|&size| size < problem.triplets.len());
         match (has_zones, batch) {
             (true, None) => self.iterate(
-                State::new(Incremental::new(problem), params, start)?,
+                State::new(
+                    Incremental::new_until(problem, observer.halt())?,
+                    params,
+                    start,
+                )?,
                 clock,
                 observer,
             ),

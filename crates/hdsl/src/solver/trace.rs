@@ -1,6 +1,7 @@
 //! What a run tells: an event an iteration, a reason at the end, and who may listen.
 
 use crate::atoms::{ActiveSet, Step};
+use crate::halt::Halt;
 use crate::model::Path;
 use std::fmt;
 use std::ops::ControlFlow;
@@ -54,6 +55,12 @@ pub struct Iteration {
 pub trait Observer {
     /// Called after each step; [`ControlFlow::Break`] ends the run with [`Stop::ObserverAsked`].
     fn after(&mut self, now: &Iteration, active: &ActiveSet) -> ControlFlow<()>;
+
+    /// Looked at before the first iteration, while the books are set up; raised, it ends the run with
+    /// [`Error::Stopped`](crate::Error::Stopped).
+    fn halt(&self) -> Halt<'_> {
+        Halt::NEVER
+    }
 }
 
 /// Any closure will do; `()` watches nothing.

@@ -4,6 +4,7 @@ use super::neighbour_lists::NeighbourLists;
 use super::{Source, Triplets};
 use crate::data::{Labels, Rows};
 use crate::error::{Error, Result};
+use crate::halt::Halt;
 use crate::knn::{self, Neighbor};
 use crate::model::Similarity;
 
@@ -29,6 +30,17 @@ impl Triplets {
         targets: usize,
         impostors: usize,
     ) -> Result<Self> {
+        Self::by_neighbours_until(similarity, rows, labels, (targets, impostors), Halt::NEVER)
+    }
+
+    /// [`Triplets::by_neighbours`] unless somebody wants to stop first: [`Error::Stopped`] then.
+    pub fn by_neighbours_until<S: Similarity + ?Sized>(
+        similarity: &S,
+        rows: &Rows,
+        labels: &Labels,
+        (targets, impostors): (usize, usize),
+        halt: Halt<'_>,
+    ) -> Result<Self> {
         check_classes(rows, labels)?;
         for (name, asked) in [("targets", targets), ("impostors", impostors)] {
             if asked == 0 {
@@ -41,7 +53,8 @@ impl Triplets {
                 )));
             }
         }
-        let near = knn::class_neighbors(similarity, rows, labels, targets, impostors)?;
+        let near =
+            knn::class_neighbors_until(similarity, rows, labels, (targets, impostors), halt)?;
         let numbers = |lists: &[Neighbor]| lists.iter().map(|n| n.row).collect::<Vec<_>>();
         let lists = NeighbourLists::new(
             near.same.iter().map(numbers),

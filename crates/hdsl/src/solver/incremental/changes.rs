@@ -4,6 +4,8 @@ use super::active_rows::ActiveRows;
 use super::diagonal::Diagonal;
 use super::links::Links;
 use crate::data::{Overlap, PackedRow, PackedRows};
+use crate::error::Result;
+use crate::halt::Halt;
 use crate::objective::Problem;
 use crate::solver::margins::Two;
 
@@ -119,11 +121,12 @@ impl Products {
         pair_starts: &[u32],
         others: &[u32],
         n_triplets: usize,
-    ) -> Option<Self> {
+        halt: Halt<'_>,
+    ) -> Result<Option<Self>> {
         let rows = &problem.rows;
         let work = |&other: &u32| rows.nnz_of(other as usize);
         if others.iter().map(work).sum::<usize>() > MOST_WORK {
-            return None;
+            return Ok(None);
         }
         let limit = 8 * (rows.nnz() + n_triplets);
         let mut products = Self {
@@ -134,9 +137,10 @@ impl Products {
         let mut overlap = Overlap::new(rows.longest());
         products.starts.push(0);
         for (k, bounds) in pair_starts.windows(2).enumerate() {
+            halt.check()?;
             let own = rows.row(first + k);
             if own.nnz() >= usize::from(u16::MAX) {
-                return None;
+                return Ok(None);
             }
             overlap.learn(own.indices());
             for &other in &others[bounds[0] as usize..bounds[1] as usize] {
@@ -152,12 +156,12 @@ impl Products {
                 products.starts.push(products.places.len() as u32);
             }
             if products.places.len() > limit.min(u32::MAX as usize / 2) {
-                return None;
+                return Ok(None);
             }
         }
         products.places.shrink_to_fit();
         products.values.shrink_to_fit();
-        Some(products)
+        Ok(Some(products))
     }
 
     /// D from the changed pairs of one anchor, the first of whose pairs is `first`: summed up by place in the

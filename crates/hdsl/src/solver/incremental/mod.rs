@@ -18,6 +18,8 @@ use super::margins::{self, Sums, Two, Zones};
 use super::motion::{Moving, Projection};
 use super::partner::{PARALLEL, Partner, PartnerSearch, Reach};
 use crate::atoms::{ActiveSet, Atom, Step};
+use crate::error::Result;
+use crate::halt::Halt;
 use crate::objective::{Problem, Scored};
 use crate::step::{Direction, line_search};
 use changes::Books;
@@ -55,19 +57,31 @@ pub(crate) struct Incremental<'p> {
 }
 
 impl<'p> Incremental<'p> {
+    /// Sets up the books, unless somebody wants to stop first.
+    pub(crate) fn new_until(problem: &'p Problem<'p>, halt: Halt<'_>) -> Result<Self> {
+        let n_shards = margins::n_shards(problem.triplets.len());
+        Ok(Self::over(problem, cut(problem, n_shards, halt)?, PARALLEL))
+    }
+
+    #[cfg(any(test, feature = "bench"))]
     pub(crate) fn new(problem: &'p Problem<'p>) -> Self {
         Self::in_shards(problem, margins::n_shards(problem.triplets.len()), PARALLEL)
     }
 
-    /// With so many shards, and threads for rows of H from so many values on. Both are settings of the problem, never
-    /// of the machine: sums are merged by shard.
+    #[cfg(any(test, feature = "bench"))]
     pub(super) fn in_shards(
         problem: &'p Problem<'p>,
         n_shards: usize,
         parallel_from: usize,
     ) -> Self {
+        let shards = cut(problem, n_shards, Halt::NEVER).expect("nobody stops this");
+        Self::over(problem, shards, parallel_from)
+    }
+
+    /// With these shards, and threads for rows of H from so many values on. Both are settings of the problem, never
+    /// of the machine: sums are merged by shard.
+    fn over(problem: &'p Problem<'p>, shards: Vec<Shard>, parallel_from: usize) -> Self {
         let n_rows = problem.rows.n_rows();
-        let shards = cut(problem, n_shards);
         let mut engine = Self {
             problem,
             zones: Zones::of_loss(problem.loss).expect("the loss is piecewise quadratic"),
@@ -439,11 +453,11 @@ impl<'p> Engine<'p> for Incremental<'p> {
 }
 
 /// Cuts the triplets into shards of about equal size at boundaries between anchors.
-fn cut(problem: &Problem<'_>, n_shards: usize) -> Vec<Shard> {
+fn cut(problem: &Problem<'_>, n_shards: usize, halt: Halt<'_>) -> Result<Vec<Shard>> {
     let anchors = problem.triplets.by_anchor(problem.rows.n_rows());
     anchors
         .cut(n_shards)
         .into_par_iter()
-        .map(|rows| Shard::new(problem, &anchors, rows))
+        .map(|rows| Shard::new(problem, &anchors, rows, halt))
         .collect()
 }

@@ -6,6 +6,8 @@
 use super::changes::{Books, Changes, Products};
 use super::diagonal::Diagonal;
 use crate::data::Overlap;
+use crate::error::Result;
+use crate::halt::Halt;
 use crate::objective::Problem;
 use crate::solver::margins::Two;
 use crate::triplets::Anchors;
@@ -90,7 +92,12 @@ struct Deltas {
 
 impl Pairs {
     /// Takes over the triplets of the anchors `anchors`.
-    pub(super) fn new(problem: &Problem<'_>, grouped: &Anchors, anchors: Range<usize>) -> Self {
+    pub(super) fn new(
+        problem: &Problem<'_>,
+        grouped: &Anchors,
+        anchors: Range<usize>,
+        halt: Halt<'_>,
+    ) -> Result<Self> {
         let triplets = problem.triplets;
         let n = grouped.starts()[anchors.end] - grouped.starts()[anchors.start];
         let n_rows = problem.rows.n_rows();
@@ -99,6 +106,7 @@ impl Pairs {
         let (mut near, mut far) = (Vec::with_capacity(n), Vec::with_capacity(n));
         let mut seen = vec![(u32::MAX, 0u32); n_rows];
         for (k, anchor) in anchors.clone().enumerate() {
+            halt.check()?;
             let mut pair_with = |other: u32| {
                 let known = &mut seen[other as usize];
                 if known.0 != anchor as u32 {
@@ -116,13 +124,13 @@ impl Pairs {
         }
         drop(seen);
         let back = Back::of(n_rows, anchors.start, &pair_starts, &others);
-        let products = Products::of(problem, anchors.start, &pair_starts, &others, n);
+        let products = Products::of(problem, anchors.start, &pair_starts, &others, n, halt)?;
         let most_pairs = pair_starts
             .windows(2)
             .map(|w| (w[1] - w[0]) as usize)
             .max()
             .unwrap_or(0);
-        Self {
+        Ok(Self {
             first: anchors.start,
             current: anchors.start,
             triplet_starts,
@@ -143,7 +151,7 @@ impl Pairs {
                 overlap: Overlap::new(problem.rows.longest()),
             },
             products,
-        }
+        })
     }
 
     fn anchors(&self) -> Range<usize> {

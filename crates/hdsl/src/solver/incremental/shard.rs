@@ -2,6 +2,8 @@
 
 use super::changes::Books;
 use super::pairs::Pairs;
+use crate::error::Result;
+use crate::halt::Halt;
 use crate::objective::Problem;
 use crate::solver::margins::{Margins, Zones};
 use crate::solver::motion::Motion;
@@ -17,18 +19,23 @@ pub(super) struct Shard {
 
 impl Shard {
     /// Takes over the triplets of the anchors `anchors`.
-    pub(super) fn new(problem: &Problem<'_>, grouped: &Anchors, anchors: Range<usize>) -> Self {
+    pub(super) fn new(
+        problem: &Problem<'_>,
+        grouped: &Anchors,
+        anchors: Range<usize>,
+        halt: Halt<'_>,
+    ) -> Result<Self> {
         let triplets = problem.triplets;
         let positions = grouped.starts()[anchors.start]..grouped.starts()[anchors.end];
         let n = positions.len();
         let weights = triplets
             .weights()
             .map(|_| positions.map(|p| triplets.weight_at(grouped, p)).collect());
-        Self {
+        Ok(Self {
             margins: Margins::new(n, weights),
-            pairs: Pairs::new(problem, grouped, anchors),
+            pairs: Pairs::new(problem, grouped, anchors, halt)?,
             u: Vec::new(),
-        }
+        })
     }
 
     /// u = S x over this shard's pairs.

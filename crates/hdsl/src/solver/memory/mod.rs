@@ -11,7 +11,6 @@ use crate::error::{Error, Result};
 use crate::triplets::Triplets;
 use available::available;
 use sizes::Sizes;
-use std::borrow::Cow;
 
 /// The batch to suggest, or a tenth of the triplets if those are fewer.
 const BATCH: usize = 100_000;
@@ -127,16 +126,23 @@ fn needed(params: &SolverParams, sizes: &Sizes) -> f64 {
     Books::of(params).needed(sizes, params)
 }
 
-/// The same in whole bytes, for those who want to know.
-pub(super) fn estimate(params: &SolverParams, rows: &Cow<'_, Rows>, triplets: &Triplets) -> u64 {
-    needed(params, &Sizes::of(rows, triplets)) as u64
+/// The same in whole bytes, for those who want to know; `copied` as in [`check`].
+pub(super) fn estimate(
+    params: &SolverParams,
+    rows: &Rows,
+    triplets: &Triplets,
+    copied: bool,
+) -> u64 {
+    needed(params, &Sizes::of(rows, triplets, copied)) as u64
 }
 
 /// Refuses a run that takes more than the limit set, or than is free. Where nobody knows what is free, none is refused.
+/// Rows that somebody else keeps are copied, others taken over.
 pub(super) fn check(
     params: &SolverParams,
-    rows: &Cow<'_, Rows>,
+    rows: &Rows,
     triplets: &Triplets,
+    copied: bool,
 ) -> Result<()> {
     let all = triplets.len();
     if all >= 1 << 31 && Books::of(params) == Books::Plain {
@@ -151,7 +157,7 @@ pub(super) fn check(
     let Some(limit) = params.memory_limit.or_else(available) else {
         return Ok(());
     };
-    let sizes = Sizes::of(rows, triplets);
+    let sizes = Sizes::of(rows, triplets, copied);
     let fits = |params: &SolverParams, sizes: &Sizes| needed(params, sizes) <= limit as f64;
     if fits(params, &sizes) {
         return Ok(());
@@ -211,7 +217,7 @@ mod tests {
         for loss in LossKind::ALL {
             let (rows, triplets) = problem(10_000_000);
             let params = SolverParams::new(1.0).loss(loss).memory_limit(1 << 30);
-            let error = check(&params, &Cow::Borrowed(&rows), &triplets).unwrap_err();
+            let error = check(&params, &rows, &triplets, true).unwrap_err();
             let Error::Memory {
                 needed,
                 fewer: Some(fewer),
@@ -222,9 +228,9 @@ mod tests {
             };
             assert!(needed > 1 << 30 && fewer < triplets.len() / 2);
             let (rows, triplets) = problem(fewer / 10);
-            check(&params, &Cow::Borrowed(&rows), &triplets).unwrap();
+            check(&params, &rows, &triplets, true).unwrap();
             let (rows, triplets) = problem(fewer / 10 * 6 / 5);
-            assert!(check(&params, &Cow::Borrowed(&rows), &triplets).is_err());
+            assert!(check(&params, &rows, &triplets, true).is_err());
         }
     }
 
@@ -232,7 +238,7 @@ mod tests {
     fn rows_that_are_too_many_get_no_advice() {
         let (rows, triplets) = problem(10);
         let params = SolverParams::new(1.0).memory_limit(1000);
-        let error = check(&params, &Cow::Borrowed(&rows), &triplets).unwrap_err();
+        let error = check(&params, &rows, &triplets, true).unwrap_err();
         assert!(
             error.to_string().ends_with("the rows alone are too many"),
             "{error}"
@@ -242,7 +248,7 @@ mod tests {
     #[test]
     fn a_batch_takes_less() {
         let (rows, triplets) = problem(10_000_000);
-        let sizes = Sizes::of(&Cow::Borrowed(&rows), &triplets);
+        let sizes = Sizes::of(&rows, &triplets, true);
         let params = SolverParams::new(1.0).batch(BATCH);
         let batch = Books::Batch.needed(&sizes, &params);
         let all = Books::Incremental.needed(&sizes, &params);
@@ -253,10 +259,10 @@ mod tests {
     fn more_triplets_than_the_plain_engine_can_number_are_refused() {
         let (rows, triplets) = problem(1 << 28);
         let params = SolverParams::new(1.0).memory_limit(u64::MAX);
-        check(&params, &Cow::Borrowed(&rows), &triplets).unwrap();
+        check(&params, &rows, &triplets, true).unwrap();
         let batches = params.batch(10);
-        check(&batches, &Cow::Borrowed(&rows), &triplets).unwrap();
-        let error = check(&batches.certify(true), &Cow::Borrowed(&rows), &triplets).unwrap_err();
+        check(&batches, &rows, &triplets, true).unwrap();
+        let error = check(&batches.certify(true), &rows, &triplets, true).unwrap_err();
         assert!(error.to_string().contains("2^31 - 1"), "{error}");
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::data::{Rows, SparseRow};
 use crate::triplets::Triplets;
-use std::borrow::Cow;
 
 /// Triplets looked at to tell how popular features are and how many of them rows share.
 const SAMPLE: usize = 1_000;
@@ -30,7 +29,7 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    pub(super) fn of(rows: &Cow<'_, Rows>, triplets: &Triplets) -> Self {
+    pub(super) fn of(rows: &Rows, triplets: &Triplets, copied: bool) -> Self {
         let sample = Sample::of(rows, triplets);
         Self {
             rows: rows.n_rows() as f64,
@@ -42,7 +41,7 @@ impl Sizes {
             touched: sample.touched(),
             holders: sample.holders(),
             weighted: triplets.weights().is_some(),
-            copied: matches!(rows, Cow::Borrowed(_)),
+            copied,
         }
     }
 
@@ -210,7 +209,7 @@ mod tests {
         }
         let labels = Labels::from_names((0..100).map(|r| (r / 50).to_string()));
         let triplets = Triplets::at_random(&rows, &labels, 100, 1).unwrap();
-        let sizes = Sizes::of(&Cow::Borrowed(&rows), &triplets);
+        let sizes = Sizes::of(&rows, &triplets, true);
         assert_eq!((sizes.columns, sizes.touched), (102.0, 1.0));
         // Two rows share feature 0 always and feature 1 in a quarter of all cases.
         assert!((sizes.shared - 1.25).abs() < 0.05, "{sizes:?}");

@@ -97,6 +97,7 @@ def fit_oasis(
     *,
     triplets: tuple[list[_Ints], _Floats | None] | None = ...,
     row_weights: _Floats | None = ...,
+    start: RivalModel | None = ...,
     each: Callable[[dict[str, Any], Any], bool] | None = ...,
     progress: Callable[[dict[str, Any]], None] | None = ...,
     n_threads: int = ...,

@@ -8,10 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hdsl import _core
+from hdsl._learner import HDSLLearner
+from hdsl._matrix import DTYPES, as_csr
 from hdsl._rivals import Rival
 from hdsl._settings import CONSTRAINTS
 
@@ -139,6 +142,49 @@ class OASIS(Rival):
             "memory": self.memory,
         }
         return _core.fit_oasis(settings, source, rows, **kwargs)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit_triplets(self, X: Any, triplets: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
+        """Go on learning from new feedback, starting from the matrix there is.
+
+        OASIS is an online learner: each new triplet changes the matrix no more than it has to. Features keep the scaling
+        they had; those that had no value before get theirs from `X`. Rows to look for neighbours among stay those that
+        were fitted first.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Raw rows, old or new.
+        triplets : array-like of int of shape (n_triplets, 3)
+            Rows of `X`, counted from 0: an anchor, a row it is more like, and a row it is less like.
+        sample_weight : array-like of shape (n_triplets,) or None, default=None
+            How much each triplet counts.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator; ``n_iter_`` and ``trace_`` are those of the new feedback.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hdsl import OASIS
+        >>> X = np.array([[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
+        >>> learner = OASIS(1, n_steps=5).fit_triplets(X, [[0, 1, 2]])
+        >>> learner = learner.partial_fit_triplets(X, [[2, 0, 3]])
+        >>> bool(learner.score_pairs(X, 2, 0) > learner.score_pairs(X, 2, 3))
+        True
+        """
+        again = self.__sklearn_is_fitted__()
+        X = validate_data(self, X, accept_sparse="csr", dtype=DTYPES, reset=not again, ensure_min_samples=2)
+        rows = as_csr(X)
+        given = HDSLLearner._given(triplets, sample_weight, rows.shape[0])
+        if not again:
+            return self._learn(rows, triplets=given)
+        kept, names = self._fit_X, self._names
+        self._learn(rows, triplets=given, start=self._model)
+        self._fit_X, self._names = kept, names
+        return self
 
     def _take_facts(self, facts: dict[str, Any]) -> None:
         self.trace_ = np.zeros(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +24,9 @@ from hdsl._learner import HDSLLearner, _weights
 from hdsl._matrix import DTYPES, as_csr, from_parts
 from hdsl._progress import Progress
 from hdsl._settings import check_source, seed
+
+#: What :meth:`Rival.save` writes, and the version of it.
+FORMAT = "hdsl rival 1"
 
 
 class Rival(VoteMixin, SimilarityEstimator):
@@ -135,6 +141,96 @@ class Rival(VoteMixin, SimilarityEstimator):
 
     def _take_facts(self, facts: dict[str, Any]) -> None:
         raise NotImplementedError
+
+    # -- files ----------------------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save what was learned, with the scaling and the parameters, to load it later.
+
+        The file is a numpy archive of plain arrays; the command line, which knows no rivals, cannot read it. Training
+        rows and `callback` are not in it.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file, by custom ``NAME.npz``. It is written whole or not at all.
+        """
+        check_is_fitted(self)
+        _, ((kind, n_features, maxima), learned, is_matrix) = self._model.__reduce__()
+        told = {name: value for name, value in self.get_params(deep=False).items() if name != "callback"}
+        if not isinstance(told["random_state"], int | None):
+            del told["random_state"]
+        about = {
+            "format": FORMAT,
+            "estimator": type(self).__name__,
+            "parameters": told,
+            "scaling": kind,
+            "n_features": n_features,
+            "stop": self.stop_,
+            "n_iter": self.n_iter_,
+            "names": {str(feature): name for feature, name in self._names.items()},
+        }
+        arrays = {
+            "about": np.array(json.dumps(about)),
+            "maxima_features": np.array([m[0] for m in maxima], dtype=np.int64),
+            "maxima": np.array([m[1] for m in maxima], dtype=np.float64),
+            "features": np.array([] if is_matrix else [w[0] for w in learned], dtype=np.int64),
+            "values": np.array(learned if is_matrix else [w[1] for w in learned], dtype=np.float64),
+        }
+        path = Path(path)
+        beside = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            with open(beside, "wb") as file:
+                np.savez_compressed(file, **arrays)
+            beside.replace(path)
+        finally:
+            beside.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], X: Any = None, **params: Any) -> Any:
+        """Load what :meth:`save` wrote.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or None, default=None
+            Raw rows to look for neighbours among; without them, :meth:`kneighbors` has nothing to search.
+        **params : dict
+            Parameters of the estimator, over those in the file.
+
+        Returns
+        -------
+        estimator : object
+            Fitted, except for what only a run knows, such as ``n_triplets_``.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in ("maxima_features", "maxima", "features", "values")}
+                about = json.loads(str(file["about"]))
+        except OSError:
+            raise
+        except Exception as error:
+            raise ValueError(f"{os.fspath(path)}: not a file that {cls.__name__}.save wrote") from error
+        if about.get("format") != FORMAT or about.get("estimator") != cls.__name__:
+            raise ValueError(
+                f"{os.fspath(path)}: holds {about.get('estimator')} of format {about.get('format')!r}, "
+                f"expected {cls.__name__} of format {FORMAT!r}"
+            )
+        estimator = cls(**{**about["parameters"], **params})
+        maxima = list(zip(arrays["maxima_features"].tolist(), arrays["maxima"].tolist(), strict=True))
+        values = arrays["values"].tolist()
+        is_matrix = not hasattr(cls, "weights_")
+        learned = values if is_matrix else list(zip(arrays["features"].tolist(), values, strict=True))
+        scaling = (about["scaling"], about["n_features"], maxima)
+        estimator._model = _core.RivalModel.from_parts(scaling, learned, is_matrix)
+        estimator._index, estimator._fit_X = _core.Index(), None
+        estimator._names = {int(feature): name for feature, name in about["names"].items()}
+        estimator.n_features_in_ = about["n_features"]
+        estimator.n_iter_, estimator.stop_ = about["n_iter"], about["stop"]
+        if X is not None:
+            estimator._fit_X = estimator._rows(X)
+        return estimator
 
     # -- questions ------------------------------------------------------------------------------------------------------------
 

@@ -163,3 +163,49 @@ def test_too_many_features_for_a_matrix_are_refused():
 def test_bad_parameters_are_named(estimator, name, value):
     with pytest.raises(ValueError, match=name):
         estimator(**{name: value}).fit(*planted(40, 20))
+
+
+@pytest.mark.parametrize("learner", [DiagonalSimilarity(strength=1e-3, random_state=3), OASIS(0.2, n_steps=200)])
+def test_a_saved_rival_comes_back(tmp_path, learner):
+    X, y = planted(100, 60)
+    learned = learner.fit(X, y)
+    file = tmp_path / "rival.npz"
+    learned.save(file)
+    again = type(learned).load(file, X)
+    np.testing.assert_array_equal(again.similarity(X), learned.similarity(X))
+    np.testing.assert_array_equal(again.kneighbors(X)[1], learned.kneighbors(X)[1])
+    assert again.get_params() == learned.get_params() and again.stop_ == learned.stop_
+    assert [path.name for path in tmp_path.iterdir()] == ["rival.npz"]
+    assert type(learned).load(file, n_neighbors=9).n_neighbors == 9
+
+
+def test_other_files_are_refused(tmp_path):
+    X, y = planted(100, 60)
+    file = tmp_path / "rival.npz"
+    OASIS(n_steps=5).fit(X, y).save(file)
+    with pytest.raises(ValueError, match=r"rival\.npz: holds OASIS .* expected DiagonalSimilarity"):
+        DiagonalSimilarity.load(file)
+    file.write_text("nothing of the kind")
+    with pytest.raises(ValueError, match=r"rival\.npz: not a file that OASIS\.save wrote"):
+        OASIS.load(file)
+    with pytest.raises(FileNotFoundError):
+        OASIS.load(tmp_path / "absent.npz")
+
+
+def test_oasis_goes_on_from_where_it_was():
+    X, y = planted(100, 60)
+    scaled = OASIS(n_steps=1).fit(X, y).scale_rows(X).toarray()
+    triplets = np.array([[0, 1, 2], [3, 4, 5], [6, 7, 8]])
+    learned = OASIS(0.3, n_steps=1, sampling="triplets").fit_triplets(X, triplets[:1])
+    learned.partial_fit_triplets(X, triplets[1:2]).partial_fit_triplets(X, triplets[2:])
+    W = np.eye(X.shape[1])
+    for a, n, f in triplets:  # the update of the paper, one triplet after the other
+        V = np.outer(scaled[a], scaled[n] - scaled[f])
+        loss = max(0.0, 1 - (W * V).sum())
+        if loss > 0 and (V * V).sum() > 0:
+            W += min(0.3, loss / (V * V).sum()) * V
+    np.testing.assert_allclose(learned.matrix_, W, atol=1e-12)
+    with pytest.raises(ValueError, match="features"):
+        learned.partial_fit_triplets(X[:, :3], triplets)
+    fresh = OASIS(0.3, n_steps=1, sampling="triplets").partial_fit_triplets(X, triplets[:1])
+    assert fresh.n_triplets_ == 1

@@ -3,7 +3,7 @@
 use crate::errors::to_python;
 use crate::listening::{Facts, Listeners, listen};
 use crate::matrix::{Csr, CsrArrays, Parts, row_numbers, to_arrays, view};
-use crate::training::{Classes, Given, to_labels, to_triplets};
+use crate::training::{Classes, Given, extended, to_labels, to_triplets};
 use crate::work::detached;
 use hdsl::rivals::{Diagonal, DiagonalIteration, DiagonalModel, Finish, Oasis, OasisModel};
 use hdsl::rivals::{OasisProgress, Sampling};
@@ -209,11 +209,14 @@ fn prepare(
     labels: Option<&Labels>,
     given: Option<Triplets>,
     weights: Option<&[f64]>,
+    known: Option<&Scaling>,
     halt: Halt<'_>,
 ) -> PyResult<Prepared> {
     let x = view(x)?;
-    let kind = source.scaling.parse().map_err(to_python)?;
-    let scaling = Scaling::fit(kind, x);
+    let scaling = match known {
+        Some(known) => extended(known, x)?,
+        None => Scaling::fit(source.scaling.parse().map_err(to_python)?, x),
+    };
     let rows = scaling.apply(x);
     let mut triplets = match given {
         Some(triplets) => triplets,
@@ -312,6 +315,7 @@ pub(crate) fn fit_diagonal<'py>(
                 labels.as_ref(),
                 given,
                 weights.as_deref(),
+                None,
                 watch.halt(),
             )?;
             let mut hear = |now: &DiagonalIteration| {
@@ -390,7 +394,8 @@ impl OasisSettings {
 /// Learns a whole matrix by passive-aggressive steps.
 #[pyfunction]
 #[pyo3(signature = (
-    settings, source, x, classes=None, *, triplets=None, row_weights=None, each=None, progress=None, n_threads=1
+    settings, source, x, classes=None, *, triplets=None, row_weights=None, start=None, each=None, progress=None,
+    n_threads=1
 ))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn fit_oasis<'py>(
@@ -401,6 +406,7 @@ pub(crate) fn fit_oasis<'py>(
     classes: Option<Classes<'py>>,
     triplets: Option<Given<'py>>,
     row_weights: Option<Bound<'py, PyArray1<f64>>>,
+    start: Option<&Bound<'py, RivalModel>>,
     each: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
     n_threads: usize,
@@ -410,6 +416,11 @@ pub(crate) fn fit_oasis<'py>(
     let labels = classes.map(|c| to_labels(c, x.n_rows())).transpose()?;
     let given = triplets.map(|t| to_triplets(t, x.n_rows())).transpose()?;
     let weights: Option<Vec<f64>> = row_weights.map(|w| w.to_vec()).transpose()?;
+    // New feedback is about the same features, scaled alike.
+    let start = match start.map(|model| (&model.get().learned, &model.get().scaling)) {
+        Some((Learned::Oasis(model), scaling)) => Some((model, scaling)),
+        _ => None,
+    };
     let listeners = Listeners {
         each,
         progress,
@@ -423,6 +434,7 @@ pub(crate) fn fit_oasis<'py>(
                 labels.as_ref(),
                 given,
                 weights.as_deref(),
+                start.map(|(_, scaling)| scaling),
                 watch.halt(),
             )?;
             let n_features = ready.rows.n_features();
@@ -437,7 +449,12 @@ pub(crate) fn fit_oasis<'py>(
                 };
                 watch.tell(facts, None)
             };
-            let fit = learner.fit(&ready.rows, &ready.triplets, &mut hear);
+            let fit = match start {
+                Some((start, _)) => {
+                    learner.fit_from(start, &ready.rows, &ready.triplets, &mut hear)
+                }
+                None => learner.fit(&ready.rows, &ready.triplets, &mut hear),
+            };
             let fit = fit.map_err(to_python)?;
             Ok((ready.scaling, ready.triplets.len(), fit))
         })

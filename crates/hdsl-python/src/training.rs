@@ -206,7 +206,7 @@ impl Problem<'_> {
 }
 
 /// A known scaling, and beside it the maxima of features it says nothing about.
-fn extended(known: &Scaling, rows: RowsView<'_>) -> PyResult<Scaling> {
+pub(crate) fn extended(known: &Scaling, rows: RowsView<'_>) -> PyResult<Scaling> {
     let mut maxima: std::collections::BTreeMap<u32, f64> =
         Scaling::fit(known.kind(), rows).maxima().collect();
     maxima.extend(known.maxima());

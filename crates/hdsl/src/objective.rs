@@ -264,29 +264,30 @@ fn by_size(rows: Rows, halt: Halt<'_>) -> Result<(Vec<u32>, Rows)> {
     Ok((features, rows))
 }
 
-/// ‖X_j‖_1 and ‖X_j‖_2 of each column: rounded up where that spares half the memory, being bounds.
-enum Norms {
-    Short(Vec<[f32; 2]>),
-    Long(Vec<[f64; 2]>),
+/// ‖X_j‖_1 and ‖X_j‖_2 of each column, rounded up to half the memory, being bounds.
+struct Norms {
+    /// A power of 2 above all of them, so that no column is out of the range of `f32`.
+    unit: f64,
+    parts: Vec<[f32; 2]>,
 }
 
 impl Norms {
     fn of(lists: &ColumnLists) -> Self {
         let all = (0..lists.len() as u32).map(|j| norms(lists.column(j).1));
-        // Rounding up has to end below infinity, and small numbers are rounded too coarsely.
-        let good = |x: f64| x == 0.0 || (1e-30..1e30).contains(&x);
-        match all.clone().flatten().all(good) {
-            true => Self::Short(all.map(|norms| norms.map(rounded_up)).collect()),
-            false => Self::Long(all.collect()),
+        let finite = all.clone().flatten().filter(|x| x.is_finite());
+        let largest = finite.fold(f64::MIN_POSITIVE, f64::max);
+        let unit = largest.log2().ceil().clamp(-1000.0, 1000.0).exp2();
+        Self {
+            unit,
+            parts: all
+                .map(|norms| norms.map(|x| rounded_up(x / unit)))
+                .collect(),
         }
     }
 
     #[inline]
     fn get(&self, column: usize) -> [f64; 2] {
-        match self {
-            Self::Short(norms) => norms[column].map(f64::from),
-            Self::Long(norms) => norms[column],
-        }
+        self.parts[column].map(|part| self.unit * f64::from(part))
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 fn data() -> Dataset {
     let mut rows = Rows::new(50);
     for row in 0..300u32 {
-        let features = [row % 7, 10 + row % 11, 30 + row % 13];
+        let features = [row % 7, 10 + row % 11, 30 + row % 3];
         rows.push(SparseRow::new(&features, &[1.0, 0.5, 2.0]));
     }
     Dataset {

@@ -17,10 +17,9 @@ use std::ops::Range;
 /// ```
 #[derive(Clone, Debug)]
 pub struct ColumnLists {
-    starts: Places,
+    /// Where the rows and the values of each column start; at the end, where the last column's rows end.
+    starts: Starts,
     rows: Vec<u32>,
-    /// Where the values of each column start.
-    at: Places,
     /// As many ones as the longest column of ones has, then the values of all other columns.
     values: Vec<f64>,
 }
@@ -37,37 +36,38 @@ impl ColumnLists {
         }
         let of_ones = counts.iter().zip(&all_ones).filter(|(_, ones)| **ones);
         let longest = of_ones.map(|(&count, _)| count).max().unwrap_or(0) as usize;
-        let starts = Places::of(rows.nnz(), &counts);
-        let mut next = longest;
-        let mut at = Places::with_capacity(longest + rows.nnz(), n_columns);
+        let mut starts = Starts::with_capacity(longest + rows.nnz(), n_columns + 1);
+        let (mut next_row, mut next_value) = (0, longest);
         for (&count, &ones) in counts.iter().zip(&all_ones) {
-            at.push(if ones { 0 } else { next });
-            next += if ones { 0 } else { count as usize };
+            starts.push([next_row, if ones { 0 } else { next_value }]);
+            next_row += count as usize;
+            next_value += if ones { 0 } else { count as usize };
         }
+        starts.push([next_row, next_value]);
         let mut row_numbers = vec![0u32; rows.nnz()];
-        let mut values = vec![1.0; next];
+        let mut values = vec![1.0; next_value];
         // From the last row to the first, each column from its end.
         for number in (0..rows.n_rows()).rev() {
             for (column, value) in rows.row(number).iter() {
                 let column = column as usize;
+                let [row, at] = starts.get(column);
                 counts[column] -= 1;
-                row_numbers[starts.get(column) + counts[column] as usize] = number as u32;
+                row_numbers[row + counts[column] as usize] = number as u32;
                 if !all_ones[column] {
-                    values[at.get(column) + counts[column] as usize] = value;
+                    values[at + counts[column] as usize] = value;
                 }
             }
         }
         Self {
             starts,
             rows: row_numbers,
-            at,
             values,
         }
     }
 
     /// How many columns there are.
     pub fn len(&self) -> usize {
-        self.at.len()
+        self.starts.len() - 1
     }
 
     /// Whether there is no column.
@@ -86,15 +86,14 @@ impl ColumnLists {
     /// If `column` is not below [`ColumnLists::len`].
     #[inline]
     pub fn column(&self, column: u32) -> (&[u32], &[f64]) {
-        let column = column as usize;
-        let rows = &self.rows[self.starts.get(column)..self.starts.get(column + 1)];
-        let at = self.at.get(column);
+        let ([start, at], end) = self.starts.around(column as usize);
+        let rows = &self.rows[start..end];
         (rows, &self.values[at..at + rows.len()])
     }
 
     /// How many values a range of columns holds.
     pub(crate) fn values_in(&self, columns: Range<usize>) -> usize {
-        self.starts.get(columns.end) - self.starts.get(columns.start)
+        self.starts.get(columns.end)[0] - self.starts.get(columns.start)[0]
     }
 
     /// Cuts numbers for the first columns into ranges that hold about as many values each, with their first columns.
@@ -103,7 +102,7 @@ impl ColumnLists {
         mut by_column: &'a mut [f64],
         n_parts: usize,
     ) -> Vec<(usize, &'a mut [f64])> {
-        let total = self.starts.get(by_column.len());
+        let [total, _] = self.starts.get(by_column.len());
         let (mut parts, mut from) = (Vec::with_capacity(n_parts), 0);
         for part in 1..=n_parts {
             let end = from + by_column.len();
@@ -122,14 +121,14 @@ impl ColumnLists {
     }
 }
 
-/// Places in a long array, in as few bytes as they need.
+/// Places in two long arrays, in as few bytes as they need.
 #[derive(Clone, Debug)]
-enum Places {
-    Short(Vec<u32>),
-    Long(Vec<usize>),
+enum Starts {
+    Short(Vec<[u32; 2]>),
+    Long(Vec<[usize; 2]>),
 }
 
-impl Places {
+impl Starts {
     /// No places yet, up to `most` each, with room for so many.
     fn with_capacity(most: usize, room: usize) -> Self {
         match u32::try_from(most) {
@@ -138,45 +137,45 @@ impl Places {
         }
     }
 
-    /// Where parts of these lengths start, and the end of the last.
-    fn of(total: usize, lengths: &[u32]) -> Self {
-        let mut places = Self::with_capacity(total, lengths.len() + 1);
-        let mut next = 0;
-        places.push(next);
-        for &length in lengths {
-            next += length as usize;
-            places.push(next);
-        }
-        places
-    }
-
-    fn push(&mut self, place: usize) {
+    fn push(&mut self, places: [usize; 2]) {
         match self {
-            Self::Short(places) => places.push(place as u32),
-            Self::Long(places) => places.push(place),
+            Self::Short(all) => all.push(places.map(|place| place as u32)),
+            Self::Long(all) => all.push(places),
         }
     }
 
     fn len(&self) -> usize {
         match self {
-            Self::Short(places) => places.len(),
-            Self::Long(places) => places.len(),
+            Self::Short(all) => all.len(),
+            Self::Long(all) => all.len(),
         }
     }
 
     #[inline]
-    fn get(&self, number: usize) -> usize {
+    fn get(&self, number: usize) -> [usize; 2] {
         match self {
-            Self::Short(places) => places[number] as usize,
-            Self::Long(places) => places[number],
+            Self::Short(all) => all[number].map(|place| place as usize),
+            Self::Long(all) => all[number],
         }
     }
 
-    /// The first number whose place is not below `place`, of places that never fall.
+    /// Both places of a number, and the first of the next.
+    #[inline]
+    fn around(&self, number: usize) -> ([usize; 2], usize) {
+        match self {
+            Self::Short(all) => {
+                let two = &all[number..number + 2];
+                (two[0].map(|place| place as usize), two[1][0] as usize)
+            }
+            Self::Long(all) => (all[number], all[number + 1][0]),
+        }
+    }
+
+    /// The first number whose first place is not below `place`; first places never fall.
     fn first_from(&self, place: usize) -> usize {
         match self {
-            Self::Short(places) => places.partition_point(|&p| (p as usize) < place),
-            Self::Long(places) => places.partition_point(|&p| p < place),
+            Self::Short(all) => all.partition_point(|p| (p[0] as usize) < place),
+            Self::Long(all) => all.partition_point(|p| p[0] < place),
         }
     }
 }
@@ -215,15 +214,16 @@ mod tests {
     #[test]
     fn long_places_are_told_apart_from_short_ones() {
         let far = u32::MAX as usize + 7;
-        let mut places = Places::with_capacity(far, 2);
-        places.push(3);
-        places.push(far);
-        assert!(matches!(places, Places::Long(_)));
-        assert_eq!(
-            (places.len(), places.get(1), places.first_from(4)),
-            (2, far, 1)
-        );
-        assert!(matches!(Places::of(5, &[2, 3]), Places::Short(_)));
-        assert_eq!(Places::of(5, &[2, 3]).first_from(2), 1);
+        for (most, short) in [(far, false), (9, true)] {
+            let mut starts = Starts::with_capacity(most, 2);
+            starts.push([3, 0]);
+            starts.push([most, most - 1]);
+            assert_eq!(matches!(starts, Starts::Short(_)), short);
+            assert_eq!((starts.len(), starts.get(1)), (2, [most, most - 1]));
+            assert_eq!(
+                (starts.around(0), starts.first_from(4)),
+                (([3, 0], most), 1)
+            );
+        }
     }
 }

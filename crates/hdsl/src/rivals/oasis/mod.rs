@@ -141,14 +141,44 @@ impl Oasis {
         triplets: &Triplets,
         monitor: &mut dyn Monitor<OasisProgress>,
     ) -> Result<OasisFit> {
+        self.run(None, rows, triplets, monitor)
+    }
+
+    /// The same, going on from a matrix that was learned before: new triplets for an online learner.
+    pub fn fit_from(
+        &self,
+        start: &OasisModel,
+        rows: &Rows,
+        triplets: &Triplets,
+        monitor: &mut dyn Monitor<OasisProgress>,
+    ) -> Result<OasisFit> {
+        self.run(Some(start), rows, triplets, monitor)
+    }
+
+    fn run(
+        &self,
+        start: Option<&OasisModel>,
+        rows: &Rows,
+        triplets: &Triplets,
+        monitor: &mut dyn Monitor<OasisProgress>,
+    ) -> Result<OasisFit> {
         let mut clock = Clock::start();
         let dim = rows.n_features();
         self.check(dim)?;
+        if let Some(start) = start.filter(|start| start.dim() != dim) {
+            return Err(Error::data(format!(
+                "the matrix to start from has {} rows, but there are {dim} features",
+                start.dim()
+            )));
+        }
         triplets.check(rows.n_rows())?;
         let steps = self.steps.unwrap_or(triplets.len());
         let every = (steps / POINTS).min(BETWEEN / (dim * dim)).max(1);
         let mut draws = Draws::new(triplets, rows.n_rows(), self.sampling, self.seed);
-        let mut matrix = Matrix::identity(dim);
+        let mut matrix = match start {
+            Some(start) => Matrix::from_values(dim, start.matrix().to_vec()),
+            None => Matrix::identity(dim),
+        };
         let mut trace: Vec<OasisProgress> = Vec::new();
         let mut tally = Tally::default();
         let (mut step, mut stop) = (0, Stop::MaxIter);

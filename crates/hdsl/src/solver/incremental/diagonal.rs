@@ -7,7 +7,7 @@ use crate::solver::partner::COLUMNS;
 
 /// How far σ may move, in parts of itself, before the bounds of the diagonal are taken anew.
 const FAR: f64 = 0.1;
-/// A block where D is 0.
+/// The place of a block where D is 0: there is none.
 const NONE: u32 = u32::MAX;
 
 pub(super) struct Diagonal {
@@ -40,9 +40,10 @@ impl Diagonal {
 
     #[inline]
     pub(super) fn get(&self, column: u32) -> Two {
-        match self.places[column as usize / COLUMNS] {
-            NONE => [0.0; 2],
-            place => self.blocks[place as usize][column as usize % COLUMNS],
+        let place = self.places[column as usize / COLUMNS];
+        match self.blocks.get(place as usize) {
+            Some(block) => block[column as usize % COLUMNS],
+            None => [0.0; 2],
         }
     }
 

@@ -62,6 +62,7 @@ pub mod model;
 mod objective;
 pub(crate) mod random;
 pub mod rivals;
+mod rounds;
 pub mod solver;
 mod step;
 pub mod train;
@@ -76,6 +77,7 @@ pub use error::{Error, Result};
 pub use knn::{KnnIndex, Neighbor, Neighbors};
 pub use loss::LossKind;
 pub use model::{BilinearModel, Dot, Model, ModelParts, Path, Similarity};
+pub use rounds::Again;
 pub use solver::{Gap, Iteration, Observer, Run, Search, Solver, SolverParams, StepRule, Stop};
 pub use train::{
     Event, GridPoint, Labelled, TrainParams, Trained, TripletSource, Watcher, train, train_borrowed,

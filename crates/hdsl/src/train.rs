@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::knn;
 use crate::model::{BilinearModel, Dot, Model, ModelParts, TracePoint};
 use crate::objective::candidates;
+use crate::rounds::{Again, InRounds};
 use crate::solver::{Gap, Iteration, Observer, Run, SolverParams, Stop};
 use crate::triplets::Triplets;
 use std::fmt;
@@ -93,6 +94,11 @@ pub struct TrainParams {
     pub start: Option<ActiveSet>,
     /// A scaling that is known already, instead of one fitted on the training rows.
     pub fitted: Option<Scaling>,
+    /// Whether triplets are mined again under the similarity learned so far. Each round has as many iterations as the
+    /// solver's settings allow.
+    pub again: Again,
+    /// Iterations at most of the last round, where those are not as many as of the others.
+    pub last_iter: Option<usize>,
 }
 
 impl TrainParams {
@@ -111,6 +117,8 @@ impl TrainParams {
             patience: None,
             start: None,
             fitted: None,
+            again: Again::default(),
+            last_iter: None,
         }
     }
 
@@ -129,6 +137,7 @@ impl TrainParams {
             ("k", Some(self.k)),
             ("eval-every", Some(self.eval_every)),
             ("patience", self.patience),
+            ("last-iter", self.last_iter),
         ] {
             if value == Some(0) {
                 return Err(Error::param(name, 0, "a whole number above 0"));
@@ -325,7 +334,7 @@ pub fn train_borrowed(
         })
         .is_break();
     let mut grid = Vec::new();
-    let mut best: Option<(Run, f64, Choice)> = None;
+    let mut best: Option<(Run, usize, f64, Choice)> = None;
     for (index, &scale) in params.scales.iter().enumerate() {
         if halted && best.is_some() {
             break;
@@ -353,11 +362,15 @@ pub fn train_borrowed(
             // What fitted once fits again; memory that was given back may not look free yet.
             solver = solver.memory_limit(u64::MAX);
         }
-        let solver = solver.build()?;
-        let run = match &start {
-            Some(start) => solver.fit_from(start, &rows, &triplets, &mut listener)?,
-            None => solver.fit(&rows, &triplets, &mut listener)?,
-        };
+        let learned = in_rounds(
+            params,
+            &solver,
+            (&rows, labels),
+            &triplets,
+            start.as_ref(),
+            &mut listener,
+        )?;
+        let (run, n_triplets) = (learned.run, learned.triplets.len());
         let mut choice = listener.finish(&run)?;
         let stop = choice.stop.unwrap_or(run.stop);
         halted |= stop == Stop::ObserverAsked;
@@ -380,17 +393,17 @@ pub fn train_borrowed(
             valid_error: choice.error,
         };
         halted |= watcher.event(&done).is_break();
-        let wins = best.as_ref().is_none_or(|(_, _, b)| {
+        let wins = best.as_ref().is_none_or(|(_, _, _, b)| {
             choice
                 .error
                 .zip(b.error)
                 .is_some_and(|(new, old)| new < old)
         });
         if wins {
-            best = Some((run, scale, choice));
+            best = Some((run, n_triplets, scale, choice));
         }
     }
-    let (run, scale, choice) = best.expect("at least one scale was run");
+    let (run, n_triplets, scale, choice) = best.expect("at least one scale was run");
     let facts = run.trace[choice.iterate];
     Ok(Trained {
         stop: choice.stop.unwrap_or(run.stop),
@@ -400,7 +413,7 @@ pub fn train_borrowed(
         chosen_objective: facts.objective,
         chosen_gap: facts.gap,
         valid_error: choice.error,
-        n_triplets: triplets.len(),
+        n_triplets,
         train_seconds: run.seconds,
         model: assemble(
             train,
@@ -415,6 +428,33 @@ pub fn train_borrowed(
         )?,
         grid,
     })
+}
+
+/// All rounds of one λ.
+fn in_rounds<'t>(
+    params: &TrainParams,
+    solver: &SolverParams,
+    (rows, labels): (&Rows, Option<&Labels>),
+    triplets: &'t Triplets,
+    start: Option<&ActiveSet>,
+    observer: &mut dyn Observer,
+) -> Result<InRounds<'t>> {
+    let last = params.again.rounds;
+    let settings = |round: usize| match params.last_iter {
+        Some(most) if round == last => solver.clone().max_iter(most),
+        _ => solver.clone(),
+    };
+    let mut learned = InRounds::first(rows, triplets, &settings(0), start, observer)?;
+    for round in 1..=last {
+        if !learned.may_go_on() {
+            break;
+        }
+        let labels = labels.ok_or_else(|| {
+            Error::data("the training rows have no labels to mine triplets again from")
+        })?;
+        learned.again(rows, labels, params.again, &settings(round), observer)?;
+    }
+    Ok(learned)
 }
 
 /// The run to keep, and what to keep with it.
@@ -680,6 +720,14 @@ fn assemble(
     parts
         .settings
         .extend(solver.batch.map(|size| setting("batch", size.to_string())));
+    let again = params.again;
+    if again.rounds > 0 {
+        let mined = format!("knn:{}:{}", again.targets, again.impostors);
+        parts.settings.extend([
+            setting("rounds", again.rounds.to_string()),
+            setting("again", mined),
+        ]);
+    }
     parts.settings.sort();
     Model::new(parts)
 }

@@ -57,7 +57,7 @@ pub(crate) fn vote<'py>(
                     score: 0.0,
                 })
                 .collect();
-            i64::from(knn::vote(&near, &labels))
+            i64::from(knn::elect(hdsl::Vote::Majority, &near, &labels))
         })
         .collect();
     Ok(votes.into_pyarray(py))

@@ -65,7 +65,7 @@ impl Settings {
         params.scaling = self.scaling.parse()?;
         params.triplets = self.triplets.parse()?;
         params.solver = solver;
-        params.k = self.n_neighbors;
+        params.decision = hdsl::Decision::nearest(self.n_neighbors);
         params.eval_every = self.eval_every;
         params.patience = self.patience;
         Ok(params)

@@ -6,7 +6,7 @@ use crate::atoms::ActiveSet;
 use crate::data::{Dataset, IndexBase, Labels, Rows, RowsView, Scaling, ScalingKind};
 use crate::error::{Error, Result};
 use crate::knn;
-use crate::model::{BilinearModel, Dot, Model, ModelParts, TracePoint};
+use crate::model::{BilinearModel, Decision, Dot, Model, ModelParts, TracePoint};
 use crate::objective::candidates;
 use crate::rounds::{Again, InRounds};
 use crate::solver::{Gap, Iteration, Observer, Run, SolverParams, Stop};
@@ -83,8 +83,8 @@ pub struct TrainParams {
     pub triplets: TripletSource,
     /// Settings of the solver; its λ is taken from `scales`, its seed also feeds random triplets.
     pub solver: SolverParams,
-    /// Neighbours that vote on validation rows.
-    pub k: usize,
+    /// How training rows decide the classes of validation rows; kept in the model as its own.
+    pub decision: Decision,
     /// Look at the validation error every so many iterations.
     pub eval_every: usize,
     /// End a run when the validation error has not improved for this many iterations.
@@ -112,7 +112,7 @@ impl TrainParams {
                 impostors: 5,
             },
             solver: SolverParams::new(scale),
-            k: 3,
+            decision: Decision::default(),
             eval_every: 10,
             patience: None,
             start: None,
@@ -134,7 +134,7 @@ impl TrainParams {
             self.solver.clone().scale(scale).build()?;
         }
         for (name, value) in [
-            ("k", Some(self.k)),
+            ("k", Some(self.decision.k)),
             ("eval-every", Some(self.eval_every)),
             ("patience", self.patience),
             ("last-iter", self.last_iter),
@@ -321,8 +321,14 @@ pub fn train_borrowed(
     };
     let rows = scaling.apply(train.rows);
     let start = params.start.as_ref().and_then(|s| occurring(s, &rows));
-    let jury = match valid {
-        Some(valid) => Some(Jury::new(&rows, labels, valid, &scaling, params.k)?),
+    let validation = match valid {
+        Some(valid) => Some(Validation::new(
+            &rows,
+            labels,
+            valid,
+            &scaling,
+            params.decision,
+        )?),
         None => None,
     };
     let started = Instant::now();
@@ -345,7 +351,7 @@ pub fn train_borrowed(
             .is_break();
         let mut listener = Listener {
             watcher,
-            jury: jury.as_ref(),
+            validation: validation.as_ref(),
             params,
             scale,
             n_features: train.rows.n_features(),
@@ -502,21 +508,21 @@ fn occurring(start: &ActiveSet, rows: &Rows) -> Option<ActiveSet> {
 }
 
 /// Validation rows, scaled, and the training rows they are classified by.
-struct Jury<'a> {
+struct Validation<'a> {
     train: &'a Rows,
     labels: &'a Labels,
     rows: Rows,
     truth: &'a Labels,
-    k: usize,
+    decision: Decision,
 }
 
-impl<'a> Jury<'a> {
+impl<'a> Validation<'a> {
     fn new(
         train: &'a Rows,
         labels: Option<&'a Labels>,
         valid: Labelled<'a>,
         scaling: &Scaling,
-        k: usize,
+        decision: Decision,
     ) -> Result<Self> {
         let unlabelled = |which: &str| {
             Error::data(format!(
@@ -525,10 +531,11 @@ impl<'a> Jury<'a> {
         };
         let labels = labels.ok_or_else(|| unlabelled("training"))?;
         let truth = valid.labels.ok_or_else(|| unlabelled("validation"))?;
-        if k > train.n_rows() {
+        if decision.vote.has_k() && decision.k > train.n_rows() {
             return Err(Error::data(format!(
-                "there are {} training rows, too few for {k} neighbours",
-                train.n_rows()
+                "there are {} training rows, too few for {} neighbours",
+                train.n_rows(),
+                decision.k
             )));
         }
         Ok(Self {
@@ -536,7 +543,7 @@ impl<'a> Jury<'a> {
             labels,
             rows: scaling.apply(valid.rows),
             truth,
-            k,
+            decision,
         })
     }
 
@@ -547,7 +554,7 @@ impl<'a> Jury<'a> {
             self.labels,
             &self.rows,
             self.truth,
-            self.k,
+            &self.decision,
         )
         .map(|e| e.error)
     }
@@ -574,7 +581,7 @@ impl Choice {
 /// Passes iterations on, and classifies validation rows now and then.
 struct Listener<'a> {
     watcher: &'a mut dyn Watcher,
-    jury: Option<&'a Jury<'a>>,
+    validation: Option<&'a Validation<'a>>,
     params: &'a TrainParams,
     scale: f64,
     n_features: usize,
@@ -586,11 +593,11 @@ struct Listener<'a> {
 impl Listener<'_> {
     /// The validation error of an iterate; none without validation rows.
     fn judge(&mut self, iterate: usize, active: &ActiveSet) -> Result<Option<f64>> {
-        let Some(jury) = self.jury else {
+        let Some(validation) = self.validation else {
             return Ok(None);
         };
         let similarity = BilinearModel::from_active(self.n_features, self.scale, active)?;
-        let error = jury.error(&similarity)?;
+        let error = validation.error(&similarity)?;
         self.choice.record(iterate, error);
         Ok(Some(error))
     }
@@ -609,7 +616,7 @@ impl Listener<'_> {
         {
             self.judge(last, &run.active)?;
         }
-        if self.jury.is_none() {
+        if self.validation.is_none() {
             self.choice.iterate = last;
         }
         self.choice.stop = self.outcome;
@@ -709,7 +716,6 @@ fn assemble(
     let solver = &params.solver;
     let setting = |key: &str, value: String| (key.to_owned(), value);
     parts.settings = vec![
-        setting("k", params.k.to_string()),
         setting("loss", solver.loss.to_string()),
         setting("search", solver.search.to_string()),
         setting("seed", solver.seed.to_string()),
@@ -728,6 +734,6 @@ fn assemble(
             setting("again", mined),
         ]);
     }
-    parts.settings.sort();
+    parts.settings.extend(params.decision.settings());
     Model::new(parts)
 }

@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Evaluate, talk: &Talk) -> Result<(), Failure> {
         &labels,
         &ranker.prepare(talk, &args.test, &test),
         &truth,
-        args.k,
+        &hdsl::Decision::nearest(args.k),
     )?;
     let seconds = started.elapsed().as_secs_f64();
     if args.json {

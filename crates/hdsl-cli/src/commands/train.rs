@@ -175,7 +175,7 @@ fn params(args: &Train, given: Option<hdsl::Triplets>) -> TrainParams {
     params.scaling = args.scaling.kind();
     params.triplets = source(&args.triplets, given);
     params.solver = solver;
-    params.k = args.k;
+    params.decision = hdsl::Decision::nearest(args.k);
     params.eval_every = args.eval_every;
     params.patience = args.patience;
     params

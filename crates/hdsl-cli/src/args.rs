@@ -82,6 +82,7 @@ pub(crate) struct Global {
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
     Demo(Demo),
+    Tune(Box<Tune>),
     Train(Box<Train>),
     Predict(Predict),
     Evaluate(Evaluate),
@@ -213,6 +214,12 @@ pub(crate) struct Train {
         help_heading = "Method"
     )]
     pub(crate) triplets: TripletArg,
+    /// Mine triplets again so many times, under the similarity learned so far
+    ///
+    /// Each time, each row with its 3 nearest of the same label x its 5 nearest of another is added to the triplets there
+    /// are, and training goes on from where it was.
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Method")]
+    pub(crate) rounds: usize,
     /// How raw values are scaled; learned on TRAIN and saved in the model
     #[arg(long, value_name = "HOW", value_enum, default_value_t = ScalingArg::Max, help_heading = "Method")]
     pub(crate) scaling: ScalingArg,
@@ -232,7 +239,7 @@ pub(crate) struct Train {
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Method")]
     pub(crate) seed: u64,
 
-    /// Iterations at most, for each lambda
+    /// Iterations at most, for each lambda and each round
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = positive, allow_negative_numbers = true, help_heading = "When to stop")]
     pub(crate) max_iter: usize,
     /// Stop when the objective is certainly within this of the best possible
@@ -241,6 +248,9 @@ pub(crate) struct Train {
     /// then to claim it, whatever --search says.
     #[arg(long, value_name = "GAP", value_parser = above_zero, allow_negative_numbers = true, help_heading = "When to stop")]
     pub(crate) tol: Option<f64>,
+    /// Iterations at most of the last round [default: --max-iter]
+    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "When to stop")]
+    pub(crate) last_iter: Option<usize>,
     /// Prove the gap of the last iterate by one exact search at the end
     #[arg(long, help_heading = "When to stop")]
     pub(crate) certify: bool,
@@ -257,6 +267,12 @@ pub(crate) struct Train {
     #[arg(long, value_name = "SIZE", value_parser = memory, help_heading = "When to stop")]
     pub(crate) memory: Option<u64>,
 
+    /// More training rows, as if they stood at the end of TRAIN
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Files")]
+    pub(crate) add: Option<PathBuf>,
+    /// Labels of the --add rows, one a line, for formats that keep them apart
+    #[arg(long, value_name = "FILE", requires = "add", value_hint = ValueHint::FilePath, help_heading = "Files")]
+    pub(crate) add_labels: Option<PathBuf>,
     /// Feature names, one a line, to be saved in the model
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Files")]
     pub(crate) names: Option<PathBuf>,
@@ -269,6 +285,96 @@ pub(crate) struct Train {
     /// Print one JSON object on standard output and nothing else there
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Find the best similarity for labelled rows, and save it
+///
+/// Nobody has to know what lambda is. Searches, under a limit of time: how values are scaled; where triplets come from
+/// (neighbours or chance) and how often they are mined again under the similarity learned so far; lambda; the loss; where
+/// on the path to stop; how many neighbours decide, whether they vote with their similarity, and whether the similarity or
+/// its cosine ranks them. Weak settings are given up early. Everything is chosen on rows that were not learned from:
+/// those of --valid, or folds of the training rows. Then the winner is trained on all rows.
+///
+/// Ends with a leaderboard, the error to expect on new rows (of the choice, estimated on rows that did not choose), and the
+/// `hdsl train` line that makes the same model again.
+#[derive(Args, Debug)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "\
+Examples:
+  hdsl tune train.svm.bz2 --valid valid.svm.bz2 -o best.hdsl
+      chooses on the validation rows, then trains on both files
+  hdsl tune train.svm.bz2 --cv 5 --time 5m --max-features 200 -o best.hdsl
+      chooses by five folds; at most five minutes, and a model of at most 200 features
+  hdsl evaluate best.hdsl --train train.svm.bz2 test.svm.bz2
+      the model knows how it decides
+
+A search that was killed goes on where it was if the same command is given again: what is finished is kept in
+best.hdsl.tune until the search is over. Ctrl-C ends the search and trains the best so far."
+)]
+pub(crate) struct Tune {
+    /// Training rows, `-` for standard input
+    #[arg(value_name = "TRAIN", value_hint = ValueHint::FilePath)]
+    pub(crate) train: PathBuf,
+    /// Where to save the model; found out before the search whether this can be written
+    #[arg(short, long, value_name = "MODEL", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+    /// Stop searching in time to be done after this long: 30s, 5m, 1.5h
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10m")]
+    pub(crate) time: Duration,
+    /// The best model of at most this many features
+    #[arg(long, value_name = "N", value_parser = at_least_two, allow_negative_numbers = true)]
+    pub(crate) max_features: Option<usize>,
+    /// The best model of at most this many atoms (dimensions of `transform`)
+    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true)]
+    pub(crate) max_atoms: Option<usize>,
+    /// What is searched over
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = PresetArg::Best)]
+    pub(crate) preset: PresetArg,
+    /// Seed of everything random: same seed, same bytes, if the time allows all that is planned
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+
+    /// Validation rows to choose by
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["cv", "holdout"], help_heading = "Validation")]
+    pub(crate) valid: Option<PathBuf>,
+    /// Labels of the validation rows, one a line, for formats that keep them apart
+    #[arg(long, value_name = "FILE", requires = "valid", value_hint = ValueHint::FilePath, help_heading = "Validation")]
+    pub(crate) valid_labels: Option<PathBuf>,
+    /// Choose by so many folds of the training rows [default: 5 if they are fewer than 3,000]
+    #[arg(long, value_name = "FOLDS", value_parser = at_least_two, allow_negative_numbers = true, conflicts_with = "holdout", help_heading = "Validation")]
+    pub(crate) cv: Option<usize>,
+    /// Choose by this share of the training rows [default: 0.2 if they are 3,000 or more]
+    #[arg(long, value_name = "FRACTION", value_parser = fraction, allow_negative_numbers = true, help_heading = "Validation")]
+    pub(crate) holdout: Option<f64>,
+    /// Train the winner on TRAIN alone, not on the validation rows as well
+    #[arg(long, requires = "valid", help_heading = "Validation")]
+    pub(crate) no_refit: bool,
+
+    /// Refuse to start a run that would take more memory than this: 500MB, 4GB [default: what is free]
+    #[arg(long, value_name = "SIZE", value_parser = memory, help_heading = "Files")]
+    pub(crate) memory: Option<u64>,
+    /// Feature names, one a line, to be saved in the model
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Files")]
+    pub(crate) names: Option<PathBuf>,
+    /// Labels of the training rows, one a line, for formats that keep them apart
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Files")]
+    pub(crate) labels: Option<PathBuf>,
+    /// How data files are read.
+    #[command(flatten)]
+    pub(crate) read: ReadArgs,
+    /// Print one JSON object on standard output and nothing else there
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What `tune` searches over.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PresetArg {
+    /// all of the above
+    Best,
+    /// the paper's recipe: [0, 1] scaling, 3 x 5 neighbours mined once, lambda from 1 to 10^9, 3-NN
+    Paper,
 }
 
 /// How data files are read.

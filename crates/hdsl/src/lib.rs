@@ -68,6 +68,7 @@ pub mod solver;
 mod step;
 pub mod train;
 pub mod triplets;
+pub mod tune;
 
 pub use atoms::{ActiveSet, Atom, Sign, Step};
 pub use data::{

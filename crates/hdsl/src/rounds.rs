@@ -51,20 +51,20 @@ impl<'t> InRounds<'t> {
     /// The first round: an ordinary run.
     pub(crate) fn first(
         rows: &Rows,
-        triplets: &'t Triplets,
+        triplets: Cow<'t, Triplets>,
         solver: &SolverParams,
         start: Option<&ActiveSet>,
         observer: &mut dyn Observer,
     ) -> Result<Self> {
         let solver = solver.clone().build()?;
         let run = match start {
-            Some(start) => solver.fit_from(start, rows, triplets, observer)?,
-            None => solver.fit(rows, triplets, observer)?,
+            Some(start) => solver.fit_from(start, rows, &triplets, observer)?,
+            None => solver.fit(rows, &triplets, observer)?,
         };
         Ok(Self {
             ends: vec![run.path.len()],
             run,
-            triplets: Cow::Borrowed(triplets),
+            triplets,
         })
     }
 

@@ -11,6 +11,7 @@ use crate::objective::candidates;
 use crate::rounds::{Again, InRounds};
 use crate::solver::{Gap, Iteration, Observer, Run, SolverParams, Stop};
 use crate::triplets::Triplets;
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::str::FromStr;
@@ -286,6 +287,8 @@ pub struct Trained {
     pub n_triplets: usize,
     /// Seconds the solver worked on the best model: no reading, mining or evaluation.
     pub train_seconds: f64,
+    /// After how many steps each round of its run ended.
+    pub round_ends: Vec<usize>,
     /// Every λ tried, in the order given.
     pub grid: Vec<GridPoint>,
 }
@@ -340,7 +343,7 @@ pub fn train_borrowed(
         })
         .is_break();
     let mut grid = Vec::new();
-    let mut best: Option<(Run, usize, f64, Choice)> = None;
+    let mut best: Option<(Run, (usize, Vec<usize>), f64, Choice)> = None;
     for (index, &scale) in params.scales.iter().enumerate() {
         if halted && best.is_some() {
             break;
@@ -376,7 +379,7 @@ pub fn train_borrowed(
             start.as_ref(),
             &mut listener,
         )?;
-        let (run, n_triplets) = (learned.run, learned.triplets.len());
+        let (run, rest) = (learned.run, (learned.triplets.len(), learned.ends));
         let mut choice = listener.finish(&run)?;
         let stop = choice.stop.unwrap_or(run.stop);
         halted |= stop == Stop::ObserverAsked;
@@ -406,10 +409,10 @@ pub fn train_borrowed(
                 .is_some_and(|(new, old)| new < old)
         });
         if wins {
-            best = Some((run, n_triplets, scale, choice));
+            best = Some((run, rest, scale, choice));
         }
     }
-    let (run, n_triplets, scale, choice) = best.expect("at least one scale was run");
+    let (run, (n_triplets, round_ends), scale, choice) = best.expect("at least one scale was run");
     let facts = run.trace[choice.iterate];
     Ok(Trained {
         stop: choice.stop.unwrap_or(run.stop),
@@ -420,6 +423,7 @@ pub fn train_borrowed(
         chosen_gap: facts.gap,
         valid_error: choice.error,
         n_triplets,
+        round_ends,
         train_seconds: run.seconds,
         model: assemble(
             train,
@@ -450,7 +454,8 @@ fn in_rounds<'t>(
         Some(most) if round == last => solver.clone().max_iter(most),
         _ => solver.clone(),
     };
-    let mut learned = InRounds::first(rows, triplets, &settings(0), start, observer)?;
+    let mut learned =
+        InRounds::first(rows, Cow::Borrowed(triplets), &settings(0), start, observer)?;
     for round in 1..=last {
         if !learned.may_go_on() {
             break;

@@ -7,8 +7,8 @@ use crate::progress::{self, Watch};
 use crate::report::{self, Talk, count, percent, short, thousands};
 use hdsl::data::stratified_split;
 use hdsl::{
-    Dataset, LossKind, Search, SolverParams, StepRule, Stop, TrainParams, Trained, TripletSource,
-    train,
+    Again, Dataset, Labels, LossKind, Search, SolverParams, StepRule, Stop, TrainParams, Trained,
+    TripletSource, train,
 };
 use serde_json::{Value, json};
 use std::io::Write;
@@ -23,6 +23,10 @@ pub(crate) fn run(args: &Train, talk: &Talk) -> Result<(), Failure> {
     let mut reader = Reader::new(&args.read, talk);
     let mut data = reader.data(&args.train, args.labels.as_ref())?;
     reader.beside(&args.train, &data);
+    if let Some(path) = &args.add {
+        let (more, labels) = reader.labelled(path, args.add_labels.as_ref(), "--add-labels")?;
+        add(&mut data, &more, &labels, args)?;
+    }
     let by_position = reader.is_numbered_by_position(&args.train);
     let given = files::read_given_triplets(&args.triplets, data.rows.n_rows())?;
     let n_features = data.rows.n_features();
@@ -78,6 +82,20 @@ pub(crate) fn run(args: &Train, talk: &Talk) -> Result<(), Failure> {
         return Ok(());
     }
     report::stdout(&to_text(args, &data, &trained, bytes.len(), seconds))
+}
+
+/// Puts the rows of --add behind those of TRAIN.
+fn add(data: &mut Dataset, more: &Dataset, labels: &Labels, args: &Train) -> Result<(), Failure> {
+    let Some(mine) = &mut data.labels else {
+        return Err(Failure::usage(format!(
+            "{}: has no labels, and the rows of --add have; give a file of them with --labels",
+            args.train.display()
+        )));
+    };
+    mine.append(labels);
+    data.rows.append(more.rows.view());
+    data.queries = None;
+    Ok(())
 }
 
 /// What can be told to be wrong before any file is opened.
@@ -178,6 +196,11 @@ fn params(args: &Train, given: Option<hdsl::Triplets>) -> TrainParams {
     params.decision = hdsl::Decision::nearest(args.k);
     params.eval_every = args.eval_every;
     params.patience = args.patience;
+    params.again = Again {
+        rounds: args.rounds,
+        ..Again::default()
+    };
+    params.last_iter = args.last_iter;
     params
 }
 

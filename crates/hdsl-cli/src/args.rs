@@ -4,6 +4,7 @@
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use hdsl::data::Frequency;
+use hdsl::{Decision, Form, Vote};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -189,6 +190,12 @@ pub(crate) struct Train {
     /// Neighbours that vote on a validation row
     #[arg(short, value_name = "K", default_value_t = 3, value_parser = positive, allow_negative_numbers = true, help_heading = "Validation")]
     pub(crate) k: usize,
+    /// How neighbours decide a class; saved in the model, as are -k and --form
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = VoteArg::Majority, help_heading = "Validation")]
+    pub(crate) vote: VoteArg,
+    /// The form in which the similarity ranks
+    #[arg(long, value_name = "FORM", value_enum, default_value_t = FormArg::Dot, help_heading = "Validation")]
+    pub(crate) form: FormArg,
     /// Iterations between evaluations on the validation rows
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = positive, allow_negative_numbers = true, help_heading = "Validation")]
     pub(crate) eval_every: usize,
@@ -417,10 +424,36 @@ pub(crate) struct TrainFile {
     pub(crate) train_labels: Option<PathBuf>,
 }
 
+/// How the class of a row is decided by training rows, where that is not as the model has it.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct DecideArgs {
+    /// Neighbours that vote [default: as many as in training; 3 for `identity`]
+    #[arg(short, value_name = "K", value_parser = positive, allow_negative_numbers = true)]
+    pub(crate) k: Option<usize>,
+    /// How neighbours decide a class [default: as in training; majority for `identity`]
+    #[arg(long, value_name = "HOW", value_enum)]
+    pub(crate) vote: Option<VoteArg>,
+    /// The form in which the similarity ranks [default: as in training; dot for `identity`]
+    #[arg(long, value_name = "FORM", value_enum)]
+    pub(crate) form: Option<FormArg>,
+}
+
+impl DecideArgs {
+    /// The model's own decision, except for what the flags say.
+    pub(crate) fn over(&self, own: Decision) -> Decision {
+        Decision {
+            k: self.k.unwrap_or(own.k),
+            vote: self.vote.map_or(own.vote, VoteArg::vote),
+            form: self.form.map_or(own.form, FormArg::form),
+        }
+    }
+}
+
 /// Classify rows by the vote of their nearest training rows
 ///
 /// The class of a row is the most frequent one among its k nearest training rows under the model; a tie goes to the
-/// class of the nearest. Writes one class a line, in the order of the rows.
+/// class of the nearest. A model that was trained with another --vote or --form decides by that. Writes one class a
+/// line, in the order of the rows.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Example:
@@ -438,9 +471,9 @@ pub(crate) struct Predict {
     /// Where to write the classes [default: standard output]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
-    /// Neighbours that vote
-    #[arg(short, value_name = "K", default_value_t = 3, value_parser = positive, allow_negative_numbers = true)]
-    pub(crate) k: usize,
+    /// Who decides.
+    #[command(flatten)]
+    pub(crate) decide: DecideArgs,
     /// Scaling for `identity` only, learned on --train
     #[arg(long, value_name = "HOW", value_enum)]
     pub(crate) scaling: Option<ScalingArg>,
@@ -457,7 +490,7 @@ pub(crate) struct Predict {
 
 /// Measure the k-NN error of a model, or of the plain dot product, on labelled rows
 ///
-///   error            share of rows whose class is not the vote of their k nearest training rows
+///   error            share of rows whose class is not the one their nearest training rows vote for
 ///   balanced error   mean over the classes of each one's error, however unequal they are in size
 ///
 /// With `identity` in the place of a model, the plain dot product is measured, after the same scaling
@@ -467,7 +500,8 @@ pub(crate) struct Predict {
     verbatim_doc_comment,
     after_long_help = "\
 Examples:
-  hdsl evaluate m.hdsl --train train.svm.bz2 test.svm.bz2 -k 3
+  hdsl evaluate m.hdsl --train train.svm.bz2 test.svm.bz2
+  hdsl evaluate m.hdsl --train train.svm.bz2 test.svm.bz2 -k 15 --vote weighted --form cosine
   hdsl evaluate identity --train train.svm.bz2 test.svm.bz2 --json             the plain dot product
   hdsl evaluate m.hdsl --train train.svm.bz2 test.svm.bz2 --max-features 50    a sparser model"
 )]
@@ -484,9 +518,9 @@ pub(crate) struct Evaluate {
     /// Labels of the TEST rows, one a line, for formats that keep them apart
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Files")]
     pub(crate) labels: Option<PathBuf>,
-    /// Neighbours that vote
-    #[arg(short, value_name = "K", default_value_t = 3, value_parser = positive, allow_negative_numbers = true)]
-    pub(crate) k: usize,
+    /// Who decides.
+    #[command(flatten)]
+    pub(crate) decide: DecideArgs,
     /// Scaling for `identity` only, learned on --train [default: max]
     #[arg(long, value_name = "HOW", value_enum)]
     pub(crate) scaling: Option<ScalingArg>,
@@ -522,6 +556,9 @@ pub(crate) struct Neighbors {
     /// How many neighbours a row
     #[arg(short, value_name = "K", default_value_t = 10, value_parser = positive, allow_negative_numbers = true)]
     pub(crate) k: usize,
+    /// The form in which the similarity ranks [default: the model's own; dot for `identity`]
+    #[arg(long, value_name = "FORM", value_enum)]
+    pub(crate) form: Option<FormArg>,
     /// Only these rows, counted from 0: numbers and ranges [default: all]
     #[arg(long, value_name = "LIST", value_parser = row_list)]
     pub(crate) rows: Option<RowList>,
@@ -985,6 +1022,47 @@ pub(crate) enum ScalingArg {
     /// first max, then unit
     #[value(name = "max+unit")]
     MaxUnit,
+}
+
+/// How neighbours decide a class.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq)]
+pub(crate) enum VoteArg {
+    /// each of the k nearest rows has one vote; a tie goes to the class of the nearest
+    Majority,
+    /// each of the k nearest rows votes with its similarity, if that is above 0
+    Weighted,
+    /// the class with the highest mean similarity; all of its rows count, whatever k is
+    ClassMean,
+}
+
+impl VoteArg {
+    /// The library's word for it.
+    pub(crate) fn vote(self) -> Vote {
+        match self {
+            VoteArg::Majority => Vote::Majority,
+            VoteArg::Weighted => Vote::Weighted,
+            VoteArg::ClassMean => Vote::ClassMean,
+        }
+    }
+}
+
+/// How a similarity ranks.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq)]
+pub(crate) enum FormArg {
+    /// S(x, z)
+    Dot,
+    /// S(x, z) / sqrt(S(x, x) S(z, z)), and 0 where that is 0 / 0
+    Cosine,
+}
+
+impl FormArg {
+    /// The library's word for it.
+    pub(crate) fn form(self) -> Form {
+        match self {
+            FormArg::Dot => Form::Dot,
+            FormArg::Cosine => Form::Cosine,
+        }
+    }
 }
 
 /// How the next atom is sought.

@@ -22,12 +22,13 @@ pub(crate) fn run(args: &Predict, talk: &Talk) -> Result<(), Failure> {
     )?;
     let labels = files::training_labels(&train, &args.train.train)?;
     let data = reader.data(&args.rows, None)?;
+    let decision = args.decide.over(ranker.decision());
     let predicted = classify(
         ranker.similarity(),
         &ranker.prepare(talk, &args.train.train, &train),
         &labels,
         &ranker.prepare(talk, &args.rows, &data),
-        &hdsl::Decision::nearest(args.k),
+        &decision,
     )?;
     if let Some(out) = out {
         files::write(out, |out| {
@@ -40,7 +41,9 @@ pub(crate) fn run(args: &Predict, talk: &Talk) -> Result<(), Failure> {
             .collect();
         return report::json(&json!({
             "model": name(&args.model),
-            "k": args.k,
+            "k": decision.k,
+            "vote": decision.vote.name(),
+            "form": decision.form.name(),
             "n_rows": predicted.len(),
             "output": args.output.as_ref().map(|p| p.display().to_string()),
             "classes": classes,

@@ -7,8 +7,8 @@ use crate::progress::{self, Watch};
 use crate::report::{self, Talk, count, percent, short, thousands};
 use hdsl::data::stratified_split;
 use hdsl::{
-    Again, Dataset, Labels, LossKind, Search, SolverParams, StepRule, Stop, TrainParams, Trained,
-    TripletSource, train,
+    Again, Dataset, Decision, Form, Labels, LossKind, Search, SolverParams, StepRule, Stop,
+    TrainParams, Trained, TripletSource, Vote, train,
 };
 use serde_json::{Value, json};
 use std::io::Write;
@@ -193,7 +193,11 @@ fn params(args: &Train, given: Option<hdsl::Triplets>) -> TrainParams {
     params.scaling = args.scaling.kind();
     params.triplets = source(&args.triplets, given);
     params.solver = solver;
-    params.decision = hdsl::Decision::nearest(args.k);
+    params.decision = Decision {
+        k: args.k,
+        vote: args.vote.vote(),
+        form: args.form.form(),
+    };
     params.eval_every = args.eval_every;
     params.patience = args.patience;
     params.again = Again {
@@ -257,6 +261,19 @@ fn why(stop: Stop) -> &'static str {
     }
 }
 
+/// What the validation error is the error of.
+fn error_name(decision: &Decision) -> String {
+    let cosine = match decision.form {
+        Form::Dot => "",
+        Form::Cosine => "cosine ",
+    };
+    match decision.vote {
+        Vote::Majority => format!("{cosine}{}-NN error", decision.k),
+        Vote::Weighted => format!("weighted {cosine}{}-NN error", decision.k),
+        Vote::ClassMean => format!("{cosine}class-mean error"),
+    }
+}
+
 fn to_text(
     args: &Train,
     data: &Dataset,
@@ -312,7 +329,7 @@ fn to_text(
     if let Some(error) = trained.valid_error {
         row(
             "validation",
-            format!("{}-NN error {}", args.k, percent(error)),
+            format!("{} {}", error_name(&model.decision()), percent(error)),
         );
     }
     row(
@@ -389,7 +406,9 @@ fn to_json(
         "n_features_total": model.n_features(),
         "n_rows": data.rows.n_rows(),
         "n_triplets": trained.n_triplets,
-        "k": args.k,
+        "k": model.decision().k,
+        "vote": model.decision().vote.name(),
+        "form": model.decision().form.name(),
         "valid_error": trained.valid_error,
         "train_seconds": trained.train_seconds,
         "mine_seconds": mine_seconds,

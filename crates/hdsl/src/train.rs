@@ -343,7 +343,7 @@ pub fn train_borrowed(
         })
         .is_break();
     let mut grid = Vec::new();
-    let mut best: Option<(Run, (usize, Vec<usize>), f64, Choice)> = None;
+    let mut best: Option<(InRounds<'_>, f64, Choice)> = None;
     for (index, &scale) in params.scales.iter().enumerate() {
         if halted && best.is_some() {
             break;
@@ -379,8 +379,8 @@ pub fn train_borrowed(
             start.as_ref(),
             &mut listener,
         )?;
-        let (run, rest) = (learned.run, (learned.triplets.len(), learned.ends));
-        let mut choice = listener.finish(&run)?;
+        let run = &learned.run;
+        let mut choice = listener.finish(run)?;
         let stop = choice.stop.unwrap_or(run.stop);
         halted |= stop == Stop::ObserverAsked;
         choice.stop = Some(stop);
@@ -402,17 +402,22 @@ pub fn train_borrowed(
             valid_error: choice.error,
         };
         halted |= watcher.event(&done).is_break();
-        let wins = best.as_ref().is_none_or(|(_, _, _, b)| {
+        let wins = best.as_ref().is_none_or(|(_, _, b)| {
             choice
                 .error
                 .zip(b.error)
                 .is_some_and(|(new, old)| new < old)
         });
         if wins {
-            best = Some((run, rest, scale, choice));
+            best = Some((learned, scale, choice));
         }
     }
-    let (run, (n_triplets, round_ends), scale, choice) = best.expect("at least one scale was run");
+    let (learned, scale, choice) = best.expect("at least one scale was run");
+    let InRounds {
+        run,
+        triplets,
+        ends,
+    } = learned;
     let facts = run.trace[choice.iterate];
     Ok(Trained {
         stop: choice.stop.unwrap_or(run.stop),
@@ -422,8 +427,8 @@ pub fn train_borrowed(
         chosen_objective: facts.objective,
         chosen_gap: facts.gap,
         valid_error: choice.error,
-        n_triplets,
-        round_ends,
+        n_triplets: triplets.len(),
+        round_ends: ends,
         train_seconds: run.seconds,
         model: assemble(
             train,

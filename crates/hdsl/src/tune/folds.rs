@@ -57,7 +57,7 @@ impl Fold {
     }
 
     /// A smaller fold, classes in proportion, for a first impression.
-    pub(super) fn sampled(&self, most_train: usize, most_judged: usize, seed: u64) -> Result<Self> {
+    fn sampled(&self, most_train: usize, most_judged: usize, seed: u64) -> Result<Self> {
         let part = |labels: &Labels, most: usize| -> Result<Vec<u32>> {
             let share = most as f64 / labels.len().max(1) as f64;
             match share < 1.0 {
@@ -132,6 +132,15 @@ impl Folds {
         }
         let shares = vec![1.0 / count as f64; count];
         Self::of_parts((rows, labels), &stratified_split(labels, &shares, seed)?)
+    }
+
+    /// The first fold, made smaller.
+    pub(super) fn sampled(&self, most_train: usize, most_judged: usize, seed: u64) -> Result<Self> {
+        let fold = self.folds[0].sampled(most_train, most_judged, seed)?;
+        Ok(Self {
+            n_judged: fold.truth.len(),
+            folds: vec![fold],
+        })
     }
 
     fn of_parts((rows, labels): (RowsView<'_>, &Labels), parts: &[Vec<u32>]) -> Result<Self> {

@@ -12,6 +12,7 @@
 mod folds;
 mod journal;
 mod points;
+mod search;
 mod setting;
 mod trial;
 
@@ -21,36 +22,21 @@ use crate::data::{Labels, Rows, ScalingKind};
 use crate::error::{Error, Result};
 use crate::knn;
 use crate::model::{Decision, Dot};
-use crate::rounds::{Again, InRounds};
+use crate::rounds::Again;
 use crate::solver::SolverParams;
 use crate::train::{Labelled, TrainParams, Trained, train_borrowed};
 use folds::{Fold, Folds};
-use journal::{Job, Journal};
+use journal::Journal;
 use points::{Choice, Chosen, Point};
+use search::{Found, Search};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use trial::{Course, Judged};
-
-/// More training rows than this are sampled for a first impression.
-const SCOUTING_ROWS: usize = 4000;
-
-/// And more rows to judge by than this.
-const SCOUTING_JUDGED: usize = 2000;
 
 /// Fewer labelled rows than this are judged in folds rather than by a share held out.
 const FEW_ROWS: usize = 3000;
-
-/// How many settings go on to each round after the first.
-const SURVIVORS: [usize; 3] = [6, 4, 2];
-
-/// By when each rung has to be done, as a share of the time for the search.
-const TIME_SHARES: [f64; 4] = [0.4, 0.75, 0.9, 1.0];
-
-/// Time kept for the last training, as a multiple of what it took in the search.
-const RESERVE: f64 = 1.5;
 
 /// What is searched over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,6 +98,14 @@ impl Default for TuneParams {
             memory_limit: None,
             journal: None,
         }
+    }
+}
+
+impl TuneParams {
+    /// Whether a point is within what a model may use.
+    fn allows(&self, point: &Point) -> bool {
+        self.max_features.is_none_or(|most| point.features <= most)
+            && self.max_atoms.is_none_or(|most| point.atoms <= most)
     }
 }
 
@@ -265,6 +259,7 @@ pub fn tune(
         Some(path) => Journal::open(path, &fingerprint(&judges, params))?,
         None => Journal::none(),
     };
+    let resumed = journal.len();
     let dot_error = dot_error(&judges)?;
     let smallest = judges.folds.iter().map(Fold::n_train).min().unwrap_or(0);
     let decisions = setting::decisions(params.preset, smallest);
@@ -272,7 +267,9 @@ pub fn tune(
         .round_iter
         .unwrap_or_else(|| setting::iterations(labels));
     let looks = setting::looks(length);
-    let all_rows = train.rows.n_rows() + valid.map_or(0, |v| v.rows.n_rows());
+    let more = valid
+        .filter(|_| params.refit)
+        .map_or(0, |v| v.rows.n_rows());
     let mut search = Search {
         params,
         journal: Mutex::new(journal),
@@ -281,23 +278,20 @@ pub fn tune(
         started,
         decisions: &decisions,
         looks: &looks,
-        stopped: Mutex::new(false),
+        all_rows: train.rows.n_rows() + more,
+        stopped: AtomicBool::new(false),
         finished: true,
     };
-    let resumed = search.journal.get_mut().expect("nobody panicked").len();
     search.tell(&TuneEvent::Started {
         n_judged: judges.n_judged,
         n_folds: judges.folds.len(),
         dot_error,
         resumed,
     });
-    let trials = search.run(&judges, all_rows)?;
+    let Found { trials, n_judged } = search.run(&judges)?;
     let points: Vec<&Point> = trials.iter().flat_map(|t| &t.points).collect();
-    let allowed = |p: &&&Point| {
-        params.max_features.is_none_or(|most| p.features <= most)
-            && params.max_atoms.is_none_or(|most| p.atoms <= most)
-    };
-    let choice = Choice::new(points.iter().filter(allowed).copied(), judges.n_judged);
+    let allowed = points.iter().copied().filter(|p| params.allows(p));
+    let choice = Choice::new(allowed, n_judged);
     let Some(best) = choice.best() else {
         return Err(Error::data(match points.is_empty() {
             true => "the search was stopped before anything was learned; give it more time",
@@ -311,7 +305,7 @@ pub fn tune(
             rounds: point.round,
             last_iter: point.iteration,
             decision: point.decision,
-            error: point.wrong.len() as f64 / judges.n_judged as f64,
+            error: point.wrong.len() as f64 / n_judged as f64,
             score: chosen.score,
             features: point.features,
             atoms: point.atoms,
@@ -348,7 +342,10 @@ pub fn tune(
     let Search {
         journal, finished, ..
     } = search;
-    journal.into_inner().expect("nobody panicked").remove();
+    journal
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner)
+        .remove();
     Ok(Tuned {
         trained,
         params: winning,
@@ -357,7 +354,7 @@ pub fn tune(
         leaderboard,
         expected_error,
         dot_error,
-        n_judged: judges.n_judged,
+        n_judged,
         n_points,
         finished,
     })
@@ -480,363 +477,4 @@ fn dot_error(folds: &Folds) -> Result<f64> {
             .count();
     }
     Ok(wrong as f64 / folds.n_judged as f64)
-}
-
-/// A setting as far as it has come.
-struct Trial {
-    setting: Setting,
-    /// Where it is on each fold; none where that is not known any more.
-    states: Vec<Option<InRounds<'static>>>,
-    points: Vec<Point>,
-    /// Rounds that are judged.
-    rounds: usize,
-    goes_on: bool,
-    /// Seconds of learning, on all folds.
-    seconds: f64,
-}
-
-impl Trial {
-    fn new(setting: Setting, folds: &Folds) -> Self {
-        Self {
-            setting,
-            states: folds.folds.iter().map(|_| None).collect(),
-            points: Vec::new(),
-            rounds: 0,
-            goes_on: true,
-            seconds: 0.0,
-        }
-    }
-
-    /// Adds a round that was judged on all folds.
-    fn add(&mut self, number: usize, decisions: &[Decision], judged: &[Judged]) {
-        let looks = judged.iter().map(|j| j.looks.len()).min().unwrap_or(0);
-        for look in 0..looks {
-            let seen = || judged.iter().map(|j| &j.looks[look]);
-            for (at, &decision) in decisions.iter().enumerate() {
-                self.points.push(Point {
-                    trial: number,
-                    round: self.rounds,
-                    iteration: judged[0].looks[look].iteration,
-                    atoms: seen().map(|l| l.atoms).max().unwrap_or(0),
-                    features: seen().map(|l| l.features).max().unwrap_or(0),
-                    decision,
-                    wrong: seen().flat_map(|l| l.wrong[at].iter().copied()).collect(),
-                });
-            }
-        }
-        self.rounds += 1;
-        self.goes_on = judged.iter().all(|j| j.goes_on);
-        self.seconds += judged.iter().map(|j| j.seconds).sum::<f64>();
-    }
-
-    /// The lowest error so far.
-    fn error(&self, n_judged: usize) -> f64 {
-        let least = self.points.iter().map(|p| p.wrong.len()).min();
-        least.map_or(1.0, |least| least as f64 / n_judged as f64)
-    }
-}
-
-/// The search as a whole.
-struct Search<'a> {
-    params: &'a TuneParams,
-    journal: Mutex<Journal>,
-    watcher: Mutex<&'a mut dyn TuneWatcher>,
-    halt: &'a (dyn Fn() -> bool + Sync),
-    started: Instant,
-    decisions: &'a [Decision],
-    looks: &'a [usize],
-    /// The watcher asked to stop.
-    stopped: Mutex<bool>,
-    finished: bool,
-}
-
-impl Search<'_> {
-    /// All rungs.
-    fn run(&mut self, judges: &Folds, all_rows: usize) -> Result<Vec<Trial>> {
-        let first = setting::first(self.params.preset, judges.folds[0].train());
-        let scouting =
-            self.params.preset == Preset::Best && judges.folds[0].n_train() > SCOUTING_ROWS;
-        let of = SURVIVORS.len() + 1;
-        let mut trials: Vec<Trial>;
-        let mut ranked: Vec<usize>;
-        if scouting {
-            let fold = judges.folds[0].sampled(SCOUTING_ROWS, SCOUTING_JUDGED, self.params.seed)?;
-            let sample = Folds {
-                n_judged: fold.truth.len(),
-                folds: vec![fold],
-            };
-            let mut scouts: Vec<Trial> =
-                first.into_iter().map(|s| Trial::new(s, &sample)).collect();
-            let all: Vec<usize> = (0..scouts.len()).collect();
-            self.rung(0, of, &sample, &mut scouts, &all, true, all_rows)?;
-            trials = self
-                .ranked(&scouts, sample.n_judged)
-                .into_iter()
-                .map(|at| Trial::new(scouts[at].setting.clone(), judges))
-                .collect();
-            ranked = (0..trials.len()).collect();
-        } else {
-            trials = first.into_iter().map(|s| Trial::new(s, judges)).collect();
-            let all: Vec<usize> = (0..trials.len()).collect();
-            self.rung(0, of, judges, &mut trials, &all, false, all_rows)?;
-            ranked = self.ranked(&trials, judges.n_judged);
-        }
-        for (round, &keep) in SURVIVORS.iter().enumerate() {
-            if self.params.preset == Preset::Paper {
-                break;
-            }
-            let rung = round + 1;
-            let mut going: Vec<usize> = ranked
-                .iter()
-                .copied()
-                .filter(|&at| trials[at].goes_on)
-                .take(keep)
-                .collect();
-            if rung == 1 {
-                let leaders: Vec<Setting> = ranked
-                    .iter()
-                    .take(2)
-                    .map(|&at| trials[at].setting.clone())
-                    .collect();
-                for new in leaders.iter().flat_map(setting::around) {
-                    if trials.iter().all(|t| t.setting != new) {
-                        going.push(trials.len());
-                        trials.push(Trial::new(new, judges));
-                    }
-                }
-            }
-            self.rung(rung, of, judges, &mut trials, &going, false, all_rows)?;
-            // The states of those that stay behind are not needed any more.
-            ranked = self.ranked(&trials, judges.n_judged);
-            for (at, trial) in trials.iter_mut().enumerate() {
-                if !going.contains(&at) {
-                    trial.states.iter_mut().for_each(|s| *s = None);
-                }
-            }
-        }
-        Ok(trials)
-    }
-
-    /// The trials that have points, the best first.
-    fn ranked(&self, trials: &[Trial], n_judged: usize) -> Vec<usize> {
-        let allowed = |p: &&Point| {
-            self.params
-                .max_features
-                .is_none_or(|most| p.features <= most)
-                && self.params.max_atoms.is_none_or(|most| p.atoms <= most)
-        };
-        let points = trials.iter().flat_map(|t| &t.points).filter(allowed);
-        let best = Choice::new(points, n_judged).by_trial();
-        best.iter().map(|c| c.point.trial).collect()
-    }
-
-    /// One rung: each of `going` does the rounds it lacks up to the rung's own.
-    #[allow(clippy::too_many_arguments)]
-    fn rung(
-        &mut self,
-        rung: usize,
-        of: usize,
-        folds: &Folds,
-        trials: &mut [Trial],
-        going: &[usize],
-        scouting: bool,
-        all_rows: usize,
-    ) -> Result<()> {
-        self.tell(&TuneEvent::Rung {
-            rung,
-            of,
-            settings: going.len(),
-            scouting,
-        });
-        let deadline = self.deadline(rung, trials, folds, all_rows);
-        let late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        let halted = || late() || (self.halt)() || *self.stopped.lock().expect("nobody panicked");
-        let course = Course {
-            decisions: self.decisions,
-            looks: self.looks,
-            again: Again::default(),
-            seed: self.params.seed,
-            max_features: self.params.max_features,
-            memory_limit: self.params.memory_limit,
-            halt: &halted,
-        };
-        let jobs: Vec<(usize, usize)> = going
-            .iter()
-            .flat_map(|&trial| (0..folds.folds.len()).map(move |fold| (trial, fold)))
-            .collect();
-        let desk = Desk {
-            next: AtomicUsize::new(0),
-            board: Mutex::new(Board {
-                trials,
-                rounds: vec![Vec::new(); jobs.len()],
-                done: 0,
-                complete: true,
-                failed: None,
-            }),
-        };
-        let journal = &self.journal;
-        let work = || {
-            loop {
-                let at = desk.next.fetch_add(1, Ordering::Relaxed);
-                let Some(&(trial, fold)) = jobs.get(at) else {
-                    return;
-                };
-                let (setting, rounds, mut state) = {
-                    let mut board = desk.board.lock().expect("nobody panicked");
-                    if board.failed.is_some() {
-                        return;
-                    }
-                    let trial = &mut board.trials[trial];
-                    (
-                        trial.setting.clone(),
-                        trial.rounds,
-                        trial.states[fold].take(),
-                    )
-                };
-                let mut judged = Vec::new();
-                let mut outcome = Ok(());
-                for round in rounds..=rung {
-                    let job = Job {
-                        scouting,
-                        setting: setting.to_string(),
-                        fold,
-                        round,
-                    };
-                    let known = journal
-                        .lock()
-                        .expect("nobody panicked")
-                        .finished(&job)
-                        .cloned();
-                    let found = match known {
-                        Some(known) => Ok(Some(known)),
-                        None if halted() => Ok(None),
-                        None => course.round(&setting, &folds.folds[fold], round, &mut state),
-                    };
-                    match found {
-                        Ok(Some(found)) => {
-                            let whole = found.looks.len() == self.looks.len();
-                            if whole {
-                                let mut journal = journal.lock().expect("nobody panicked");
-                                let spent = journal.spent + self.started.elapsed().as_secs_f64();
-                                if journal.finished(&job).is_none() {
-                                    outcome = journal.keep(&job, &found, spent);
-                                }
-                            }
-                            let goes_on = found.goes_on;
-                            judged.push(found);
-                            if !whole || !goes_on || outcome.is_err() {
-                                break;
-                            }
-                        }
-                        Ok(None) => break,
-                        Err(error) => {
-                            outcome = Err(error);
-                            break;
-                        }
-                    }
-                }
-                let mut board = desk.board.lock().expect("nobody panicked");
-                board.complete &=
-                    judged.len() == rung + 1 - rounds || judged.last().is_some_and(|j| !j.goes_on);
-                if let Err(error) = outcome {
-                    board.failed.get_or_insert(error);
-                    return;
-                }
-                board.trials[trial].states[fold] = state;
-                board.rounds[at] = judged;
-                // Jobs of a trial come one after the other; when the last of them is done, the trial is judged.
-                let mine: Vec<usize> = (0..jobs.len()).filter(|&j| jobs[j].0 == trial).collect();
-                board.done += 1;
-                let settled = board.settle(trial, &mine, folds.folds.len(), self.decisions);
-                if settled {
-                    let event = TuneEvent::Judged {
-                        setting: &setting,
-                        error: board.trials[trial].error(folds.n_judged),
-                        done: board.done / folds.folds.len(),
-                        of: going.len(),
-                    };
-                    self.tell(&event);
-                }
-            }
-        };
-        rayon::scope(|scope| {
-            for _ in 0..rayon::current_num_threads() {
-                scope.spawn(|_| work());
-            }
-        });
-        let board = desk.board.into_inner().expect("nobody panicked");
-        let (complete, failed) = (board.complete, board.failed);
-        self.finished &= complete;
-        match failed {
-            Some(error) => Err(error),
-            None => Ok(()),
-        }
-    }
-
-    /// By when a rung has to be done.
-    fn deadline(
-        &self,
-        rung: usize,
-        trials: &[Trial],
-        folds: &Folds,
-        all_rows: usize,
-    ) -> Option<Instant> {
-        let budget = self.params.time?.as_secs_f64();
-        let spent = self.journal.lock().expect("nobody panicked").spent;
-        let ranked = self.ranked(trials, folds.n_judged);
-        let last = ranked.first().map_or(0.0, |&at| {
-            let trial = &trials[at];
-            let more = all_rows as f64 / folds.folds[0].n_train() as f64;
-            let a_round = trial.seconds / (trial.rounds * folds.folds.len()) as f64;
-            RESERVE * more * a_round * (rung + 1) as f64
-        });
-        let search = (budget - spent - last).max(0.0) * TIME_SHARES[rung];
-        Some(self.started + Duration::from_secs_f64(search))
-    }
-
-    fn tell(&self, event: &TuneEvent<'_>) {
-        let told = self.watcher.lock().expect("nobody panicked").event(event);
-        if told.is_break() {
-            *self.stopped.lock().expect("nobody panicked") = true;
-        }
-    }
-}
-
-/// Where the workers of a rung take their jobs and put what they did.
-struct Desk<'a> {
-    next: AtomicUsize,
-    board: Mutex<Board<'a>>,
-}
-
-struct Board<'a> {
-    trials: &'a mut [Trial],
-    /// The rounds of each job.
-    rounds: Vec<Vec<Judged>>,
-    done: usize,
-    complete: bool,
-    failed: Option<Error>,
-}
-
-impl Board<'_> {
-    /// Adds the rounds that all folds of a trial have done, if all its jobs are done.
-    fn settle(
-        &mut self,
-        trial: usize,
-        jobs: &[usize],
-        n_folds: usize,
-        decisions: &[Decision],
-    ) -> bool {
-        if jobs.len() < n_folds || jobs.iter().any(|&job| self.rounds[job].is_empty()) {
-            return false;
-        }
-        let rounds = jobs.iter().map(|&job| self.rounds[job].len()).min();
-        for round in 0..rounds.unwrap_or(0) {
-            let judged: Vec<Judged> = jobs
-                .iter()
-                .map(|&job| self.rounds[job][round].clone())
-                .collect();
-            self.trials[trial].add(trial, decisions, &judged);
-        }
-        true
-    }
 }

@@ -33,6 +33,13 @@ pub(super) struct Judged {
     pub(super) goes_on: bool,
 }
 
+impl Judged {
+    /// Whether no look is missing, because it was halted.
+    pub(super) fn is_whole(&self, looks: &[usize]) -> bool {
+        self.looks.len() == looks.len()
+    }
+}
+
 /// What all rounds of all settings have in common.
 pub(super) struct Course<'a> {
     pub(super) decisions: &'a [Decision],
@@ -193,11 +200,12 @@ impl Observer for Watch<'_> {
         }
         let iteration = now.iter - self.before;
         let due = self.course.looks.get(self.looks.len()) == Some(&iteration);
-        if due && !self.silent {
-            if let Err(error) = self.look(iteration, active) {
-                self.failed = Some(error);
-                return ControlFlow::Break(());
-            }
+        if due
+            && !self.silent
+            && let Err(error) = self.look(iteration, active)
+        {
+            self.failed = Some(error);
+            return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
     }

@@ -81,7 +81,7 @@ class VoteMixin(ClassifierMixin):
     def _class_means(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         rows, fitted = self._rows(X), self._fitted_rows()  # type: ignore[attr-defined]
         classes = ([str(c) for c in self.classes_], self._codes)
-        means, winners, within = self._index.class_means(  # type: ignore[attr-defined]
+        (means, winners), within = self._index.class_means(  # type: ignore[attr-defined]
             self._model, self.form, fitted, classes, rows, self._threads()  # type: ignore[attr-defined]
         )
         means = means.reshape(-1, len(self.classes_))

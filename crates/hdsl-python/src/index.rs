@@ -46,7 +46,7 @@ fn mapped(model: &hdsl::Model, form: Form, rows: RowsView<'_>) -> Rows {
     }
 }
 
-/// Scores and row numbers, one after the other; all queries have as many.
+/// Scores and numbers of rows (or classes), one after the other; all queries have as many.
 type Found<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<i64>>);
 
 fn found<'py>(py: Python<'py>, near: &Neighbors) -> Found<'py> {
@@ -117,7 +117,7 @@ impl Index {
         classes: (Vec<String>, Bound<'py, PyArray1<i64>>),
         queries: Csr<'py>,
         n_threads: usize,
-    ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<i64>>, f64)> {
+    ) -> PyResult<(Found<'py>, f64)> {
         let model = model.get();
         let form: Form = form.parse().map_err(to_python)?;
         let built = &self.of(form).means;
@@ -149,7 +149,7 @@ impl Index {
                 scores[named[place as usize]] = mean;
             }
         }
-        Ok((scores.into_pyarray(py), winners.into_pyarray(py), unit))
+        Ok(((scores.into_pyarray(py), winners.into_pyarray(py)), unit))
     }
 
     /// The same for rows and queries that are mapped already, so that scores are dot products.

@@ -195,6 +195,7 @@ pub fn elect(vote: Vote, neighbors: &[Neighbor], labels: &Labels) -> u32 {
 pub struct ClassMeans {
     /// The classes that have rows.
     classes: Vec<u32>,
+    within: f64,
     index: KnnIndex<'static, Dot>,
 }
 
@@ -220,7 +221,9 @@ impl ClassMeans {
         for (indices, values) in &means {
             rows.push(SparseRow::new(indices, values));
         }
+        let squares: f64 = rows.iter().map(|mean| mean.dot(mean)).sum();
         Ok(Self {
+            within: squares / classes.len() as f64,
             classes,
             index: KnnIndex::new(&Dot, &rows),
         })
@@ -237,6 +240,12 @@ impl ClassMeans {
         let near = self.index.neighbors(queries, self.classes.len())?;
         let one = |list: &[Neighbor]| list.iter().map(|n| (self.class(n), n.score)).collect();
         Ok(near.iter().map(one).collect())
+    }
+
+    /// What a mean is large against: the mean squared length of the class means. Where queries are mapped as items are,
+    /// this is the mean similarity of two rows of one class, over the classes.
+    pub fn within(&self) -> f64 {
+        self.within
     }
 
     fn class(&self, mean: &Neighbor) -> u32 {

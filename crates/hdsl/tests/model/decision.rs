@@ -182,6 +182,14 @@ proptest! {
             let nearest = means.nearest(&formed.queries(&query)).unwrap();
             prop_assert_eq!(nearest, vec![found[0].0]);
             prop_assert!(found.windows(2).all(|w| w[0].1 >= w[1].1));
+            let mapped = formed.items(&train);
+            let within = |class: u32| {
+                let mine: Vec<usize> = (0..train.n_rows()).filter(|&r| labels.codes()[r] == class).collect();
+                let with_all = |&a: &usize| -> f64 { mine.iter().map(|&b| mapped.row(a).dot(mapped.row(b))).sum() };
+                mine.iter().map(with_all).sum::<f64>() / (mine.len() * mine.len()) as f64
+            };
+            let want = found.iter().map(|f| within(f.0)).sum::<f64>() / found.len() as f64;
+            prop_assert!((means.within() - want).abs() <= 1e-9 * want.max(1e-6));
             let mut seen = vec![None; labels.names().len()];
             found.iter().for_each(|&(class, mean)| seen[class as usize] = Some(mean));
             for (have, want) in seen.iter().zip(mean_scores(&scores, &labels)) {

@@ -27,8 +27,8 @@ const FLOW: &str = "\
 The usual flow:
   hdsl demo                                                    see it work, nothing to download
   hdsl inspect train.svm.bz2                                   what is in a file
-  hdsl train train.svm.bz2 --valid valid.svm.bz2 --scale 1,10,100,1000 -o m.hdsl
-  hdsl evaluate m.hdsl --train train.svm.bz2 test.svm.bz2      3-NN error of what was learned
+  hdsl tune train.svm.bz2 --valid valid.svm.bz2 -o m.hdsl      learn the best similarity for it
+  hdsl evaluate m.hdsl --train train.svm.bz2 test.svm.bz2      error of what was learned
   hdsl evaluate identity --train train.svm.bz2 test.svm.bz2    the same of the plain dot product
   hdsl explain m.hdsl --names vocab.txt                        which features and pairs it uses
 
@@ -316,8 +316,9 @@ Examples:
   hdsl evaluate best.hdsl --train train.svm.bz2 test.svm.bz2
       the model knows how it decides
 
-A search that was killed goes on where it was if the same command is given again: what is finished is kept in
-best.hdsl.tune until the search is over. Ctrl-C ends the search and trains the best so far."
+A search that was killed goes on where it was if the same command is given again: what is
+finished is kept in best.hdsl.tune until the search is over. Ctrl-C ends the search and trains
+the best so far."
 )]
 pub(crate) struct Tune {
     /// Training rows, `-` for standard input

@@ -266,7 +266,7 @@ pub fn tune(
     let length = params
         .round_iter
         .unwrap_or_else(|| setting::iterations(labels));
-    let looks = setting::looks(length);
+    let looks = setting::looks(length, params.max_atoms);
     let more = valid
         .filter(|_| params.refit)
         .map_or(0, |v| v.rows.n_rows());

@@ -144,13 +144,20 @@ pub(super) fn iterations(labels: &Labels) -> usize {
     (100 * classes).clamp(400, 2000)
 }
 
-/// After how many iterations of a round the path is looked at: densely at first, where it changes fastest.
-pub(super) fn looks(iterations: usize) -> Vec<usize> {
+/// After how many iterations of a round the path is looked at: densely at first, where it changes fastest. Where atoms are
+/// few, also while there can be no more of them: each iteration adds one at most.
+pub(super) fn looks(iterations: usize, max_atoms: Option<usize>) -> Vec<usize> {
     let parts = [1, 2, 4, 6, 8, 12, 16, 20, 24, 28, 32, 36, 40];
     let mut looks: Vec<usize> = parts
         .iter()
         .map(|part| (iterations * part).div_ceil(40))
         .collect();
+    if let Some(most) = max_atoms {
+        let few = [most.saturating_sub(1), most / 2, most / 4];
+        looks.extend(few.into_iter().filter(|&at| at < iterations));
+    }
+    looks.retain(|&at| at > 0);
+    looks.sort_unstable();
     looks.dedup();
     looks
 }

@@ -336,6 +336,9 @@ pub(crate) struct Tune {
     /// The best model of at most this many atoms (dimensions of `transform`)
     #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true)]
     pub(crate) max_atoms: Option<usize>,
+    /// Iterations of a round [default: 400 to 1200, by the number of classes and of rows]
+    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true)]
+    pub(crate) round_iter: Option<usize>,
     /// What is searched over
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = PresetArg::Best)]
     pub(crate) preset: PresetArg,

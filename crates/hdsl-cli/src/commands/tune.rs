@@ -85,10 +85,10 @@ fn params(args: &Tune) -> TuneParams {
         time: Some(args.time),
         max_features: args.max_features,
         max_atoms: args.max_atoms,
+        round_iter: args.round_iter,
         seed: args.seed,
         memory_limit: args.memory,
         journal: journal(&args.output),
-        ..TuneParams::default()
     }
 }
 

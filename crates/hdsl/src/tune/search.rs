@@ -144,13 +144,19 @@ impl Search<'_> {
                 break;
             }
             let number = round + 1;
-            let mut going: Vec<usize> = ranked
-                .iter()
-                .copied()
-                .filter(|&at| trials[at].goes_on)
-                .take(keep)
-                .collect();
+            let on = ranked.iter().copied().filter(|&at| trials[at].goes_on);
+            let mut going: Vec<usize> = on.clone().take(keep).collect();
             if number == 1 {
+                // Triplets of neighbours gain most from being mined again: they are not given up before they were.
+                let kind = |at: usize| std::mem::discriminant(&trials[at].setting.triplets);
+                let mut others = on.clone().filter(|&at| kind(at) != kind(ranked[0]));
+                going.extend(
+                    others
+                        .by_ref()
+                        .take(2)
+                        .filter(|at| !going.contains(at))
+                        .collect::<Vec<_>>(),
+                );
                 let leaders: Vec<Setting> = ranked
                     .iter()
                     .take(2)

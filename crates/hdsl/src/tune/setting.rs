@@ -66,12 +66,19 @@ const STATIC: TripletSource = TripletSource::Neighbours {
 fn promising(rows: &Rows) -> Vec<Setting> {
     let per_row = (RANDOM_TRIPLETS / rows.n_rows().max(1)).clamp(10, 100);
     let random = TripletSource::Random { per_row };
-    let scalings = [ScalingKind::Unit, ScalingKind::Max, ScalingKind::MaxUnit];
-    let mean_squares = scalings.map(|scaling| mean_square(rows, scaling));
+    let mut scalings = vec![ScalingKind::Unit, ScalingKind::Max, ScalingKind::MaxUnit];
+    // Where the maxima change nothing, as in rows of zeros and ones, two of them are one.
+    if Scaling::fit(ScalingKind::Max, rows.view()).apply(rows.view()) == *rows {
+        scalings.pop();
+    }
+    let mean_squares: Vec<f64> = scalings
+        .iter()
+        .map(|&scaling| mean_square(rows, scaling))
+        .collect();
     let mut settings = Vec::new();
     for triplets in [random, STATIC] {
         for relative in RELATIVE_SCALES {
-            for (scaling, mean_square) in scalings.into_iter().zip(mean_squares) {
+            for (&scaling, mean_square) in scalings.iter().zip(&mean_squares) {
                 settings.push(Setting {
                     scaling,
                     triplets: triplets.clone(),
@@ -138,10 +145,10 @@ pub(super) fn decisions(preset: Preset, n_rows: usize) -> Vec<Decision> {
     decisions
 }
 
-/// Iterations of a round: more classes take more features to tell apart.
+/// Iterations of a round: more classes take more features to tell apart, and more rows can tell more of them.
 pub(super) fn iterations(labels: &Labels) -> usize {
     let classes = labels.counts().iter().filter(|&&count| count > 0).count();
-    (100 * classes).clamp(400, 2000)
+    (100 * classes).max(labels.len() / 2).clamp(400, 1200)
 }
 
 /// After how many iterations of a round the path is looked at: densely at first, where it changes fastest. Where atoms are

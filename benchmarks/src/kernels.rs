@@ -5,7 +5,8 @@ use hdsl::bench::{WarmEngine, with_warm_engine};
 use hdsl::data::write_svmlight;
 use hdsl::knn::evaluate_similarity;
 use hdsl::{
-    BilinearModel, Dataset, Dot, Labels, ReadOptions, Rows, SolverParams, Triplets, parse_dataset,
+    BilinearModel, Dataset, Decision, Dot, Labels, ReadOptions, Rows, SolverParams, Triplets,
+    parse_dataset,
 };
 use std::hint::black_box;
 
@@ -93,7 +94,12 @@ pub fn with_kernel(name: &str, size: Size, measure: &mut dyn FnMut(&mut dyn Kern
             measure(&mut Plain(|| {
                 let labels = &data.labels;
                 drop(black_box(evaluate_similarity(
-                    &model, rows, labels, &asked, &truth, 3,
+                    &model,
+                    rows,
+                    labels,
+                    &asked,
+                    &truth,
+                    &Decision::default(),
                 )));
             }));
         }

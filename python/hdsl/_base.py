@@ -256,7 +256,8 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         Returns
         -------
         scores : ndarray of shape (n_queries, n_neighbors)
-            The largest first. Not distances: the larger, the more alike. Only if `return_similarity`.
+            The largest first. Not distances: the larger, the more alike. Cosines if the estimator's `form` is
+            ``"cosine"``. Only if `return_similarity`.
         rows : ndarray of shape (n_queries, n_neighbors)
             Numbers of fitted rows. Equal scores are ordered by number.
 
@@ -287,7 +288,8 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         return (scores, rows) if return_similarity else rows
 
     def _search(self, queries: Any, k: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        return self._index.neighbors(self._model, self._fitted_rows(), queries, k, self._threads())
+        form = getattr(self, "form", "dot")
+        return self._index.neighbors(self._model, form, self._fitted_rows(), queries, k, self._threads())
 
     def _fitted_rows(self) -> Any:
         if self._fit_X is None:

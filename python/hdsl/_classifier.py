@@ -33,7 +33,8 @@ class VoteMixin(ClassifierMixin):
         Returns
         -------
         y : ndarray of shape (n_samples,)
-            The class that most of the `n_neighbors` have; of classes that tie, the one with the most similar row.
+            The class that most of the `n_neighbors` have; of classes that tie, the one with the most similar row. Or as
+            the parameter `vote` says, where there is one.
         """
         winners = self._votes(X)[1]
         return self.classes_[winners]
@@ -49,22 +50,43 @@ class VoteMixin(ClassifierMixin):
         Returns
         -------
         p : ndarray of shape (n_samples, n_classes)
-            Shares in the order of `classes_`. A class that wins a tie gets a billionth more.
+            Shares in the order of `classes_`: of neighbours; under ``vote="weighted"`` of their similarities, or of
+            neighbours where none is above 0. Under ``vote="class-mean"`` the softmax of the mean similarities, in units
+            of the mean similarity of two fitted rows of one class. A class that wins a tie gets a billionth more.
         """
-        near, winners = self._votes(X)
-        n, k = near.shape
-        votes = np.zeros((n, len(self.classes_)))
-        rows = np.repeat(np.arange(n), k)
-        np.add.at(votes, (rows, self._codes[near.ravel()]), 1.0)
-        votes[np.arange(n), winners] += TIE
+        votes, winners = self._votes(X)
+        votes[np.arange(len(votes)), winners] += TIE * votes.sum(axis=1)
         return votes / votes.sum(axis=1, keepdims=True)
 
-    def _votes(self, X: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _votes(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """What each class has of the votes, and which one wins."""
         check_is_fitted(self)
         if getattr(self, "_codes", None) is None:
             raise ValueError(f"This {type(self).__name__} knows no classes of the rows it was fitted on.")
-        near = self.kneighbors(X, return_similarity=False)  # type: ignore[attr-defined]
-        return near, _core.vote(near, self._codes)
+        how = getattr(self, "vote", "majority")
+        if how == "class-mean":
+            return self._class_means(X)
+        scores, near = self.kneighbors(X)  # type: ignore[attr-defined]
+        n, k = near.shape
+        weights = np.ones((n, k))
+        if how == "weighted":
+            # In units of the largest, so that sums stay finite. Where nobody has any weight, all have the same.
+            known = np.clip(scores, 0.0, np.finfo(float).max)
+            largest = known[:, :1]
+            np.divide(known, largest, out=weights, where=largest > 0)
+        votes = np.zeros((n, len(self.classes_)))
+        np.add.at(votes, (np.repeat(np.arange(n), k), self._codes[near.ravel()]), weights.ravel())
+        return votes, _core.vote(how, near, scores, self._codes)
+
+    def _class_means(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        rows, fitted = self._rows(X), self._fitted_rows()  # type: ignore[attr-defined]
+        classes = ([str(c) for c in self.classes_], self._codes)
+        (means, winners), within = self._index.class_means(  # type: ignore[attr-defined]
+            self._model, self.form, fitted, classes, rows, self._threads()  # type: ignore[attr-defined]
+        )
+        means = means.reshape(-1, len(self.classes_))
+        apart = means - means.max(axis=1, keepdims=True)
+        return np.exp(apart / within if within > 0 else apart), winners
 
 
 class HDSLClassifier(VoteMixin, HDSL):

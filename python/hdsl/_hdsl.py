@@ -64,6 +64,11 @@ class HDSL(HDSLLearner):
         Iterations between looks at the validation error.
     n_neighbors : int, default=3
         Neighbours that :meth:`kneighbors` gives, and that vote on validation rows.
+    vote : {"majority", "weighted", "class-mean"}, default="majority"
+        How classes are decided: by one vote for each of the neighbours; by their similarities, those below 0 as 0; or by
+        the mean similarity to all rows of a class, whatever `n_neighbors` is.
+    form : {"dot", "cosine"}, default="dot"
+        How rows are ranked for that, and by :meth:`kneighbors`: by S(x, z), or by S(x, z) / √(S(x, x) S(z, z)).
     n_components : int or None, default=None
         If given, :meth:`transform` maps to this many orthogonal coordinates, which keep the most of the similarity, instead
         of one a pair of features.

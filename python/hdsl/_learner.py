@@ -46,6 +46,8 @@ class HDSLLearner(CallbackSupportMixin, SimilarityEstimator):
         n_iter_no_change: int | None = 100,
         eval_every: int = 10,
         n_neighbors: int = 3,
+        vote: str = "majority",
+        form: str = "dot",
         n_components: int | None = None,
         warm_start: bool = False,
         callback: Any = None,
@@ -71,6 +73,8 @@ class HDSLLearner(CallbackSupportMixin, SimilarityEstimator):
         self.n_iter_no_change = n_iter_no_change
         self.eval_every = eval_every
         self.n_neighbors = n_neighbors
+        self.vote = vote
+        self.form = form
         self.n_components = n_components
         self.warm_start = warm_start
         self.callback = callback
@@ -355,8 +359,9 @@ class HDSLLearner(CallbackSupportMixin, SimilarityEstimator):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the similarity as a model file, which the command line's `hdsl` reads too.
 
-        The file holds scaling, names and the whole path, but neither rows nor labels, nor the parameters of this
-        estimator that say how to learn. For those, pickle the estimator.
+        The file holds scaling, names, the whole path, and how classes are decided (`n_neighbors`, `vote`, `form`), but
+        neither rows nor labels, nor the parameters of this estimator that say how to learn. For those, pickle the
+        estimator.
 
         Parameters
         ----------
@@ -377,7 +382,9 @@ class HDSLLearner(CallbackSupportMixin, SimilarityEstimator):
         array([ 2., -2.])
         """
         check_is_fitted(self)
-        self._model.write(os.fspath(path))
+        ours = {name: getattr(self, name) for name in ("vote", "form") if name in self._get_param_names()}
+        model = self._model.with_decision(self.n_neighbors, ours.get("vote"), ours.get("form"))
+        model.write(os.fspath(path))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], X: Any = None, **params: Any) -> Any:
@@ -400,11 +407,12 @@ class HDSLLearner(CallbackSupportMixin, SimilarityEstimator):
         model = _core.Model.read(os.fspath(path))
         told = dict(model.settings)
         known: dict[str, Any] = {"scale": model.scale, "scaling": model.scaling}
-        known |= {name: told[name] for name in ("loss", "search", "steps") if name in told}
+        known |= {name: told[name] for name in ("loss", "search", "steps", "vote", "form") if name in told}
         numbers = {"k": "n_neighbors", "seed": "random_state", "batch": "batch"}
         known |= {ours: int(told[theirs]) for theirs, ours in numbers.items() if theirs in told}
         if not told.get("triplets", "given:").startswith("given:"):
             known["triplets"] = told["triplets"]
+        known = {name: value for name, value in known.items() if name in cls._get_param_names()}
         estimator = cls(**{**known, **params})
         estimator.n_features_in_ = model.n_features
         estimator._model, estimator._index, estimator._fit_X = model, _core.Index(), None

@@ -28,7 +28,7 @@ class TripletHDSL(HDSLLearner):
         The raw rows that triplets name.
     scale, scaling, loss, search, steps, batch, max_iter, tol, certify, max_features, time, memory
         As for :class:`hdsl.HDSL`.
-    n_neighbors, n_components, warm_start, callback, random_state, n_jobs, verbose
+    n_neighbors, form, n_components, warm_start, callback, random_state, n_jobs, verbose
         As for :class:`hdsl.HDSL`.
 
     Attributes
@@ -60,7 +60,7 @@ class TripletHDSL(HDSLLearner):
         **{
             name: kinds
             for name, kinds in CONSTRAINTS.items()
-            if name not in ("triplets", "early_stopping", "validation_fraction", "n_iter_no_change", "eval_every")
+            if name not in ("triplets", "early_stopping", "validation_fraction", "n_iter_no_change", "eval_every", "vote")
         },
         "preprocessor": ["array-like", "sparse matrix", None],
     }
@@ -70,6 +70,7 @@ class TripletHDSL(HDSLLearner):
     early_stopping = False
     n_iter_no_change = None
     eval_every = 10
+    vote = "majority"
 
     def __init__(
         self,
@@ -88,6 +89,7 @@ class TripletHDSL(HDSLLearner):
         time: float | None = None,
         memory: int | None = None,
         n_neighbors: int = 3,
+        form: str = "dot",
         n_components: int | None = None,
         warm_start: bool = False,
         callback: Any = None,
@@ -109,6 +111,7 @@ class TripletHDSL(HDSLLearner):
         self.time = time
         self.memory = memory
         self.n_neighbors = n_neighbors
+        self.form = form
         self.n_components = n_components
         self.warm_start = warm_start
         self.callback = callback

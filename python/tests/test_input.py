@@ -183,6 +183,8 @@ def test_bad_data_are_named(what, estimator, problem):
         ("n_iter_no_change", 0),
         ("eval_every", 0),
         ("n_neighbors", 0),
+        ("vote", "loud"),
+        ("form", "sine"),
         ("n_components", 0),
         ("random_state", "seed"),
         ("n_jobs", 1.5),

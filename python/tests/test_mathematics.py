@@ -1,5 +1,7 @@
 """What is learned is what the paper defines, whoever computes it."""
 
+import copy
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -161,6 +163,60 @@ def test_votes_are_counted():
         best = votes[row] == votes[row].max()
         first = next(c for c in y[near[row]] if best[c])  # the class of the nearest among those that tie
         assert predicted[row] == first
+
+
+@pytest.fixture(scope="module", params=["dot", "cosine"])
+def formed(request):
+    """A classifier, new rows, and its similarities to the fitted rows in its form, by numpy."""
+    X, y = planted()
+    classifier = HDSLClassifier(scale=20, max_iter=30, form=request.param, n_neighbors=6).fit(X, y)
+    X_new = sp.vstack([planted(60, seed=3)[0], sp.csr_array((1, X.shape[1]))], format="csr")
+    S = classifier.similarity(X_new, X)
+    if request.param == "cosine":
+        own = np.diag(classifier.similarity(X_new)), np.diag(classifier.similarity(X))
+        lengths = np.sqrt(np.outer(*own))
+        S = np.divide(S, lengths, out=np.zeros_like(S), where=lengths > 0)
+    return classifier, X_new, y, S
+
+
+def test_neighbours_are_ranked_by_the_form(formed):
+    classifier, X_new, _, S = formed
+    scores, rows = classifier.kneighbors(X_new)
+    np.testing.assert_allclose(scores, np.take_along_axis(S, rows, 1), atol=1e-9)
+    np.testing.assert_allclose(scores, -np.sort(-S, axis=1)[:, :6], atol=1e-9)
+
+
+def test_weighted_votes_are_shares_of_similarity(formed):
+    classifier, X_new, y, _ = formed
+    classifier = clone_with(classifier, vote="weighted")
+    scores, rows = classifier.kneighbors(X_new)
+    weights = np.where(scores.max(axis=1, keepdims=True) > 0, np.maximum(scores, 0), 1)
+    votes = np.stack([(weights * (y[rows] == c)).sum(axis=1) for c in classifier.classes_], axis=1)
+    proba = classifier.predict_proba(X_new)
+    np.testing.assert_allclose(proba, votes / votes.sum(axis=1, keepdims=True), atol=1e-8)
+    np.testing.assert_array_equal(classifier.predict(X_new), classifier.classes_[proba.argmax(axis=1)])
+
+
+def test_class_means_are_means_of_similarities(formed):
+    classifier, X_new, y, S = formed
+    classifier = clone_with(classifier, vote="class-mean", n_neighbors=10**6)  # which does not matter
+    means = np.stack([S[:, y == c].mean(axis=1) for c in classifier.classes_], axis=1)
+    proba, predicted = classifier.predict_proba(X_new), classifier.predict(X_new)
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+    np.testing.assert_array_equal(predicted, classifier.classes_[proba.argmax(axis=1)])
+    best = np.take_along_axis(means, np.searchsorted(classifier.classes_, predicted)[:, None], 1)
+    np.testing.assert_allclose(best[:, 0], means.max(axis=1), atol=1e-9)
+    # The logarithms differ as the means do, in one unit for all rows.
+    ratios = np.log(proba) - np.log(proba).mean(axis=1, keepdims=True)
+    centred = means - means.mean(axis=1, keepdims=True)
+    unit = (centred**2).sum() / (ratios * centred).sum()
+    np.testing.assert_allclose(ratios * unit, centred, atol=1e-6)
+    np.testing.assert_allclose(proba[-1], 1 / len(classifier.classes_), atol=1e-8)  # a row of nothing
+
+
+def clone_with(fitted, **params):
+    """The same fitted estimator with other parameters."""
+    return copy.copy(fitted).set_params(**params)
 
 
 def test_the_noise_is_left_out():

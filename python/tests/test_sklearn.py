@@ -18,6 +18,8 @@ MINED = {
         HDSL(),
         HDSLClassifier(),
         HDSLClassifier(triplets="random:5", n_components=2),
+        HDSLClassifier(vote="weighted", form="cosine"),
+        HDSLClassifier(vote="class-mean"),
         DiagonalSimilarity(),
         DiagonalSimilarity(penalty="l2", positive=True),
         OASIS(),

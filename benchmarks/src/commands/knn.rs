@@ -2,7 +2,7 @@
 
 use super::{Failure, labelled, times};
 use hdsl::knn::evaluate_similarity;
-use hdsl::{Dot, Model, Scaling, ScalingKind, Similarity};
+use hdsl::{Decision, Dot, Model, Scaling, ScalingKind, Similarity};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -39,7 +39,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let (rows, asked) = (scaling.apply(&train.rows), scaling.apply(&test.rows));
     let (seconds, last) = times(args.repeats, || {
-        evaluate_similarity(similarity, &rows, &labels, &asked, &truth, args.k)
+        evaluate_similarity(
+            similarity,
+            &rows,
+            &labels,
+            &asked,
+            &truth,
+            &Decision::nearest(args.k),
+        )
     });
     let error = last.ok_or("nothing was asked for")??.error;
     println!("{}", json!({ "seconds": seconds, "error": error }));

@@ -4,6 +4,7 @@
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use hdsl::data::Frequency;
+use hdsl::{Decision, Form, Vote};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -26,8 +27,8 @@ const FLOW: &str = "\
 The usual flow:
   hdsl demo                                                    see it work, nothing to download
   hdsl inspect train.svm.bz2                                   what is in a file
-  hdsl train train.svm.bz2 --valid valid.svm.bz2 --scale 1,10,100,1000 -o m.hdsl
-  hdsl evaluate m.hdsl --train train.svm.bz2 test.svm.bz2      3-NN error of what was learned
+  hdsl tune train.svm.bz2 --valid valid.svm.bz2 -o m.hdsl      learn the best similarity for it
+  hdsl evaluate m.hdsl --train train.svm.bz2 test.svm.bz2      error of what was learned
   hdsl evaluate identity --train train.svm.bz2 test.svm.bz2    the same of the plain dot product
   hdsl explain m.hdsl --names vocab.txt                        which features and pairs it uses
 
@@ -82,6 +83,7 @@ pub(crate) struct Global {
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
     Demo(Demo),
+    Tune(Box<Tune>),
     Train(Box<Train>),
     Predict(Predict),
     Evaluate(Evaluate),
@@ -188,6 +190,12 @@ pub(crate) struct Train {
     /// Neighbours that vote on a validation row
     #[arg(short, value_name = "K", default_value_t = 3, value_parser = positive, allow_negative_numbers = true, help_heading = "Validation")]
     pub(crate) k: usize,
+    /// How neighbours decide a class; saved in the model, as are -k and --form
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = VoteArg::Majority, help_heading = "Validation")]
+    pub(crate) vote: VoteArg,
+    /// The form in which the similarity ranks
+    #[arg(long, value_name = "FORM", value_enum, default_value_t = FormArg::Dot, help_heading = "Validation")]
+    pub(crate) form: FormArg,
     /// Iterations between evaluations on the validation rows
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = positive, allow_negative_numbers = true, help_heading = "Validation")]
     pub(crate) eval_every: usize,
@@ -213,6 +221,12 @@ pub(crate) struct Train {
         help_heading = "Method"
     )]
     pub(crate) triplets: TripletArg,
+    /// Mine triplets again so many times, under the similarity learned so far
+    ///
+    /// Each time, each row with its 3 nearest of the same label x its 5 nearest of another is added to the triplets there
+    /// are, and training goes on from where it was.
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Method")]
+    pub(crate) rounds: usize,
     /// How raw values are scaled; learned on TRAIN and saved in the model
     #[arg(long, value_name = "HOW", value_enum, default_value_t = ScalingArg::Max, help_heading = "Method")]
     pub(crate) scaling: ScalingArg,
@@ -232,7 +246,7 @@ pub(crate) struct Train {
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Method")]
     pub(crate) seed: u64,
 
-    /// Iterations at most, for each lambda
+    /// Iterations at most, for each lambda and each round
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = positive, allow_negative_numbers = true, help_heading = "When to stop")]
     pub(crate) max_iter: usize,
     /// Stop when the objective is certainly within this of the best possible
@@ -241,6 +255,9 @@ pub(crate) struct Train {
     /// then to claim it, whatever --search says.
     #[arg(long, value_name = "GAP", value_parser = above_zero, allow_negative_numbers = true, help_heading = "When to stop")]
     pub(crate) tol: Option<f64>,
+    /// Iterations at most of the last round [default: --max-iter]
+    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = "When to stop")]
+    pub(crate) last_iter: Option<usize>,
     /// Prove the gap of the last iterate by one exact search at the end
     #[arg(long, help_heading = "When to stop")]
     pub(crate) certify: bool,
@@ -257,6 +274,12 @@ pub(crate) struct Train {
     #[arg(long, value_name = "SIZE", value_parser = memory, help_heading = "When to stop")]
     pub(crate) memory: Option<u64>,
 
+    /// More training rows, as if they stood at the end of TRAIN
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Files")]
+    pub(crate) add: Option<PathBuf>,
+    /// Labels of the --add rows, one a line, for formats that keep them apart
+    #[arg(long, value_name = "FILE", requires = "add", value_hint = ValueHint::FilePath, help_heading = "Files")]
+    pub(crate) add_labels: Option<PathBuf>,
     /// Feature names, one a line, to be saved in the model
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Files")]
     pub(crate) names: Option<PathBuf>,
@@ -269,6 +292,100 @@ pub(crate) struct Train {
     /// Print one JSON object on standard output and nothing else there
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Find the best similarity for labelled rows, and save it
+///
+/// Nobody has to know what lambda is. Searches, under a limit of time: how values are scaled; where triplets come from
+/// (neighbours or chance) and how often they are mined again under the similarity learned so far; lambda; the loss; where
+/// on the path to stop; how many neighbours decide, whether they vote with their similarity, and whether the similarity or
+/// its cosine ranks them. Weak settings are given up early. Everything is chosen on rows that were not learned from:
+/// those of --valid, or folds of the training rows. Then the winner is trained on all rows.
+///
+/// Ends with a leaderboard, the error to expect on new rows (of the choice, estimated on rows that did not choose), and the
+/// `hdsl train` line that makes the same model again.
+#[derive(Args, Debug)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "\
+Examples:
+  hdsl tune train.svm.bz2 --valid valid.svm.bz2 -o best.hdsl
+      chooses on the validation rows, then trains on both files
+  hdsl tune train.svm.bz2 --cv 5 --time 5m --max-features 200 -o best.hdsl
+      chooses by five folds; at most five minutes, and a model of at most 200 features
+  hdsl evaluate best.hdsl --train train.svm.bz2 test.svm.bz2
+      the model knows how it decides
+
+A search that was killed goes on where it was if the same command is given again: what is
+finished is kept in best.hdsl.tune until the search is over. Ctrl-C ends the search and trains
+the best so far."
+)]
+pub(crate) struct Tune {
+    /// Training rows, `-` for standard input
+    #[arg(value_name = "TRAIN", value_hint = ValueHint::FilePath)]
+    pub(crate) train: PathBuf,
+    /// Where to save the model; found out before the search whether this can be written
+    #[arg(short, long, value_name = "MODEL", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+    /// Stop searching in time to be done after this long: 30s, 5m, 1.5h
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10m")]
+    pub(crate) time: Duration,
+    /// The best model of at most this many features
+    #[arg(long, value_name = "N", value_parser = at_least_two, allow_negative_numbers = true)]
+    pub(crate) max_features: Option<usize>,
+    /// The best model of at most this many atoms (dimensions of `transform`)
+    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true)]
+    pub(crate) max_atoms: Option<usize>,
+    /// Iterations of a round [default: 400 to 1200, by the number of classes and of rows]
+    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true)]
+    pub(crate) round_iter: Option<usize>,
+    /// What is searched over
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = PresetArg::Best)]
+    pub(crate) preset: PresetArg,
+    /// Seed of everything random: same seed, same bytes, if the time allows all that is planned
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+
+    /// Validation rows to choose by
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["cv", "holdout"], help_heading = "Validation")]
+    pub(crate) valid: Option<PathBuf>,
+    /// Labels of the validation rows, one a line, for formats that keep them apart
+    #[arg(long, value_name = "FILE", requires = "valid", value_hint = ValueHint::FilePath, help_heading = "Validation")]
+    pub(crate) valid_labels: Option<PathBuf>,
+    /// Choose by so many folds of the training rows [default: 5 if they are fewer than 3,000]
+    #[arg(long, value_name = "FOLDS", value_parser = at_least_two, allow_negative_numbers = true, conflicts_with = "holdout", help_heading = "Validation")]
+    pub(crate) cv: Option<usize>,
+    /// Choose by this share of the training rows [default: 0.2 if they are 3,000 or more]
+    #[arg(long, value_name = "FRACTION", value_parser = fraction, allow_negative_numbers = true, help_heading = "Validation")]
+    pub(crate) holdout: Option<f64>,
+    /// Train the winner on TRAIN alone, not on the validation rows as well
+    #[arg(long, requires = "valid", help_heading = "Validation")]
+    pub(crate) no_refit: bool,
+
+    /// Refuse to start a run that would take more memory than this: 500MB, 4GB [default: what is free]
+    #[arg(long, value_name = "SIZE", value_parser = memory, help_heading = "Files")]
+    pub(crate) memory: Option<u64>,
+    /// Feature names, one a line, to be saved in the model
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Files")]
+    pub(crate) names: Option<PathBuf>,
+    /// Labels of the training rows, one a line, for formats that keep them apart
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Files")]
+    pub(crate) labels: Option<PathBuf>,
+    /// How data files are read.
+    #[command(flatten)]
+    pub(crate) read: ReadArgs,
+    /// Print one JSON object on standard output and nothing else there
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What `tune` searches over.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PresetArg {
+    /// all of the above
+    Best,
+    /// the paper's recipe: [0, 1] scaling, 3 x 5 neighbours mined once, lambda from 1 to 10^9, 3-NN
+    Paper,
 }
 
 /// How data files are read.
@@ -311,10 +428,36 @@ pub(crate) struct TrainFile {
     pub(crate) train_labels: Option<PathBuf>,
 }
 
+/// How the class of a row is decided by training rows, where that is not as the model has it.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct DecideArgs {
+    /// Neighbours that vote [default: as many as in training; 3 for `identity`]
+    #[arg(short, value_name = "K", value_parser = positive, allow_negative_numbers = true)]
+    pub(crate) k: Option<usize>,
+    /// How neighbours decide a class [default: as in training; majority for `identity`]
+    #[arg(long, value_name = "HOW", value_enum)]
+    pub(crate) vote: Option<VoteArg>,
+    /// The form in which the similarity ranks [default: as in training; dot for `identity`]
+    #[arg(long, value_name = "FORM", value_enum)]
+    pub(crate) form: Option<FormArg>,
+}
+
+impl DecideArgs {
+    /// The model's own decision, except for what the flags say.
+    pub(crate) fn over(&self, own: Decision) -> Decision {
+        Decision {
+            k: self.k.unwrap_or(own.k),
+            vote: self.vote.map_or(own.vote, VoteArg::vote),
+            form: self.form.map_or(own.form, FormArg::form),
+        }
+    }
+}
+
 /// Classify rows by the vote of their nearest training rows
 ///
 /// The class of a row is the most frequent one among its k nearest training rows under the model; a tie goes to the
-/// class of the nearest. Writes one class a line, in the order of the rows.
+/// class of the nearest. A model that was trained with another --vote or --form decides by that. Writes one class a
+/// line, in the order of the rows.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Example:
@@ -332,9 +475,9 @@ pub(crate) struct Predict {
     /// Where to write the classes [default: standard output]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
-    /// Neighbours that vote
-    #[arg(short, value_name = "K", default_value_t = 3, value_parser = positive, allow_negative_numbers = true)]
-    pub(crate) k: usize,
+    /// Who decides.
+    #[command(flatten)]
+    pub(crate) decide: DecideArgs,
     /// Scaling for `identity` only, learned on --train
     #[arg(long, value_name = "HOW", value_enum)]
     pub(crate) scaling: Option<ScalingArg>,
@@ -351,7 +494,7 @@ pub(crate) struct Predict {
 
 /// Measure the k-NN error of a model, or of the plain dot product, on labelled rows
 ///
-///   error            share of rows whose class is not the vote of their k nearest training rows
+///   error            share of rows whose class is not the one their nearest training rows vote for
 ///   balanced error   mean over the classes of each one's error, however unequal they are in size
 ///
 /// With `identity` in the place of a model, the plain dot product is measured, after the same scaling
@@ -361,7 +504,8 @@ pub(crate) struct Predict {
     verbatim_doc_comment,
     after_long_help = "\
 Examples:
-  hdsl evaluate m.hdsl --train train.svm.bz2 test.svm.bz2 -k 3
+  hdsl evaluate m.hdsl --train train.svm.bz2 test.svm.bz2
+  hdsl evaluate m.hdsl --train train.svm.bz2 test.svm.bz2 -k 15 --vote weighted --form cosine
   hdsl evaluate identity --train train.svm.bz2 test.svm.bz2 --json             the plain dot product
   hdsl evaluate m.hdsl --train train.svm.bz2 test.svm.bz2 --max-features 50    a sparser model"
 )]
@@ -378,9 +522,9 @@ pub(crate) struct Evaluate {
     /// Labels of the TEST rows, one a line, for formats that keep them apart
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Files")]
     pub(crate) labels: Option<PathBuf>,
-    /// Neighbours that vote
-    #[arg(short, value_name = "K", default_value_t = 3, value_parser = positive, allow_negative_numbers = true)]
-    pub(crate) k: usize,
+    /// Who decides.
+    #[command(flatten)]
+    pub(crate) decide: DecideArgs,
     /// Scaling for `identity` only, learned on --train [default: max]
     #[arg(long, value_name = "HOW", value_enum)]
     pub(crate) scaling: Option<ScalingArg>,
@@ -416,6 +560,9 @@ pub(crate) struct Neighbors {
     /// How many neighbours a row
     #[arg(short, value_name = "K", default_value_t = 10, value_parser = positive, allow_negative_numbers = true)]
     pub(crate) k: usize,
+    /// The form in which the similarity ranks [default: the model's own; dot for `identity`]
+    #[arg(long, value_name = "FORM", value_enum)]
+    pub(crate) form: Option<FormArg>,
     /// Only these rows, counted from 0: numbers and ranges [default: all]
     #[arg(long, value_name = "LIST", value_parser = row_list)]
     pub(crate) rows: Option<RowList>,
@@ -879,6 +1026,47 @@ pub(crate) enum ScalingArg {
     /// first max, then unit
     #[value(name = "max+unit")]
     MaxUnit,
+}
+
+/// How neighbours decide a class.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq)]
+pub(crate) enum VoteArg {
+    /// each of the k nearest rows has one vote; a tie goes to the class of the nearest
+    Majority,
+    /// each of the k nearest rows votes with its similarity, if that is above 0
+    Weighted,
+    /// the class with the highest mean similarity; all of its rows count, whatever k is
+    ClassMean,
+}
+
+impl VoteArg {
+    /// The library's word for it.
+    pub(crate) fn vote(self) -> Vote {
+        match self {
+            VoteArg::Majority => Vote::Majority,
+            VoteArg::Weighted => Vote::Weighted,
+            VoteArg::ClassMean => Vote::ClassMean,
+        }
+    }
+}
+
+/// How a similarity ranks.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq)]
+pub(crate) enum FormArg {
+    /// S(x, z)
+    Dot,
+    /// S(x, z) / sqrt(S(x, x) S(z, z)), and 0 where that is 0 / 0
+    Cosine,
+}
+
+impl FormArg {
+    /// The library's word for it.
+    pub(crate) fn form(self) -> Form {
+        match self {
+            FormArg::Dot => Form::Dot,
+            FormArg::Cosine => Form::Cosine,
+        }
+    }
 }
 
 /// How the next atom is sought.

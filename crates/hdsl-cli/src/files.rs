@@ -9,8 +9,8 @@ use hdsl::data::{OutputFile, ScalingKind, write_npz, write_svmlight};
 use hdsl::model::NUMBERED_BY_POSITION;
 use hdsl::triplets::{GradeOrder, read_clicks, read_judgments, read_triplets};
 use hdsl::{
-    BilinearModel, Dataset, Dot, Format, IndexBase, Labels, Model, ReadOptions, Rows, Scaling,
-    Similarity, Triplets, read_dataset,
+    BilinearModel, Dataset, Decision, Dot, Format, IndexBase, Labels, Model, ReadOptions, Rows,
+    Scaling, Similarity, Triplets, read_dataset,
 };
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -200,6 +200,13 @@ impl Ranker {
             Some(model) => model.similarity(),
             None => &Dot,
         }
+    }
+
+    /// How the model decides classes; by default where there is none.
+    pub(crate) fn decision(&self) -> Decision {
+        self.model
+            .as_ref()
+            .map_or_else(Decision::default, Model::decision)
     }
 
     /// The learned similarity, if there is one.

@@ -38,6 +38,7 @@ fn run(cli: Cli, talk: &Talk) -> Result<(), Failure> {
     }
     match cli.command {
         Command::Demo(args) => commands::demo::run(&args, talk),
+        Command::Tune(args) => commands::tune::run(&args, talk),
         Command::Train(args) => commands::train::run(&args, talk),
         Command::Predict(args) => commands::predict::run(&args, talk),
         Command::Evaluate(args) => commands::evaluate::run(&args, talk),

@@ -1,11 +1,13 @@
 //! The progress bar, the lines under `-v`, and the wish to stop.
 
 use crate::report::{Talk, count, percent, short};
+use hdsl::tune::{TuneEvent, TuneWatcher};
 use hdsl::{Event, Gap, Halt, Watcher};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::fmt::Write;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// Set by the first Ctrl-C.
 static STOP: AtomicBool = AtomicBool::new(false);
@@ -162,6 +164,121 @@ impl Watcher for Watch<'_> {
             _ => {}
         }
         match STOP.load(Ordering::SeqCst) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// Whether Ctrl-C was pressed.
+pub(crate) fn asked_to_stop() -> bool {
+    STOP.load(Ordering::SeqCst)
+}
+
+/// Watches a search: a bar over the settings of each rung, a line for each under `-v`.
+pub(crate) struct TuneWatch<'a> {
+    talk: &'a Talk,
+    bar: ProgressBar,
+    started: Instant,
+    time: Duration,
+    best: Option<f64>,
+}
+
+impl<'a> TuneWatch<'a> {
+    pub(crate) fn new(talk: &'a Talk, time: Duration) -> Self {
+        let bar = bar(talk, 1);
+        bar.set_prefix("reading");
+        Self {
+            talk,
+            bar,
+            started: Instant::now(),
+            time,
+            best: None,
+        }
+    }
+
+    pub(crate) fn finish(self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn line(&self, text: &str) {
+        self.bar.suspend(|| self.talk.detail(text));
+    }
+
+    fn message(&self) {
+        let left = self.time.saturating_sub(self.started.elapsed());
+        let best = self.best.map_or(String::new(), |best| {
+            format!("best error {}, ", percent(best))
+        });
+        self.bar
+            .set_message(format!("{best}at most {} s", left.as_secs()));
+    }
+}
+
+impl TuneWatcher for TuneWatch<'_> {
+    fn event(&mut self, event: &TuneEvent<'_>) -> ControlFlow<()> {
+        match *event {
+            TuneEvent::Started {
+                n_judged,
+                n_folds,
+                dot_error,
+                resumed,
+            } => {
+                let folds = match n_folds {
+                    1 => String::new(),
+                    _ => format!(" in {n_folds} folds"),
+                };
+                self.line(&format!(
+                    "judged by {}{folds}; the dot product has {} of them wrong",
+                    count(n_judged, "row"),
+                    percent(dot_error)
+                ));
+                if resumed > 0 {
+                    self.talk.note(format!(
+                        "going on with a search that was cut short: {} done",
+                        count(resumed, "round")
+                    ));
+                }
+            }
+            TuneEvent::Rung {
+                rung,
+                of,
+                settings,
+                scouting,
+            } => {
+                let sample = if scouting {
+                    ", on a sample of rows"
+                } else {
+                    ""
+                };
+                self.line(&format!(
+                    "round {}: {}{sample}",
+                    rung + 1,
+                    count(settings, "setting")
+                ));
+                self.bar.reset();
+                self.bar.set_length(settings as u64);
+                self.bar.set_prefix(format!("round {}/{of}", rung + 1));
+                self.message();
+            }
+            TuneEvent::Judged {
+                setting,
+                error,
+                done,
+                ..
+            } => {
+                self.best = Some(self.best.map_or(error, |best| best.min(error)));
+                self.bar.set_position(done as u64);
+                self.message();
+                self.line(&format!("error {:<6} {setting}", percent(error)));
+            }
+            TuneEvent::Training { n_rows } => {
+                self.bar.set_prefix("training the best");
+                self.line(&format!("training the best on {}", count(n_rows, "row")));
+            }
+            _ => {}
+        }
+        match asked_to_stop() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }

@@ -14,9 +14,10 @@ fn output(args: &[&str]) -> (Option<i32>, String, String) {
     (out.status.code(), text(out.stdout), text(out.stderr))
 }
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "demo",
     "train",
+    "tune",
     "predict",
     "evaluate",
     "neighbors",

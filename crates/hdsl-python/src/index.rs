@@ -1,9 +1,13 @@
 //! Training rows made ready to be searched, once.
 
+use crate::errors::to_python;
+use crate::labels::{class_codes, order_in_a_file};
 use crate::matrix::{Csr, view};
 use crate::model::Model;
 use crate::work::detached;
-use hdsl::{Dot, KnnIndex, Neighbors};
+use hdsl::data::RowsView;
+use hdsl::knn::ClassMeans;
+use hdsl::{Dot, Form, KnnIndex, Labels, Neighbors, Rows, Similarity};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use std::sync::OnceLock;
@@ -13,10 +17,36 @@ use std::sync::OnceLock;
 #[pyclass(frozen, module = "hdsl._core")]
 #[derive(Default)]
 pub(crate) struct Index {
-    built: OnceLock<KnnIndex<'static, Dot>>,
+    dot: Searched,
+    cosine: Searched,
 }
 
-/// Scores and row numbers, one after the other; all queries have as many.
+/// Rows under one form of the similarity.
+#[derive(Default)]
+struct Searched {
+    index: OnceLock<KnnIndex<'static, Dot>>,
+    means: OnceLock<ClassMeans>,
+}
+
+impl Index {
+    fn of(&self, form: Form) -> &Searched {
+        match form {
+            Form::Dot => &self.dot,
+            Form::Cosine => &self.cosine,
+        }
+    }
+}
+
+/// Raw rows as the model maps them, under a form.
+fn mapped(model: &hdsl::Model, form: Form, rows: RowsView<'_>) -> Rows {
+    let rows = model.transform_rows(rows);
+    match form {
+        Form::Dot => rows,
+        Form::Cosine => form.of(&Dot).items(&rows).into_owned(),
+    }
+}
+
+/// Scores and numbers of rows (or classes), one after the other; all queries have as many.
 type Found<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<i64>>);
 
 fn found<'py>(py: Python<'py>, near: &Neighbors) -> Found<'py> {
@@ -36,33 +66,90 @@ impl Index {
     }
 
     /// The `k` nearest of `rows` for each query, or for each of `rows` among the others if there are no queries.
-    #[pyo3(signature = (model, rows, queries, k, n_threads))]
+    #[pyo3(signature = (model, form, rows, queries, k, n_threads))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "Python calls it by position, in one place"
+    )]
     fn neighbors<'py>(
         &self,
         py: Python<'py>,
         model: &Model,
+        form: &str,
         rows: Csr<'py>,
         queries: Option<Csr<'py>>,
         k: usize,
         n_threads: usize,
     ) -> PyResult<Found<'py>> {
         let model = model.get();
+        let form: Form = form.parse().map_err(to_python)?;
+        let built = &self.of(form).index;
         let rows = rows.parts()?;
         let queries = queries.as_ref().map(Csr::parts).transpose()?;
         let near = detached(py, n_threads, || {
-            if self.built.get().is_none() {
-                let mapped = model.transform_rows(view(rows)?);
+            if built.get().is_none() {
+                let mapped = mapped(model, form, view(rows)?);
                 // Somebody else may have been faster; the two are the same.
-                let _ = self.built.set(KnnIndex::new(&Dot, &mapped));
+                let _ = built.set(KnnIndex::new(&Dot, &mapped));
             }
-            let index = self.built.get().expect("it was built just now");
+            let index = built.get().expect("it was built just now");
             match queries {
-                Some(queries) => index.neighbors(&model.transform_rows(view(queries)?), k),
-                None => index.neighbors_of_others(&model.transform_rows(view(rows)?), k),
+                Some(queries) => index.neighbors(&mapped(model, form, view(queries)?), k),
+                None => index.neighbors_of_others(&mapped(model, form, view(rows)?), k),
             }
-            .map_err(crate::errors::to_python)
+            .map_err(to_python)
         })?;
         Ok(found(py, &near))
+    }
+
+    /// The mean similarity of each query to the rows of each class, one query after the other; the class of the
+    /// highest; and what a mean is large against: the mean similarity of two rows of one class.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "Python calls it by position, in one place"
+    )]
+    fn class_means<'py>(
+        &self,
+        py: Python<'py>,
+        model: &Model,
+        form: &str,
+        rows: Csr<'py>,
+        classes: (Vec<String>, Bound<'py, PyArray1<i64>>),
+        queries: Csr<'py>,
+        n_threads: usize,
+    ) -> PyResult<(Found<'py>, f64)> {
+        let model = model.get();
+        let form: Form = form.parse().map_err(to_python)?;
+        let built = &self.of(form).means;
+        let (names, codes) = classes;
+        let codes = class_codes(&codes)?;
+        // Classes of equal mean go by their order, which has to be the command line's.
+        let order = order_in_a_file(&names);
+        let (rows, queries) = (rows.parts()?, queries.parts()?);
+        let (found, unit) = detached(py, n_threads, || {
+            if built.get().is_none() {
+                let codes = codes.iter().map(|&c| order[c as usize]).collect();
+                let labels = Labels::from_codes(names.clone(), codes).map_err(to_python)?;
+                let mapped = mapped(model, form, view(rows)?);
+                let _ = built.set(ClassMeans::new(&mapped, &labels).map_err(to_python)?);
+            }
+            let means = built.get().expect("it was built just now");
+            let found = means.scores(&mapped(model, form, view(queries)?));
+            Ok((found.map_err(to_python)?, means.within()))
+        })?;
+        let mut named = vec![0; names.len()];
+        for (code, &place) in order.iter().enumerate() {
+            named[place as usize] = code;
+        }
+        let mut scores = vec![0.0; found.len() * names.len()];
+        let mut winners = Vec::with_capacity(found.len());
+        for (list, scores) in found.iter().zip(scores.chunks_mut(names.len())) {
+            winners.push(named[list[0].0 as usize] as i64);
+            for &(place, mean) in list {
+                scores[named[place as usize]] = mean;
+            }
+        }
+        Ok(((scores.into_pyarray(py), winners.into_pyarray(py)), unit))
     }
 
     /// The same for rows and queries that are mapped already, so that scores are dot products.
@@ -77,16 +164,17 @@ impl Index {
     ) -> PyResult<Found<'py>> {
         let (rows, queries) = (rows.parts()?, queries.parts()?);
         let near = detached(py, n_threads, || {
-            if self.built.get().is_none() {
-                let _ = self.built.set(KnnIndex::new(&Dot, &view(rows)?.to_rows()));
+            let built = &self.dot.index;
+            if built.get().is_none() {
+                let _ = built.set(KnnIndex::new(&Dot, &view(rows)?.to_rows()));
             }
-            let index = self.built.get().expect("it was built just now");
+            let index = built.get().expect("it was built just now");
             let queries = view(queries)?.to_rows();
             match among_others {
                 true => index.neighbors_of_others(&queries, k),
                 false => index.neighbors(&queries, k),
             }
-            .map_err(crate::errors::to_python)
+            .map_err(to_python)
         })?;
         Ok(found(py, &near))
     }

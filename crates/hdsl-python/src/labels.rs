@@ -1,7 +1,7 @@
 //! Classes: Python has codes into sorted classes, the library has its own order of names.
 
 use hdsl::knn::{self, Neighbor};
-use hdsl::{Labels, Result};
+use hdsl::{Labels, Result, Vote};
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -17,27 +17,41 @@ pub(crate) fn as_in_a_file(names: Vec<String>, codes: &[u32]) -> Result<Labels> 
     Labels::from_codes(spelled.names().to_vec(), renamed.collect())
 }
 
-/// The class most of the neighbours have; of classes that tie, the one with the nearest member.
+/// For each class, its place in the order that a file with these names would give.
+pub(crate) fn order_in_a_file(names: &[String]) -> Vec<u32> {
+    let spelled = Labels::from_names(names);
+    match spelled.names().len() < names.len() {
+        true => (0..names.len() as u32).collect(),
+        false => spelled.codes().to_vec(),
+    }
+}
+
+/// Codes as the library has them.
+pub(crate) fn class_codes(codes: &Bound<'_, PyArray1<i64>>) -> PyResult<Vec<u32>> {
+    let codes = codes.try_readonly()?;
+    Ok(codes.as_array().iter().map(|&c| c as u32).collect())
+}
+
+/// The class that neighbours elect, see `hdsl::knn::elect`.
 ///
-/// `neighbors` are row numbers, nearest first; `codes` the class of each row.
+/// `neighbors` are row numbers, nearest first, and `scores` their similarities; `codes` the class of each row.
 #[pyfunction]
 pub(crate) fn vote<'py>(
     py: Python<'py>,
+    vote: &str,
     neighbors: PyReadonlyArray2<'py, i64>,
+    scores: PyReadonlyArray2<'py, f64>,
     codes: &Bound<'py, PyArray1<i64>>,
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {
-    let codes: Vec<u32> = codes
-        .try_readonly()?
-        .as_array()
-        .iter()
-        .map(|&c| c as u32)
-        .collect();
+    let vote: Vote = vote.parse().map_err(crate::errors::to_python)?;
+    let codes = class_codes(codes)?;
     let n_classes = codes.iter().max().map_or(0, |&most| most as usize + 1);
     let n_rows = codes.len();
     let labels = Labels::from_codes(vec![String::new(); n_classes], codes)
         .map_err(crate::errors::to_python)?;
-    let neighbors = neighbors.as_array();
+    let (neighbors, scores) = (neighbors.as_array(), scores.as_array());
     if neighbors.ncols() == 0
+        || neighbors.shape() != scores.shape()
         || neighbors
             .iter()
             .any(|&row| row < 0 || row as usize >= n_rows)
@@ -49,15 +63,17 @@ pub(crate) fn vote<'py>(
     let votes: Vec<i64> = neighbors
         .rows()
         .into_iter()
-        .map(|near| {
-            let near: Vec<Neighbor> = near
+        .zip(scores.rows())
+        .map(|(rows, scores)| {
+            let near: Vec<Neighbor> = rows
                 .iter()
-                .map(|&row| Neighbor {
+                .zip(scores)
+                .map(|(&row, &score)| Neighbor {
                     row: row as u32,
-                    score: 0.0,
+                    score,
                 })
                 .collect();
-            i64::from(knn::vote(&near, &labels))
+            i64::from(knn::elect(vote, &near, &labels))
         })
         .collect();
     Ok(votes.into_pyarray(py))

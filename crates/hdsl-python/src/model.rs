@@ -148,6 +148,23 @@ impl Model {
         self.model.parts().settings.clone()
     }
 
+    /// The same model with another way to decide classes; what is not given stays. Unchanged if nothing changes.
+    fn with_decision(&self, k: usize, vote: Option<&str>, form: Option<&str>) -> PyResult<Self> {
+        let own = self.model.decision();
+        let change = || {
+            let decision = hdsl::Decision {
+                k,
+                vote: vote.map_or(Ok(own.vote), str::parse)?,
+                form: form.map_or(Ok(own.form), str::parse)?,
+            };
+            match decision == own {
+                true => Ok(self.model.clone()),
+                false => self.model.with_decision(&decision),
+            }
+        };
+        change().map(Self::new).map_err(to_python)
+    }
+
     #[getter]
     fn classes(&self) -> Option<Vec<String>> {
         self.model.parts().classes.clone()

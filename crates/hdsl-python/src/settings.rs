@@ -1,7 +1,7 @@
 //! Settings as Python has them, as the library takes them.
 
 use crate::errors::to_python;
-use hdsl::{Result, SolverParams, TrainParams};
+use hdsl::{Decision, Result, SolverParams, TrainParams};
 use pyo3::prelude::*;
 use std::time::Duration;
 
@@ -23,6 +23,8 @@ pub(crate) struct Settings {
     time: Option<f64>,
     memory: Option<u64>,
     n_neighbors: usize,
+    vote: String,
+    form: String,
     eval_every: usize,
     patience: Option<usize>,
     pub(crate) holdout: Option<f64>,
@@ -65,7 +67,11 @@ impl Settings {
         params.scaling = self.scaling.parse()?;
         params.triplets = self.triplets.parse()?;
         params.solver = solver;
-        params.k = self.n_neighbors;
+        params.decision = Decision {
+            k: self.n_neighbors,
+            vote: self.vote.parse()?,
+            form: self.form.parse()?,
+        };
         params.eval_every = self.eval_every;
         params.patience = self.patience;
         Ok(params)

@@ -10,8 +10,8 @@
 use hdsl::data::stratified_split;
 use hdsl::knn::evaluate_similarity;
 use hdsl::{
-    Dataset, Dot, Event, ReadOptions, Scaling, Similarity, SolverParams, TrainParams, read_dataset,
-    train,
+    Dataset, Decision, Dot, Event, ReadOptions, Scaling, Similarity, SolverParams, TrainParams,
+    read_dataset, train,
 };
 use std::ops::ControlFlow;
 
@@ -93,7 +93,15 @@ fn error(
         return Err("the rows have no labels".into());
     };
     let (rows, asked) = (scaling.apply(&learn.rows), scaling.apply(&test.rows));
-    Ok(evaluate_similarity(similarity, &rows, labels, &asked, truth, 3)?.error)
+    Ok(evaluate_similarity(
+        similarity,
+        &rows,
+        labels,
+        &asked,
+        truth,
+        &Decision::default(),
+    )?
+    .error)
 }
 
 /// Mean and standard deviation.

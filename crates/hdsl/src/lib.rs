@@ -23,7 +23,8 @@
 //! ```
 //!
 //! From there: [`read_dataset`] instead of [`parse_dataset`] for files, validation rows as the second argument of
-//! [`train()`] with several λ in [`TrainParams::scales`] to choose from, [`KnnIndex`] to rank and classify,
+//! [`train()`] with several λ in [`TrainParams::scales`] to choose from, [`KnnIndex`] to rank, [`knn::classify`] to
+//! classify,
 //! [`Model::transform_rows`] for other tools, [`BilinearModel::explain_pair`] for reasons.
 //!
 //! # A map of the rooms
@@ -35,8 +36,8 @@
 //! | [`error`] | what can be wrong with what a caller gave us; our own mistakes panic | [`Error`] |
 //! | [`data`] | sparse rows, labels, readers and writers, scaling, text to rows | [`Rows`], [`read_dataset`], [`Scaling`] |
 //! | [`atoms`] | pairs of features, convex combinations of them, steps between those | [`Atom`], [`ActiveSet`] |
-//! | [`model`] | similarities: dot product, learned form, explanations, path, file | [`Similarity`], [`Model`] |
-//! | [`knn`] | exact neighbours under any similarity, votes, errors | [`KnnIndex`] |
+//! | [`model`] | similarities: dot product, learned form, cosine; explanations, path, file | [`Similarity`], [`Model`], [`Decision`] |
+//! | [`knn`] | exact neighbours under any similarity, votes, errors | [`KnnIndex`], [`knn::classify`] |
 //! | [`triplets`] | by neighbours, at random, from lists, clicks and judgments | [`Triplets`] |
 //! | [`loss`] | what a margin costs | [`LossKind`] |
 //! | [`solver`] | Alg. 1 with its settings, events and reasons to stop | [`SolverParams`], [`Observer`], [`Run`] |
@@ -63,10 +64,12 @@ pub mod model;
 mod objective;
 pub(crate) mod random;
 pub mod rivals;
+mod rounds;
 pub mod solver;
 mod step;
 pub mod train;
 pub mod triplets;
+pub mod tune;
 
 pub use atoms::{ActiveSet, Atom, Sign, Step};
 pub use data::{
@@ -77,7 +80,10 @@ pub use error::{Error, Result};
 pub use halt::Halt;
 pub use knn::{KnnIndex, Neighbor, Neighbors};
 pub use loss::LossKind;
-pub use model::{BilinearModel, Dot, Model, ModelParts, Path, Similarity};
+pub use model::{
+    BilinearModel, Cosine, Decision, Dot, Form, Model, ModelParts, Path, Similarity, Vote,
+};
+pub use rounds::Again;
 pub use solver::{Gap, Iteration, Observer, Run, Search, Solver, SolverParams, StepRule, Stop};
 pub use train::{
     Event, GridPoint, Labelled, TrainParams, Trained, TripletSource, Watcher, train, train_borrowed,

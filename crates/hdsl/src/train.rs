@@ -7,8 +7,9 @@ use crate::data::{Dataset, IndexBase, Labels, Rows, RowsView, Scaling, ScalingKi
 use crate::error::{Error, Result};
 use crate::halt::Halt;
 use crate::knn;
-use crate::model::{BilinearModel, Dot, Model, ModelParts, TracePoint};
+use crate::model::{BilinearModel, Decision, Dot, Model, ModelParts, TracePoint};
 use crate::objective::{Problem, candidates};
+use crate::rounds::{Again, InRounds};
 use crate::solver::{Clock, Gap, Iteration, Observer, Run, SolverParams, Stop};
 use crate::triplets::Triplets;
 use std::borrow::Cow;
@@ -91,8 +92,8 @@ pub struct TrainParams {
     pub triplets: TripletSource,
     /// Settings of the solver; its λ is taken from `scales`, its seed also feeds random triplets.
     pub solver: SolverParams,
-    /// Neighbours that vote on validation rows.
-    pub k: usize,
+    /// How training rows decide the classes of validation rows; kept in the model as its own.
+    pub decision: Decision,
     /// Look at the validation error every so many iterations.
     pub eval_every: usize,
     /// End a run when the validation error has not improved for this many iterations.
@@ -102,6 +103,11 @@ pub struct TrainParams {
     pub start: Option<ActiveSet>,
     /// A scaling that is known already, instead of one fitted on the training rows.
     pub fitted: Option<Scaling>,
+    /// Whether triplets are mined again under the similarity learned so far. Each round has as many iterations as the
+    /// solver's settings allow.
+    pub again: Again,
+    /// Iterations at most of the last round, where those are not as many as of the others.
+    pub last_iter: Option<usize>,
 }
 
 impl TrainParams {
@@ -115,11 +121,13 @@ impl TrainParams {
                 impostors: 5,
             },
             solver: SolverParams::new(scale),
-            k: 3,
+            decision: Decision::default(),
             eval_every: 10,
             patience: None,
             start: None,
             fitted: None,
+            again: Again::default(),
+            last_iter: None,
         }
     }
 
@@ -135,9 +143,10 @@ impl TrainParams {
             self.solver.clone().scale(scale).build()?;
         }
         for (name, value) in [
-            ("k", Some(self.k)),
+            ("k", Some(self.decision.k)),
             ("eval-every", Some(self.eval_every)),
             ("patience", self.patience),
+            ("last-iter", self.last_iter),
         ] {
             if value == Some(0) {
                 return Err(Error::param(name, 0, "a whole number above 0"));
@@ -292,6 +301,8 @@ pub struct Trained {
     pub n_triplets: usize,
     /// Seconds the solver worked on the best model: no reading, mining or evaluation.
     pub train_seconds: f64,
+    /// After how many steps each round of its run ended.
+    pub round_ends: Vec<usize>,
     /// Every λ tried, in the order given.
     pub grid: Vec<GridPoint>,
 }
@@ -329,17 +340,24 @@ pub fn train_borrowed(
     let rows = scaling.apply(train.rows);
     watcher.halt().check()?;
     let start = params.start.as_ref().and_then(|s| occurring(s, &rows));
-    // Whoever judges needs the training rows; else the solver may have them.
-    let (jury, mut rows) = match valid {
-        Some(valid) => (
-            Some(Jury::new(rows, labels, valid, &scaling, params.k)?),
-            None,
-        ),
-        None => (None, Some(rows)),
+    // Whoever judges or mines again needs the training rows; else the solver may have them.
+    let (kept, mut rows) = match valid.is_some() || params.again.rounds > 0 {
+        true => (Some(rows), None),
+        false => (None, Some(rows)),
+    };
+    let validation = match (valid, &kept) {
+        (Some(valid), Some(rows)) => Some(Validation::new(
+            rows,
+            labels,
+            valid,
+            &scaling,
+            params.decision,
+        )?),
+        _ => None,
     };
     let scaling = ToStore::of(scaling, params);
     let started = Instant::now();
-    let scaled = jury.as_ref().map(|jury| &jury.train).or(rows.as_ref());
+    let scaled = kept.as_ref().or(rows.as_ref());
     let scaled = scaled.expect("somebody has them");
     let triplets = mine_until(
         &params.triplets,
@@ -355,7 +373,7 @@ pub fn train_borrowed(
         })
         .is_break();
     let mut grid = Vec::new();
-    let mut best: Option<(Run, f64, Choice)> = None;
+    let mut best: Option<(InRounds<'_>, f64, Choice)> = None;
     let mut problem: Option<Problem<'_>> = None;
     for (index, &scale) in params.scales.iter().enumerate() {
         if halted && best.is_some() {
@@ -367,7 +385,7 @@ pub fn train_borrowed(
             .is_break();
         let mut listener = Listener {
             watcher,
-            jury: jury.as_ref(),
+            validation: validation.as_ref(),
             params,
             scale,
             n_features: train.rows.n_features(),
@@ -379,21 +397,29 @@ pub fn train_borrowed(
             // Asked to stop before anything was learned: one step, so that there is a model to keep.
             listener.outcome = Some(Stop::ObserverAsked);
         }
-        let solver = params.solver.clone().scale(scale).build()?;
+        let solver = params.solver.clone().scale(scale);
         let clock = Clock::start();
         let problem = match &mut problem {
             Some(problem) => problem,
             None => {
-                let rows = match &jury {
-                    Some(jury) => Cow::Borrowed(&jury.train),
+                let rows = match &kept {
+                    Some(kept) => Cow::Borrowed(kept),
                     None => Cow::Owned(rows.take().expect("nobody took them yet")),
                 };
+                let solver = solver.clone().build()?;
                 problem.insert(solver.problem_of(rows, &triplets, listener.watcher.halt())?)
             }
         };
         problem.scale = scale;
-        let run = solver.fit_problem(problem, start.as_ref(), clock, &mut listener)?;
-        let mut choice = listener.finish(&run)?;
+        let first = FirstRound {
+            problem,
+            start: start.as_ref(),
+            clock,
+        };
+        let data = (kept.as_ref(), labels);
+        let learned = in_rounds(params, &solver, first, data, &triplets, &mut listener)?;
+        let run = &learned.run;
+        let mut choice = listener.finish(run)?;
         let stop = choice.stop.unwrap_or(run.stop);
         halted |= stop == Stop::ObserverAsked;
         choice.stop = Some(stop);
@@ -422,10 +448,15 @@ pub fn train_borrowed(
                 .is_some_and(|(new, old)| new < old)
         });
         if wins {
-            best = Some((run, scale, choice));
+            best = Some((learned, scale, choice));
         }
     }
-    let (run, scale, choice) = best.expect("at least one scale was run");
+    let (learned, scale, choice) = best.expect("at least one scale was run");
+    let InRounds {
+        run,
+        triplets,
+        ends,
+    } = learned;
     let facts = run.trace[choice.iterate];
     Ok(Trained {
         stop: choice.stop.unwrap_or(run.stop),
@@ -436,6 +467,7 @@ pub fn train_borrowed(
         chosen_gap: facts.gap,
         valid_error: choice.error,
         n_triplets: triplets.len(),
+        round_ends: ends,
         train_seconds: run.seconds,
         model: assemble(
             train,
@@ -450,6 +482,44 @@ pub fn train_borrowed(
         )?,
         grid,
     })
+}
+
+/// What the first round of a λ starts from.
+struct FirstRound<'a, 'p> {
+    problem: &'a Problem<'p>,
+    start: Option<&'a ActiveSet>,
+    clock: Clock,
+}
+
+/// All rounds of one λ.
+fn in_rounds<'t>(
+    params: &TrainParams,
+    solver: &SolverParams,
+    first: FirstRound<'_, '_>,
+    (rows, labels): (Option<&Rows>, Option<&Labels>),
+    triplets: &'t Triplets,
+    observer: &mut dyn Observer,
+) -> Result<InRounds<'t>> {
+    let last = params.again.rounds;
+    let settings = |round: usize| match params.last_iter {
+        Some(most) if round == last => solver.clone().max_iter(most),
+        _ => solver.clone(),
+    };
+    let run =
+        settings(0)
+            .build()?
+            .fit_problem(first.problem, first.start, first.clock, observer)?;
+    let mut learned = InRounds::begun(run, Cow::Borrowed(triplets));
+    for round in 1..=last {
+        let (Some(rows), true) = (rows, learned.may_go_on()) else {
+            break;
+        };
+        let labels = labels.ok_or_else(|| {
+            Error::data("the training rows have no labels to mine triplets again from")
+        })?;
+        learned.again(rows, labels, params.again, &settings(round), observer)?;
+    }
+    Ok(learned)
 }
 
 /// The run to keep, and what to keep with it.
@@ -534,21 +604,21 @@ fn occurring(start: &ActiveSet, rows: &Rows) -> Option<ActiveSet> {
 }
 
 /// Validation rows, scaled, and the training rows they are classified by.
-struct Jury<'a> {
-    train: Rows,
+struct Validation<'a> {
+    train: &'a Rows,
     labels: &'a Labels,
     rows: Rows,
     truth: &'a Labels,
-    k: usize,
+    decision: Decision,
 }
 
-impl<'a> Jury<'a> {
+impl<'a> Validation<'a> {
     fn new(
-        train: Rows,
+        train: &'a Rows,
         labels: Option<&'a Labels>,
         valid: Labelled<'a>,
         scaling: &Scaling,
-        k: usize,
+        decision: Decision,
     ) -> Result<Self> {
         let unlabelled = |which: &str| {
             Error::data(format!(
@@ -557,10 +627,11 @@ impl<'a> Jury<'a> {
         };
         let labels = labels.ok_or_else(|| unlabelled("training"))?;
         let truth = valid.labels.ok_or_else(|| unlabelled("validation"))?;
-        if k > train.n_rows() {
+        if decision.vote.has_k() && decision.k > train.n_rows() {
             return Err(Error::data(format!(
-                "there are {} training rows, too few for {k} neighbours",
-                train.n_rows()
+                "there are {} training rows, too few for {} neighbours",
+                train.n_rows(),
+                decision.k
             )));
         }
         Ok(Self {
@@ -568,18 +639,18 @@ impl<'a> Jury<'a> {
             labels,
             rows: scaling.apply(valid.rows),
             truth,
-            k,
+            decision,
         })
     }
 
     fn error(&self, similarity: &BilinearModel) -> Result<f64> {
         knn::evaluate_similarity(
             similarity,
-            &self.train,
+            self.train,
             self.labels,
             &self.rows,
             self.truth,
-            self.k,
+            &self.decision,
         )
         .map(|e| e.error)
     }
@@ -606,7 +677,7 @@ impl Choice {
 /// Passes iterations on, and classifies validation rows now and then.
 struct Listener<'a> {
     watcher: &'a mut dyn Watcher,
-    jury: Option<&'a Jury<'a>>,
+    validation: Option<&'a Validation<'a>>,
     params: &'a TrainParams,
     scale: f64,
     n_features: usize,
@@ -618,11 +689,11 @@ struct Listener<'a> {
 impl Listener<'_> {
     /// The validation error of an iterate; none without validation rows.
     fn judge(&mut self, iterate: usize, active: &ActiveSet) -> Result<Option<f64>> {
-        let Some(jury) = self.jury else {
+        let Some(validation) = self.validation else {
             return Ok(None);
         };
         let similarity = BilinearModel::from_active(self.n_features, self.scale, active)?;
-        let error = jury.error(&similarity)?;
+        let error = validation.error(&similarity)?;
         self.choice.record(iterate, error);
         Ok(Some(error))
     }
@@ -641,7 +712,7 @@ impl Listener<'_> {
         {
             self.judge(last, &run.active)?;
         }
-        if self.jury.is_none() {
+        if self.validation.is_none() {
             self.choice.iterate = last;
         }
         self.choice.stop = self.outcome;
@@ -741,7 +812,6 @@ fn assemble(
     let solver = &params.solver;
     let setting = |key: &str, value: String| (key.to_owned(), value);
     parts.settings = vec![
-        setting("k", params.k.to_string()),
         setting("loss", solver.loss.to_string()),
         setting("search", solver.search.to_string()),
         setting("seed", solver.seed.to_string()),
@@ -752,6 +822,14 @@ fn assemble(
     parts
         .settings
         .extend(solver.batch.map(|size| setting("batch", size.to_string())));
-    parts.settings.sort();
+    let again = params.again;
+    if again.rounds > 0 {
+        let mined = format!("knn:{}:{}", again.targets, again.impostors);
+        parts.settings.extend([
+            setting("rounds", again.rounds.to_string()),
+            setting("again", mined),
+        ]);
+    }
+    parts.settings.extend(params.decision.settings());
     Model::new(parts)
 }

@@ -9,7 +9,7 @@ use crate::report::{self, Talk, count, percent, short, thousands};
 use hdsl::data::{OutputFile, Planted, PlantedParams, planted, write_svmlight};
 use hdsl::knn::evaluate_similarity;
 use hdsl::{
-    Atom, Dataset, Dot, Labels, Similarity, SolverParams, Stop, TrainParams, Trained,
+    Atom, Dataset, Decision, Dot, Labels, Similarity, SolverParams, Stop, TrainParams, Trained,
     TripletSource, train,
 };
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Demo, talk: &Talk) -> Result<(), Failure> {
     params.solver = SolverParams::new(SCALES[0])
         .max_iter(MAX_ITER)
         .seed(args.seed);
-    params.k = K;
+    params.decision = Decision::nearest(K);
     params.patience = Some(100);
     progress::stop_on_ctrl_c();
     let mut watch = Watch::new(talk, MAX_ITER, params.eval_every, true);
@@ -148,7 +148,7 @@ impl Facts {
                 labels(&problem.train)?,
                 &scaling.apply(&problem.test.rows),
                 labels(&problem.test)?,
-                K,
+                &Decision::nearest(K),
             )?;
             Ok(evaluation.error)
         };

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::files::{self, Ranker, Reader};
 use crate::report::{self, Talk, count, percent, thousands};
 use hdsl::knn::{Evaluation, evaluate_similarity};
+use hdsl::{Decision, Form, Vote};
 use serde_json::{Value, json};
 use std::time::Instant;
 
@@ -24,25 +25,31 @@ pub(crate) fn run(args: &Evaluate, talk: &Talk) -> Result<(), Failure> {
     )?;
     let labels = files::training_labels(&train, &args.train.train)?;
     let (test, truth) = reader.labelled(&args.test, args.labels.as_ref(), "--labels")?;
+    let decision = args.decide.over(ranker.decision());
     let evaluation = evaluate_similarity(
         ranker.similarity(),
         &ranker.prepare(talk, &args.train.train, &train),
         &labels,
         &ranker.prepare(talk, &args.test, &test),
         &truth,
-        args.k,
+        &decision,
     )?;
     let seconds = started.elapsed().as_secs_f64();
     if args.json {
         return report::json(&to_json(
             args,
             &ranker,
-            train.rows.n_rows(),
+            (&decision, train.rows.n_rows()),
             &evaluation,
             seconds,
         ));
     }
-    report::stdout(&to_text(args, &ranker, train.rows.n_rows(), &evaluation))
+    report::stdout(&to_text(
+        args,
+        &ranker,
+        (&decision, train.rows.n_rows()),
+        &evaluation,
+    ))
 }
 
 /// The model as it was named.
@@ -53,7 +60,26 @@ pub(crate) fn name(model: &ModelArg) -> String {
     }
 }
 
-fn to_text(args: &Evaluate, ranker: &Ranker, n_train: usize, evaluation: &Evaluation) -> String {
+/// Who decided, in words.
+fn deciders(decision: &Decision, n_train: usize) -> String {
+    let rows = count(n_train, "row");
+    let mut text = match decision.vote {
+        Vote::Majority => format!("{} of {rows}", count(decision.k, "neighbour")),
+        Vote::Weighted => format!("{} of {rows}, weighted", count(decision.k, "neighbour")),
+        Vote::ClassMean => format!("the class means of {rows}"),
+    };
+    if decision.form == Form::Cosine {
+        text += ", cosine";
+    }
+    text
+}
+
+fn to_text(
+    args: &Evaluate,
+    ranker: &Ranker,
+    (decision, n_train): (&Decision, usize),
+    evaluation: &Evaluation,
+) -> String {
     let uses = match (&ranker.model, ranker.learned()) {
         (Some(model), Some(learned)) => format!(
             "{} of {} in {}",
@@ -72,12 +98,11 @@ fn to_text(args: &Evaluate, ranker: &Ranker, n_train: usize, evaluation: &Evalua
         (
             "error",
             format!(
-                "{}  ({} wrong of {}, by {} of {})",
+                "{}  ({} wrong of {}, by {})",
                 percent(evaluation.error),
                 thousands(evaluation.n_wrong),
                 thousands(evaluation.n_test),
-                count(args.k, "neighbour"),
-                count(n_train, "row")
+                deciders(decision, n_train)
             ),
         ),
         ("balanced error", percent(evaluation.balanced_error)),
@@ -126,7 +151,7 @@ fn to_text(args: &Evaluate, ranker: &Ranker, n_train: usize, evaluation: &Evalua
 fn to_json(
     args: &Evaluate,
     ranker: &Ranker,
-    n_train: usize,
+    (decision, n_train): (&Decision, usize),
     evaluation: &Evaluation,
     seconds: f64,
 ) -> Value {
@@ -148,7 +173,9 @@ fn to_json(
         "n_test": evaluation.n_test,
         "n_wrong": evaluation.n_wrong,
         "n_train": n_train,
-        "k": args.k,
+        "k": decision.k,
+        "vote": decision.vote.name(),
+        "form": decision.form.name(),
         "scaling": ranker.scaling.kind().to_string(),
         "iteration": ranker.model.as_ref().map(|m| m.chosen()),
         "n_atoms": ranker.learned().map(|m| m.atoms().len()),

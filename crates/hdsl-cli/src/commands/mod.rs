@@ -13,4 +13,5 @@ pub(crate) mod score;
 pub(crate) mod train;
 pub(crate) mod transform;
 pub(crate) mod triplets;
+pub(crate) mod tune;
 pub(crate) mod vectorize;

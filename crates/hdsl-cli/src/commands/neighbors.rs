@@ -1,6 +1,6 @@
 //! `hdsl neighbors`: the most similar training rows of each row.
 
-use crate::args::Neighbors;
+use crate::args::{FormArg, Neighbors};
 use crate::commands::evaluate::name;
 use crate::failure::Failure;
 use crate::files::{self, Reader};
@@ -38,8 +38,11 @@ pub(crate) fn run(args: &Neighbors, talk: &Talk) -> Result<(), Failure> {
                 .collect()
         }
     };
+    let own = ranker.decision().form;
+    let form = args.form.map_or(own, FormArg::form);
+    let similarity = form.of(ranker.similarity());
     let index = KnnIndex::new(
-        ranker.similarity(),
+        &similarity,
         &ranker.prepare(talk, &args.train.train, &train),
     );
     let queries = ranker.prepare(talk, &args.rows_file, &data).select(&which);
@@ -80,6 +83,7 @@ pub(crate) fn run(args: &Neighbors, talk: &Talk) -> Result<(), Failure> {
         return report::json(&json!({
             "model": name(&args.model),
             "k": args.k,
+            "form": form.name(),
             "output": args.output.as_ref().map(|p| p.display().to_string()),
             "rows": rows,
         }));

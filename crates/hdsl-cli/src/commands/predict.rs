@@ -5,7 +5,7 @@ use crate::commands::evaluate::name;
 use crate::failure::Failure;
 use crate::files::{self, Reader};
 use crate::report::{self, Talk};
-use hdsl::KnnIndex;
+use hdsl::knn::classify;
 use serde_json::json;
 use std::io::Write;
 
@@ -22,12 +22,14 @@ pub(crate) fn run(args: &Predict, talk: &Talk) -> Result<(), Failure> {
     )?;
     let labels = files::training_labels(&train, &args.train.train)?;
     let data = reader.data(&args.rows, None)?;
-    let index = KnnIndex::new(
+    let decision = args.decide.over(ranker.decision());
+    let predicted = classify(
         ranker.similarity(),
         &ranker.prepare(talk, &args.train.train, &train),
-    );
-    let queries = ranker.prepare(talk, &args.rows, &data);
-    let predicted = index.classify(&queries, &labels, args.k)?;
+        &labels,
+        &ranker.prepare(talk, &args.rows, &data),
+        &decision,
+    )?;
     if let Some(out) = out {
         files::write(out, |out| {
             (0..predicted.len()).try_for_each(|row| writeln!(out, "{}", predicted.name(row)))
@@ -39,7 +41,9 @@ pub(crate) fn run(args: &Predict, talk: &Talk) -> Result<(), Failure> {
             .collect();
         return report::json(&json!({
             "model": name(&args.model),
-            "k": args.k,
+            "k": decision.k,
+            "vote": decision.vote.name(),
+            "form": decision.form.name(),
             "n_rows": predicted.len(),
             "output": args.output.as_ref().map(|p| p.display().to_string()),
             "classes": classes,

@@ -7,8 +7,8 @@ use crate::progress::{self, Watch};
 use crate::report::{self, Talk, count, percent, short, thousands};
 use hdsl::data::stratified_split;
 use hdsl::{
-    Dataset, LossKind, Search, SolverParams, StepRule, Stop, TrainParams, Trained, TripletSource,
-    train,
+    Again, Dataset, Decision, Form, Labels, LossKind, Search, SolverParams, StepRule, Stop,
+    TrainParams, Trained, TripletSource, Vote, train,
 };
 use serde_json::{Value, json};
 use std::io::Write;
@@ -23,6 +23,10 @@ pub(crate) fn run(args: &Train, talk: &Talk) -> Result<(), Failure> {
     let mut reader = Reader::new(&args.read, talk);
     let mut data = reader.data(&args.train, args.labels.as_ref())?;
     reader.beside(&args.train, &data);
+    if let Some(path) = &args.add {
+        let (more, labels) = reader.labelled(path, args.add_labels.as_ref(), "--add-labels")?;
+        add(&mut data, &more, &labels, args)?;
+    }
     let by_position = reader.is_numbered_by_position(&args.train);
     let given = files::read_given_triplets(&args.triplets, data.rows.n_rows())?;
     let n_features = data.rows.n_features();
@@ -81,6 +85,20 @@ pub(crate) fn run(args: &Train, talk: &Talk) -> Result<(), Failure> {
         return Ok(());
     }
     report::stdout(&to_text(args, &data, &trained, bytes.len(), seconds))
+}
+
+/// Puts the rows of --add behind those of TRAIN.
+fn add(data: &mut Dataset, more: &Dataset, labels: &Labels, args: &Train) -> Result<(), Failure> {
+    let Some(mine) = &mut data.labels else {
+        return Err(Failure::usage(format!(
+            "{}: has no labels, and the rows of --add have; give a file of them with --labels",
+            args.train.display()
+        )));
+    };
+    mine.append(labels);
+    data.rows.append(more.rows.view());
+    data.queries = None;
+    Ok(())
 }
 
 /// What can be told to be wrong before any file is opened.
@@ -178,9 +196,18 @@ fn params(args: &Train, given: Option<hdsl::Triplets>) -> TrainParams {
     params.scaling = args.scaling.kind();
     params.triplets = source(&args.triplets, given);
     params.solver = solver;
-    params.k = args.k;
+    params.decision = Decision {
+        k: args.k,
+        vote: args.vote.vote(),
+        form: args.form.form(),
+    };
     params.eval_every = args.eval_every;
     params.patience = args.patience;
+    params.again = Again {
+        rounds: args.rounds,
+        ..Again::default()
+    };
+    params.last_iter = args.last_iter;
     params
 }
 
@@ -234,6 +261,19 @@ fn why(stop: Stop) -> &'static str {
         Stop::Patience => "the validation error stopped falling",
         Stop::ObserverAsked => "Ctrl-C was pressed",
         _ => "the solver ended",
+    }
+}
+
+/// What the validation error is the error of.
+fn error_name(decision: &Decision) -> String {
+    let cosine = match decision.form {
+        Form::Dot => "",
+        Form::Cosine => "cosine ",
+    };
+    match decision.vote {
+        Vote::Majority => format!("{cosine}{}-NN error", decision.k),
+        Vote::Weighted => format!("weighted {cosine}{}-NN error", decision.k),
+        Vote::ClassMean => format!("{cosine}class-mean error"),
     }
 }
 
@@ -292,7 +332,7 @@ fn to_text(
     if let Some(error) = trained.valid_error {
         row(
             "validation",
-            format!("{}-NN error {}", args.k, percent(error)),
+            format!("{} {}", error_name(&model.decision()), percent(error)),
         );
     }
     row(
@@ -369,7 +409,9 @@ fn to_json(
         "n_features_total": model.n_features(),
         "n_rows": data.rows.n_rows(),
         "n_triplets": trained.n_triplets,
-        "k": args.k,
+        "k": model.decision().k,
+        "vote": model.decision().vote.name(),
+        "form": model.decision().form.name(),
         "valid_error": trained.valid_error,
         "train_seconds": trained.train_seconds,
         "mine_seconds": mine_seconds,

@@ -98,6 +98,29 @@ impl Labels {
     }
 }
 
+impl Labels {
+    /// Adds other labels behind these, matched by name; new names come after those there are.
+    ///
+    /// ```
+    /// use hdsl::Labels;
+    /// let mut labels = Labels::from_names(["a", "b"]);
+    /// labels.append(&Labels::from_names(["c", "b"]));
+    /// assert_eq!((labels.name(2), labels.codes()), ("c", &[0, 1, 2, 1][..]));
+    /// ```
+    pub fn append(&mut self, others: &Labels) {
+        let mut codes = Vec::with_capacity(others.names.len());
+        for name in &others.names {
+            let known = self.names.iter().position(|mine| mine == name);
+            codes.push(known.unwrap_or_else(|| {
+                self.names.push(name.clone());
+                self.names.len() - 1
+            }) as u32);
+        }
+        self.codes
+            .extend(others.codes.iter().map(|&code| codes[code as usize]));
+    }
+}
+
 /// `+1`, `1` and `1.0` become `1`; words stay.
 fn canonical(label: &str) -> String {
     match label.parse::<f64>() {

@@ -269,6 +269,7 @@ mod tests {
     use super::*;
     use crate::data::{Scaling, ScalingKind};
     use crate::knn::evaluate_similarity;
+    use crate::model::Decision;
     use crate::model::{BilinearModel, Dot, Similarity};
 
     #[test]
@@ -306,9 +307,16 @@ mod tests {
         let error = |similarity: &dyn Similarity| {
             let labels = |part: &Dataset| part.labels.clone().unwrap();
             let (labels, truth) = (labels(&problem.train), labels(&problem.test));
-            evaluate_similarity(similarity, &train, &labels, &test, &truth, 3)
-                .unwrap()
-                .error
+            evaluate_similarity(
+                similarity,
+                &train,
+                &labels,
+                &test,
+                &truth,
+                &Decision::default(),
+            )
+            .unwrap()
+            .error
         };
         let (dot, planted) = (error(&Dot), error(&answer));
         assert!((0.2..0.45).contains(&dot), "dot product {dot}");

@@ -201,6 +201,20 @@ impl Rows {
     pub(crate) fn into_parts(self) -> (Vec<usize>, Vec<u32>, Vec<f64>) {
         (self.starts, self.indices, self.values)
     }
+
+    /// Adds other rows behind these. If they have more features, all have them from then on.
+    ///
+    /// ```
+    /// use hdsl::Rows;
+    /// let mut rows = Rows::from_parts(1, vec![0, 1], vec![0], vec![2.0])?;
+    /// rows.append(Rows::from_parts(4, vec![0, 1], vec![3], vec![5.0])?.view());
+    /// assert_eq!(rows, Rows::from_parts(4, vec![0, 1, 2], vec![0, 3], vec![2.0, 5.0])?);
+    /// # Ok::<(), hdsl::Error>(())
+    /// ```
+    pub fn append(&mut self, others: RowsView<'_>) {
+        self.n_features = self.n_features.max(others.n_features());
+        (0..others.n_rows()).for_each(|row| self.push(others.row(row)));
+    }
 }
 
 /// [`Rows`] whose three arrays belong to somebody else, such as a numpy array. What reads raw rows once takes these, so

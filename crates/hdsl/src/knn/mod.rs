@@ -1,19 +1,20 @@
-//! Exact nearest neighbours under any similarity, the vote among them, and how often it is wrong.
+//! Exact nearest neighbours under any similarity, the classes they decide, and how often these are wrong.
 //!
 //! Neighbours are ordered by score, the larger first, and rows of equal score by row number. *All* rows take part:
 //! one that shares nothing with the query has score 0 and comes before every row of negative score.
 //!
 //! ```
-//! use hdsl::{Dot, Labels, Rows, knn};
+//! use hdsl::{Decision, Dot, Labels, Rows, knn};
 //! let train = Rows::from_parts(2, vec![0, 1, 2, 4], vec![0, 1, 0, 1], vec![1.0, 1.0, 2.0, 1.0])?;
 //! let labels = Labels::from_names(["fruit", "metal", "fruit"]);
 //! let test = Rows::from_parts(2, vec![0, 1, 2], vec![0, 1], vec![1.0, 1.0])?;
 //! let truth = Labels::from_names(["fruit", "metal"]);
-//! let evaluation = knn::evaluate_similarity(&Dot, &train, &labels, &test, &truth, 1)?;
+//! let evaluation = knn::evaluate_similarity(&Dot, &train, &labels, &test, &truth, &Decision::nearest(1))?;
 //! assert_eq!(evaluation.error, 0.0);
 //! # Ok::<(), hdsl::Error>(())
 //! ```
 
+mod decide;
 mod engine;
 mod order;
 mod single;
@@ -25,7 +26,8 @@ mod tree;
 use crate::data::{Labels, Rows, SparseRow};
 use crate::error::{Error, Result};
 use crate::halt::Halt;
-use crate::model::Similarity;
+use crate::model::{Decision, Similarity};
+pub use decide::{ClassMeans, Jury, Tally, classify, elect, tally};
 use engine::{Engine, Scratch, Tuning, Wanted};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap};
@@ -154,24 +156,6 @@ impl<'s, S: Similarity + ?Sized> KnnIndex<'s, S> {
             return Err(Error::param("k", k, "at least 1"));
         }
         Ok(self.search(queries, k, &allowed))
-    }
-
-    /// The class of each query by [`vote`] among its `k` nearest, in terms of the names of `labels`, which are the
-    /// labels of the indexed rows.
-    pub fn classify(&self, queries: &Rows, labels: &Labels, k: usize) -> Result<Labels> {
-        if labels.len() != self.n_rows() {
-            return Err(Error::Data(format!(
-                "there are {} labels for {} training rows",
-                labels.len(),
-                self.n_rows()
-            )));
-        }
-        let codes = self
-            .neighbors(queries, k)?
-            .iter()
-            .map(|near| vote(near, labels))
-            .collect();
-        Labels::from_codes(labels.names().to_vec(), codes)
     }
 
     fn enough(&self, k: usize, available: usize) -> Result<()> {
@@ -338,39 +322,6 @@ fn class_neighbors_tuned<S: Similarity + ?Sized>(
     Ok(ClassNeighbors { same, other })
 }
 
-/// The class most of the neighbours have; if several classes tie, the one among them whose nearest member is
-/// nearest. Neighbours come nearest first, as [`KnnIndex`] gives them.
-///
-/// ```
-/// use hdsl::{Labels, knn::{self, Neighbor}};
-/// let labels = Labels::from_names(["a", "b", "c", "b"]);
-/// let near = |rows: &[u32]| -> Vec<Neighbor> {
-///     rows.iter().map(|&row| Neighbor { row, score: 0.0 }).collect()
-/// };
-/// assert_eq!(knn::vote(&near(&[0, 1, 3]), &labels), 1); // two of three
-/// assert_eq!(knn::vote(&near(&[2, 0, 1]), &labels), 2); // three of one each: the nearest
-/// ```
-///
-/// # Panics
-/// If a neighbour has no label, or there is no neighbour.
-pub fn vote(neighbors: &[Neighbor], labels: &Labels) -> u32 {
-    let mut tally: Vec<(u32, usize)> = Vec::with_capacity(neighbors.len());
-    for neighbor in neighbors {
-        let code = labels.codes()[neighbor.row as usize];
-        match tally.iter_mut().find(|t| t.0 == code) {
-            Some(entry) => entry.1 += 1,
-            None => tally.push((code, 1)),
-        }
-    }
-    // Classes stand in the order of their nearest member, so the first of the largest wins.
-    let most = tally.iter().map(|t| t.1).max();
-    tally
-        .iter()
-        .find(|t| Some(t.1) == most)
-        .expect("a vote needs at least one neighbour")
-        .0
-}
-
 /// How often predicted classes are wrong.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evaluation {
@@ -479,15 +430,15 @@ pub fn evaluate(predicted: &Labels, truth: &Labels) -> Result<Evaluation> {
     })
 }
 
-/// The k-NN error of a similarity in one call: classifies test rows by training rows and compares.
+/// The error of a similarity in one call: classifies test rows by training rows and compares.
 pub fn evaluate_similarity<S: Similarity + ?Sized>(
     similarity: &S,
     train: &Rows,
     labels: &Labels,
     test: &Rows,
     truth: &Labels,
-    k: usize,
+    decision: &Decision,
 ) -> Result<Evaluation> {
-    let predicted = KnnIndex::new(similarity, train).classify(test, labels, k)?;
+    let predicted = classify(similarity, train, labels, test, decision)?;
     evaluate(&predicted, truth)
 }

@@ -1,6 +1,7 @@
 //! The model that training makes and everything else loads.
 
 use super::bilinear::BilinearModel;
+use super::decision::Decision;
 use super::path::Path;
 use super::similarity::Similarity;
 use crate::data::{Columns, Rows, RowsView, Scaling, SparseRow};
@@ -46,7 +47,8 @@ pub struct ModelParts {
     pub gap_certified: Option<f64>,
     /// Validation errors, as (iteration, error), by increasing iteration.
     pub evaluations: Vec<(u32, f64)>,
-    /// Facts about the training worth keeping, as key and text: loss, search, seed, triplets and so on.
+    /// Facts about the training worth keeping, as key and text: loss, search, seed, triplets, how classes are decided
+    /// ([`Model::decision`]) and so on.
     pub settings: Vec<(String, String)>,
     /// The classes of the training labels, if there were labels.
     pub classes: Option<Vec<String>>,
@@ -96,11 +98,12 @@ impl ModelParts {
 pub struct Model {
     parts: ModelParts,
     similarity: BilinearModel,
+    decision: Decision,
 }
 
 impl Model {
     /// Checks that the parts fit together. What no iterate can ever need is left out: maxima (unless row lengths
-    /// depend on them) and names of features that are not on the path. Settings are sorted by key.
+    /// depend on them) and names of features that are not on the path. Settings are sorted by key; those of the [`Decision`] have to be ones.
     pub fn new(mut parts: ModelParts) -> Result<Self> {
         let bad = |reason: String| Err(Error::Data(reason));
         if parts.n_features > MAX_FEATURES {
@@ -168,7 +171,12 @@ impl Model {
             parts.scale,
             &parts.path.at(parts.chosen)?,
         )?;
-        Ok(Self { parts, similarity })
+        let decision = Decision::from_settings(&parts.settings)?;
+        Ok(Self {
+            parts,
+            similarity,
+            decision,
+        })
     }
 
     /// Everything the model knows.
@@ -208,7 +216,11 @@ impl Model {
             BilinearModel::from_active(self.parts.n_features, self.parts.scale, &active)?;
         let mut parts = self.parts.clone();
         parts.chosen = iteration;
-        Ok(Self { parts, similarity })
+        Ok(Self {
+            parts,
+            similarity,
+            decision: self.decision,
+        })
     }
 
     /// The latest iterate, not after the one in use, that uses at most `max` features.
@@ -284,6 +296,33 @@ impl Model {
             .binary_search_by_key(&key, |s| &s.0)
             .ok()
             .map(|at| self.parts.settings[at].1.as_str())
+    }
+
+    /// How neighbours decide a class under this model: the settings `k`, `vote` and `form`, or the
+    /// [default](Decision::default) of those it does not have.
+    ///
+    /// ```
+    /// use hdsl::{Atom, Decision, Model, ModelParts, Vote, model::Path};
+    /// let path = Path::new(vec![(Atom::plus(0, 1)?, 1.0)], vec![])?;
+    /// let model = Model::new(ModelParts::new(2, 1.0, path))?;
+    /// assert_eq!(model.decision(), Decision::default());
+    /// let weighted = Decision { vote: Vote::Weighted, ..Decision::nearest(15) };
+    /// let model = model.with_decision(&weighted)?;
+    /// assert_eq!(Model::from_bytes("model.hdsl", &model.to_bytes())?.decision(), weighted);
+    /// # Ok::<(), hdsl::Error>(())
+    /// ```
+    pub fn decision(&self) -> Decision {
+        self.decision
+    }
+
+    /// The same model with another way to decide classes.
+    pub fn with_decision(&self, decision: &Decision) -> Result<Self> {
+        let mut parts = self.parts.clone();
+        let settings = decision.settings();
+        let replaced = |key: &str| settings.iter().any(|s| s.0 == key);
+        parts.settings.retain(|s| !replaced(&s.0));
+        parts.settings.extend(settings);
+        Self::new(parts)
     }
 
     /// The same model, saying that its features have a place but no number of their own, see [`NUMBERED_BY_POSITION`].

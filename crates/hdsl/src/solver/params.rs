@@ -114,6 +114,16 @@ impl SolverParams {
         }
     }
 
+    /// The loss that was set.
+    pub fn loss_kind(&self) -> LossKind {
+        self.loss
+    }
+
+    /// The iterations that were allowed.
+    pub fn iterations(&self) -> usize {
+        self.max_iter
+    }
+
     /// λ, the size of the domain.
     pub fn scale(mut self, scale: f64) -> Self {
         self.scale = scale;

@@ -1,6 +1,6 @@
 use crate::strategies::*;
 use hdsl::knn::{self, Neighbor};
-use hdsl::{BilinearModel, Dot, KnnIndex, Labels, Rows, Similarity, SparseRow};
+use hdsl::{BilinearModel, Decision, Dot, KnnIndex, Labels, Rows, Similarity, SparseRow};
 use proptest::prelude::*;
 
 /// Sorts all rows by mapped dot product, which is summed in the same order as the index sums it.
@@ -131,7 +131,7 @@ fn too_few_rows_are_refused() {
     assert!(index.neighbors(&rows, 0).is_err());
     assert!(index.neighbors_where(&rows, 0, |_, _| true).is_err());
     let labels = Labels::from_names(["a"]);
-    assert!(index.classify(&rows, &labels, 1).is_err());
+    assert!(knn::classify(&Dot, &rows, &labels, &rows, &Decision::nearest(1)).is_err());
 }
 
 #[test]
@@ -141,7 +141,9 @@ fn votes_and_errors_by_hand() {
     let labels = Labels::from_names(["pear", "pear", "zinc"]);
     let test = Rows::from_parts(2, vec![0, 1, 2, 3, 3], vec![0, 1, 1], vec![1.0; 3]).unwrap();
     let truth = Labels::from_names(["pear", "zinc", "apple", "zinc"]);
-    let result = knn::evaluate_similarity(&Dot, &train, &labels, &test, &truth, 1).unwrap();
+    let result =
+        knn::evaluate_similarity(&Dot, &train, &labels, &test, &truth, &Decision::nearest(1))
+            .unwrap();
     // The last test row is empty: all scores are 0, so row 0 is nearest.
     assert_eq!(result.classes, ["pear", "zinc", "apple"]);
     assert_eq!(result.confusion(), [[1, 0, 0], [1, 1, 0], [0, 1, 0]]);

@@ -2,7 +2,9 @@
 
 use hdsl::data::{Scaling, ScalingKind};
 use hdsl::model::{Path, TracePoint};
-use hdsl::{ActiveSet, Atom, BilinearModel, ModelParts, Rows, Sign, SparseRow, Step};
+use hdsl::{
+    ActiveSet, Atom, BilinearModel, Decision, Form, ModelParts, Rows, Sign, SparseRow, Step, Vote,
+};
 use proptest::prelude::*;
 
 pub(crate) const D: u32 = 9;
@@ -56,6 +58,12 @@ pub(crate) fn whole_rows(n: impl Into<prop::collection::SizeRange>) -> impl Stra
         }
         rows
     })
+}
+
+pub(crate) fn decision() -> impl Strategy<Value = Decision> {
+    let vote = prop::sample::select(Vote::ALL.to_vec());
+    let form = prop::sample::select(Form::ALL.to_vec());
+    (1usize..12, vote, form).prop_map(|(k, vote, form)| Decision { k, vote, form })
 }
 
 pub(crate) fn path() -> impl Strategy<Value = Path> {
@@ -115,6 +123,9 @@ pub(crate) fn parts() -> impl Strategy<Value = ModelParts> {
                 parts.chosen = at.index(parts.path.len() + 1);
                 parts.names = names.into_iter().collect();
                 parts.settings = settings.into_iter().collect();
+                // These have a meaning, which not any text has.
+                let meant = |key: &str| ["k", "vote", "form"].contains(&key);
+                parts.settings.retain(|s| !meant(&s.0));
                 parts.classes = classes;
                 parts.gap_certified = gap;
                 if trace {

@@ -1,0 +1,289 @@
+//! `hdsl tune`: the best similarity for a set of data, and the line that makes it again.
+
+use crate::args::{FormatArg, PresetArg, Tune};
+use crate::failure::Failure;
+use crate::files::{self, Reader};
+use crate::progress::{self, TuneWatch};
+use crate::report::{self, Talk, count, percent, short, thousands};
+use clap::ValueEnum;
+use hdsl::tune::{Contender, Judges, Preset, TuneParams, Tuned, tune};
+use hdsl::{Labelled, Vote};
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Lines of the leaderboard that are shown.
+const SHOWN: usize = 10;
+
+pub(crate) fn run(args: &Tune, talk: &Talk) -> Result<(), Failure> {
+    let started = Instant::now();
+    files::refuse_stdout_with_json(args.json, Some(&args.output))?;
+    let out = files::create(&args.output)?;
+
+    let mut reader = Reader::new(&args.read, talk);
+    let (data, _) = reader.labelled(&args.train, args.labels.as_ref(), "--labels")?;
+    reader.beside(&args.train, &data);
+    let by_position = reader.is_numbered_by_position(&args.train);
+    let n_features = data.rows.n_features();
+    let read_names = |path| files::read_names(path, n_features);
+    let names = args.names.as_deref().map(read_names).transpose()?;
+    let valid = match &args.valid {
+        Some(path) => {
+            let (valid, _) = reader.labelled(path, args.valid_labels.as_ref(), "--valid-labels")?;
+            files::note_unseen(talk, path, &valid.rows, n_features);
+            Some(valid)
+        }
+        None => None,
+    };
+
+    let params = params(args);
+    progress::stop_on_ctrl_c();
+    let mut watch = TuneWatch::new(talk, args.time);
+    let tuned = tune(
+        Labelled::from(&data),
+        valid.as_ref().map(Labelled::from),
+        names.as_deref(),
+        &params,
+        &mut watch,
+        &progress::asked_to_stop,
+    );
+    watch.finish();
+    let mut tuned = tuned.map_err(|error| Failure::from(error.in_file(&args.train)))?;
+    if by_position {
+        tuned.trained.model = tuned.trained.model.numbered_by_position()?;
+    }
+
+    let bytes = tuned.trained.model.to_bytes();
+    files::write(out, |out| out.write_all(&bytes))?;
+    if !tuned.finished {
+        talk.note("stopped before all that was planned was done; more --time may find better");
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    if args.json {
+        return report::json(&to_json(args, &tuned, bytes.len(), seconds));
+    }
+    if args.output.as_os_str() == "-" {
+        return Ok(());
+    }
+    report::stdout(&to_text(args, &tuned, bytes.len(), seconds))
+}
+
+fn params(args: &Tune) -> TuneParams {
+    TuneParams {
+        preset: match args.preset {
+            PresetArg::Best => Preset::Best,
+            PresetArg::Paper => Preset::Paper,
+        },
+        judges: match (args.cv, args.holdout) {
+            (Some(folds), _) => Judges::Folds(folds),
+            (None, Some(share)) => Judges::Share(share),
+            (None, None) => Judges::Auto,
+        },
+        refit: !args.no_refit,
+        time: Some(args.time),
+        max_features: args.max_features,
+        max_atoms: args.max_atoms,
+        round_iter: args.round_iter,
+        seed: args.seed,
+        memory_limit: args.memory,
+        journal: journal(&args.output),
+    }
+}
+
+/// Where what is finished is kept: beside the output, unless that is standard output.
+fn journal(output: &Path) -> Option<PathBuf> {
+    if output.as_os_str() == "-" {
+        return None;
+    }
+    let mut name = OsString::from(output.as_os_str());
+    name.push(".tune");
+    Some(PathBuf::from(name))
+}
+
+/// The command that trains the winner, as it would be typed.
+fn command(args: &Tune, tuned: &Tuned) -> String {
+    let params = &tuned.params;
+    let mut words = vec!["hdsl".to_owned(), "train".to_owned(), path(&args.train)];
+    let mut flag = |name: &str, value: String| words.extend([name.to_owned(), value]);
+    let mut file = |name: &str, value: Option<&PathBuf>| {
+        if let Some(value) = value {
+            flag(name, path(value));
+        }
+    };
+    file("--labels", args.labels.as_ref());
+    if tuned.refitted {
+        file("--add", args.valid.as_ref());
+        file("--add-labels", args.valid_labels.as_ref());
+    }
+    file("--names", args.names.as_ref());
+    flag("--scaling", params.scaling.to_string());
+    flag("--triplets", params.triplets.to_string());
+    flag("--scale", params.scales[0].to_string());
+    let solver = &params.solver;
+    if solver.loss_kind() != hdsl::LossKind::default() {
+        flag("--loss", solver.loss_kind().to_string());
+    }
+    if params.again.rounds > 0 {
+        flag("--rounds", params.again.rounds.to_string());
+    }
+    flag("--max-iter", solver.iterations().to_string());
+    if let Some(last) = params.last_iter {
+        flag("--last-iter", last.to_string());
+    }
+    if let Some(most) = args.max_features {
+        flag("--max-features", most.to_string());
+    }
+    if params.decision.vote != Vote::ClassMean {
+        flag("-k", params.decision.k.to_string());
+    }
+    flag("--vote", params.decision.vote.to_string());
+    flag("--form", params.decision.form.to_string());
+    flag("--seed", args.seed.to_string());
+    if let Some(format) = args
+        .read
+        .format
+        .as_ref()
+        .and_then(FormatArg::to_possible_value)
+    {
+        flag("--format", format.get_name().to_owned());
+    }
+    flag("-o", path(&args.output));
+    for (given, name) in [
+        (args.read.zero_based, "--zero-based"),
+        (args.read.one_based, "--one-based"),
+    ] {
+        if given {
+            words.push(name.to_owned());
+        }
+    }
+    words.join(" ")
+}
+
+/// A path as one word of a shell.
+fn path(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_alphanumeric() || "._-/+=:,@%".contains(c);
+    match !text.is_empty() && text.chars().all(plain) {
+        true => text,
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
+fn to_text(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> String {
+    let mut board = vec![
+        [
+            "", "error", "features", "scaling", "triplets", "lambda", "loss", "rounds", "decides",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+    ];
+    for (place, contender) in tuned.leaderboard.iter().take(SHOWN).enumerate() {
+        let setting = &contender.setting;
+        board.push(vec![
+            format!("{}.", place + 1),
+            percent(contender.error),
+            thousands(contender.features),
+            setting.scaling.to_string(),
+            setting.triplets.to_string(),
+            short(setting.scale),
+            setting.loss.to_string(),
+            contender.rounds.to_string(),
+            contender.decision.to_string(),
+        ]);
+    }
+    let mut text = report::table("", &board);
+    let more = tuned.leaderboard.len().saturating_sub(SHOWN);
+    if more > 0 {
+        text += &format!("and {more} more\n");
+    }
+    text += "\n";
+    let learned = tuned.trained.model.similarity();
+    let judged = count(tuned.n_judged, "row");
+    let mut rows = Vec::new();
+    let mut row = |name: &str, value: String| rows.push(vec![name.to_owned(), value]);
+    if let Some((error, deviation)) = tuned.expected_error {
+        row(
+            "expect",
+            format!(
+                "{} wrong on new rows, give or take {}; the dot product has {}",
+                percent(error),
+                percent(deviation),
+                percent(tuned.dot_error)
+            ),
+        );
+    }
+    row(
+        "chosen",
+        format!(
+            "among {} on {judged} not learned from",
+            count(tuned.n_points, "model")
+        ),
+    );
+    row(
+        "uses",
+        format!(
+            "{} of {} in {}",
+            thousands(learned.n_features_used()),
+            count(tuned.trained.model.n_features(), "feature"),
+            count(learned.atoms().len(), "atom")
+        ),
+    );
+    let both = if tuned.refitted {
+        ", the validation rows among them"
+    } else {
+        ""
+    };
+    row(
+        "trained on",
+        format!("{}{both}", count(tuned.n_rows, "row")),
+    );
+    row("time", format!("{seconds:.1} s"));
+    row(
+        "saved",
+        format!("{} ({} bytes)", args.output.display(), thousands(n_bytes)),
+    );
+    text += &report::table("", &rows);
+    text += &format!("\nThe same model again:\n  {}\n", command(args, tuned));
+    text
+}
+
+fn to_json(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> Value {
+    let learned = tuned.trained.model.similarity();
+    let contender = |c: &Contender| {
+        json!({
+            "error": c.error,
+            "score": c.score,
+            "n_features": c.features,
+            "n_atoms": c.atoms,
+            "scaling": c.setting.scaling.to_string(),
+            "triplets": c.setting.triplets.to_string(),
+            "scale": c.setting.scale,
+            "loss": c.setting.loss.to_string(),
+            "rounds": c.rounds,
+            "last_iter": c.last_iter,
+            "k": c.decision.k,
+            "vote": c.decision.vote.to_string(),
+            "form": c.decision.form.to_string(),
+        })
+    };
+    json!({
+        "model": args.output.display().to_string(),
+        "command": command(args, tuned),
+        "expected_error": tuned.expected_error.map(|e| e.0),
+        "expected_error_deviation": tuned.expected_error.map(|e| e.1),
+        "dot_error": tuned.dot_error,
+        "n_judged": tuned.n_judged,
+        "n_models": tuned.n_points,
+        "finished": tuned.finished,
+        "refitted": tuned.refitted,
+        "n_rows": tuned.n_rows,
+        "n_features": learned.n_features_used(),
+        "n_features_total": tuned.trained.model.n_features(),
+        "n_atoms": learned.atoms().len(),
+        "leaderboard": tuned.leaderboard.iter().map(contender).collect::<Vec<_>>(),
+        "seconds": seconds,
+        "bytes": n_bytes,
+    })
+}

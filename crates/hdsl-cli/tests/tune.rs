@@ -1,0 +1,181 @@
+//! `hdsl tune`, and the rounds of `hdsl train` that it prints.
+
+mod common;
+
+use common::Scratch;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const TUNE: &str = "tune train.svm --valid valid.svm --names vocab.txt -o m.hdsl";
+
+#[test]
+fn the_line_it_prints_makes_the_same_model_again() {
+    let scratch = Scratch::planted();
+    let told = scratch.hdsl(&format!("{TUNE} --json")).json();
+    let model = scratch.read("m.hdsl");
+    std::fs::remove_file(scratch.path("m.hdsl")).expect("the model is there");
+    let command = told["command"].as_str().expect("a line");
+    let line = command.strip_prefix("hdsl ").expect("our own program");
+    scratch.hdsl(line).ok();
+    assert!(scratch.read("m.hdsl") == model, "{command}");
+
+    assert_eq!(told["finished"], true);
+    assert_eq!(told["refitted"], true);
+    assert_eq!(told["n_rows"], 240);
+    assert_eq!(told["n_judged"], 80);
+    let board = told["leaderboard"].as_array().expect("a list");
+    let scores: Vec<f64> = board[1..]
+        .iter()
+        .map(|c| c["score"].as_f64().expect("a number"))
+        .collect();
+    assert!(scores.is_sorted(), "{scores:?}");
+    // The planted pairs can be learned; the dot product cannot see them.
+    let error = |line: &str| {
+        let line = format!("evaluate {line} --train train.svm test.svm --json");
+        scratch.hdsl(&line).json()["error"]
+            .as_f64()
+            .expect("a number")
+    };
+    let (learned, plain) = (error("m.hdsl"), error("identity"));
+    assert!(learned < plain / 2.0, "{learned} against {plain}");
+    let expected = told["expected_error"].as_f64().expect("a number");
+    assert!(
+        (expected - learned).abs() < 0.15,
+        "{expected}, and {learned} on test rows"
+    );
+}
+
+#[test]
+fn the_same_bytes_for_any_number_of_threads_and_after_a_kill() {
+    let scratch = Scratch::planted();
+    scratch.hdsl(&format!("{TUNE} --threads 1")).ok();
+    let model = scratch.read("m.hdsl");
+    std::fs::remove_file(scratch.path("m.hdsl")).expect("the model is there");
+
+    let mut child = Command::new(env!("CARGO_BIN_EXE_hdsl"))
+        .args(TUNE.split(' '))
+        .args(["--threads", "3"])
+        .current_dir(scratch.folder())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    // Killed as soon as it has kept some of its work.
+    let kept = || match std::fs::read_to_string(scratch.path("m.hdsl.tune")) {
+        Ok(text) => text.lines().count(),
+        Err(_) => 0,
+    };
+    while kept() < 4 {
+        let ended = child.try_wait().expect("its state is known");
+        assert!(ended.is_none(), "it ended before it could be killed");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.kill().expect("it can be killed");
+    child.wait().expect("it ends");
+    assert!(!scratch.path("m.hdsl").exists());
+
+    let again = scratch.hdsl(&format!("{TUNE} --threads 3"));
+    assert!(
+        again.stderr.contains("going on with a search"),
+        "{}",
+        again.stderr
+    );
+    again.ok();
+    assert!(scratch.read("m.hdsl") == model);
+    assert!(!scratch.path("m.hdsl.tune").exists());
+}
+
+#[test]
+fn a_journal_of_another_search_is_refused() {
+    let scratch = Scratch::planted();
+    scratch.write("m.hdsl.tune", "{\"hdsl-tune\":1,\"search\":\"of old\"}\n");
+    let ran = scratch.hdsl(TUNE);
+    assert_eq!(ran.status, Some(2));
+    assert!(ran.stderr.contains("m.hdsl.tune"), "{}", ran.stderr);
+    assert!(!scratch.path("m.hdsl").exists());
+}
+
+#[test]
+fn budgets_are_kept_and_the_line_still_fits() {
+    let scratch = Scratch::planted();
+    for (flag, key, most) in [
+        ("--max-features 8", "n_features", 8),
+        ("--max-atoms 5", "n_atoms", 5),
+    ] {
+        let told = scratch
+            .hdsl(&format!(
+                "tune train.svm --cv 2 {flag} -o m.hdsl --json --seed 3"
+            ))
+            .json();
+        assert!(told[key].as_u64().expect("a number") <= most, "{told}");
+        let model = scratch.read("m.hdsl");
+        let command = told["command"].as_str().expect("a line");
+        let line = command.strip_prefix("hdsl ").expect("our own program");
+        scratch.hdsl(line).ok();
+        assert!(scratch.read("m.hdsl") == model, "{command}");
+    }
+}
+
+#[test]
+fn the_paper_s_recipe_stays_available() {
+    let scratch = Scratch::planted();
+    let told = scratch
+        .hdsl(&format!("{TUNE} --preset paper --no-refit --json"))
+        .json();
+    for contender in told["leaderboard"].as_array().expect("a list") {
+        assert_eq!(contender["scaling"], "max");
+        assert_eq!(contender["triplets"], "knn:3:5");
+        assert_eq!(contender["k"], 3);
+        assert_eq!(contender["vote"], "majority");
+        assert_eq!(contender["form"], "dot");
+        assert_eq!(contender["rounds"], 0);
+    }
+    assert_eq!(told["n_rows"], 160);
+}
+
+#[test]
+fn what_cannot_be_tuned_is_said() {
+    let scratch = Scratch::planted();
+    scratch.write("one.svm", "1 1:1\n1 2:1\n1 1:1 2:1\n1 3:1\n1 2:2\n");
+    scratch.write("empty.svm", "");
+    for (line, wanted) in [
+        ("tune one.svm -o m.hdsl", "one.svm"),
+        ("tune empty.svm -o m.hdsl", "empty.svm"),
+        ("tune train.svm --cv 1 -o m.hdsl", "--cv"),
+        ("tune train.svm --cv 1000 -o m.hdsl", "cv"),
+        ("tune train.svm -o nowhere/m.hdsl", "nowhere"),
+        (
+            "tune train.svm --valid valid.svm --cv 3 -o m.hdsl",
+            "cannot be used with",
+        ),
+    ] {
+        let ran = scratch.hdsl(line);
+        assert_eq!(ran.status, Some(2), "{line}: {}", ran.stderr);
+        assert!(ran.stderr.contains(wanted), "{line}: {}", ran.stderr);
+        assert!(!scratch.path("m.hdsl").exists(), "{line}");
+    }
+}
+
+#[test]
+fn rounds_go_on_where_the_run_was() {
+    let scratch = Scratch::planted();
+    let train = "train train.svm --triplets random:20 --scale 100 --max-iter 30";
+    scratch.hdsl(&format!("{train} -o plain.hdsl")).ok();
+    let told = scratch
+        .hdsl(&format!(
+            "{train} --rounds 2 --last-iter 7 -o rounds.hdsl --json"
+        ))
+        .json();
+    assert_eq!(told["iterations"], 67);
+    // 160 rows x (20 random, and 3 x 5 neighbours twice).
+    assert_eq!(told["n_triplets"], 160 * (20 + 15 + 15));
+    // The first round is the plain run.
+    let at = |model: &str, iteration: usize| {
+        scratch
+            .hdsl(&format!("explain {model} --iteration {iteration} --json"))
+            .json()["pairs"]
+            .clone()
+    };
+    assert_eq!(at("plain.hdsl", 30), at("rounds.hdsl", 30));
+    assert_ne!(at("rounds.hdsl", 30), at("rounds.hdsl", 67));
+}

@@ -1,0 +1,260 @@
+//! Points on paths, which of them to take, and what to expect of it.
+//!
+//! Thousands of points are judged by a few hundred rows, so the lowest error is mostly luck. Two things are done about
+//! it. A point is judged by its own error and by that of its neighbourhood (the same path, the same round, the same form),
+//! the more by the latter the fewer rows judge. And what to expect of the one chosen is not its own error, but how the
+//! *choice* fares on rows it did not see: rows are drawn again and again with replacement, the choice is made by those
+//! drawn, and its error is counted on those left out (Tsamardinos, Greasidou and Borboudakis, Machine Learning 2018).
+
+use crate::model::{Decision, Form};
+use crate::random;
+
+/// So many rows of its own weigh as much as a point's neighbourhood.
+const NEIGHBOURHOOD: f64 = 150.0;
+
+/// Fewer features are worth this share of the standard error of the best point.
+const SPARSITY: f64 = 0.25;
+
+/// How often rows are drawn.
+const DRAWS: usize = 200;
+
+/// The stream of chance they are drawn from.
+const STREAM: u64 = 0x7475_6e65;
+
+/// A model that could be had: where on which path, and how it decides.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Point {
+    /// Which trial's path.
+    pub(super) trial: usize,
+    /// In which round.
+    pub(super) round: usize,
+    /// After how many iterations of it.
+    pub(super) iteration: usize,
+    /// Atoms there; the most of all folds.
+    pub(super) atoms: usize,
+    /// Features they use; the most of all folds.
+    pub(super) features: usize,
+    /// How a class is decided.
+    pub(super) decision: Decision,
+    /// The judged rows it gets wrong.
+    pub(super) wrong: Vec<u32>,
+}
+
+impl Point {
+    /// The part of the search whose points say something of each other.
+    fn neighbourhood(&self) -> (usize, usize, Form) {
+        (self.trial, self.round, self.decision.form)
+    }
+}
+
+/// Points to choose among. Those of one neighbourhood come one after the other.
+pub(super) struct Choice<'a> {
+    points: Vec<&'a Point>,
+    /// Where each neighbourhood begins, and where the last ends.
+    starts: Vec<usize>,
+    n_judged: usize,
+}
+
+/// A point, and how it fared.
+pub(super) struct Chosen<'a> {
+    pub(super) point: &'a Point,
+    /// Its error, drawn to that of its neighbourhood: what it was chosen by.
+    pub(super) score: f64,
+}
+
+impl<'a> Choice<'a> {
+    pub(super) fn new(points: impl IntoIterator<Item = &'a Point>, n_judged: usize) -> Self {
+        let mut points: Vec<&Point> = points.into_iter().collect();
+        points.sort_by_key(|p| (p.neighbourhood(), p.iteration, p.decision));
+        let mut starts: Vec<usize> = (0..points.len())
+            .filter(|&at| at == 0 || points[at].neighbourhood() != points[at - 1].neighbourhood())
+            .collect();
+        starts.push(points.len());
+        Self {
+            points,
+            starts,
+            n_judged,
+        }
+    }
+
+    /// The point to take. None if there are none.
+    pub(super) fn best(&self) -> Option<Chosen<'a>> {
+        let errors = self.errors(&vec![1; self.n_judged]);
+        let scores = self.scores(&errors);
+        let at = self.pick(&scores)?;
+        Some(Chosen {
+            point: self.points[at],
+            score: scores[at],
+        })
+    }
+
+    /// The best point of each trial, the best trial first.
+    pub(super) fn by_trial(&self) -> Vec<Chosen<'a>> {
+        let errors = self.errors(&vec![1; self.n_judged]);
+        let scores = self.scores(&errors);
+        let mut trials: Vec<usize> = self.points.iter().map(|p| p.trial).collect();
+        trials.dedup();
+        let mut best: Vec<Chosen<'a>> = trials
+            .into_iter()
+            .filter_map(|trial| {
+                let range = self.points.partition_point(|p| p.trial < trial)
+                    ..self.points.partition_point(|p| p.trial <= trial);
+                let at = range.start + self.pick_among(range.clone(), &scores)?;
+                Some(Chosen {
+                    point: self.points[at],
+                    score: scores[at],
+                })
+            })
+            .collect();
+        best.sort_by(|a, b| {
+            let key = |c: &Chosen<'_>| (c.point.features, c.point.trial);
+            a.score.total_cmp(&b.score).then(key(a).cmp(&key(b)))
+        });
+        best
+    }
+
+    /// The error to expect of the choice on other rows, and its standard deviation over draws. None where rows are too few
+    /// to leave any out.
+    pub(super) fn expected_error(&self, seed: u64) -> Option<(f64, f64)> {
+        let n = self.n_judged;
+        let mut rng = random::rng(seed, STREAM);
+        let mut errors = Vec::with_capacity(DRAWS);
+        for _ in 0..DRAWS {
+            let mut times = vec![0u32; n];
+            for _ in 0..n {
+                times[random::below(&mut rng, n)] += 1;
+            }
+            let left_out = times.iter().filter(|&&t| t == 0).count();
+            let at = self.pick(&self.scores(&self.errors(&times)));
+            if let (Some(at), true) = (at, left_out > 0) {
+                let wrong = self.points[at].wrong.iter();
+                let missed = wrong.filter(|&&row| times[row as usize] == 0).count();
+                errors.push(missed as f64 / left_out as f64);
+            }
+        }
+        if errors.is_empty() {
+            return None;
+        }
+        let count = errors.len() as f64;
+        let mean = errors.iter().sum::<f64>() / count;
+        let variance = errors.iter().map(|e| (e - mean).powi(2)).sum::<f64>() / count;
+        Some((mean, variance.sqrt()))
+    }
+
+    /// The error of each point, where row r counts `times[r]` times.
+    fn errors(&self, times: &[u32]) -> Vec<f64> {
+        let total: u64 = times.iter().map(|&t| u64::from(t)).sum();
+        let wrong = |p: &&Point| {
+            let times = p.wrong.iter().map(|&row| u64::from(times[row as usize]));
+            times.sum::<u64>() as f64 / total as f64
+        };
+        self.points.iter().map(wrong).collect()
+    }
+
+    /// Errors drawn to the mean of their neighbourhood.
+    fn scores(&self, errors: &[f64]) -> Vec<f64> {
+        let n = self.n_judged as f64;
+        let mut scores = Vec::with_capacity(errors.len());
+        for ends in self.starts.windows(2) {
+            let mine = &errors[ends[0]..ends[1]];
+            let mean = mine.iter().sum::<f64>() / mine.len() as f64;
+            scores.extend(
+                mine.iter()
+                    .map(|e| (n * e + NEIGHBOURHOOD * mean) / (n + NEIGHBOURHOOD)),
+            );
+        }
+        scores
+    }
+
+    fn pick(&self, scores: &[f64]) -> Option<usize> {
+        self.pick_among(0..self.points.len(), scores)
+    }
+
+    /// The point with the fewest features of those nearly as good as the best; where in `range`.
+    fn pick_among(&self, range: std::ops::Range<usize>, scores: &[f64]) -> Option<usize> {
+        let scores = &scores[range.clone()];
+        let least = scores.iter().copied().min_by(f64::total_cmp)?;
+        let deviation = (least * (1.0 - least) / self.n_judged as f64)
+            .max(0.0)
+            .sqrt();
+        let most = least + SPARSITY * deviation;
+        (0..scores.len())
+            .filter(|&at| scores[at] <= most)
+            .min_by(|&a, &b| {
+                let features = |at: usize| self.points[range.start + at].features;
+                let by_features = features(a).cmp(&features(b));
+                by_features.then(scores[a].total_cmp(&scores[b]))
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(trial: usize, iteration: usize, features: usize, wrong: &[u32]) -> Point {
+        Point {
+            trial,
+            round: 0,
+            iteration,
+            atoms: features,
+            features,
+            decision: Decision::default(),
+            wrong: wrong.to_vec(),
+        }
+    }
+
+    #[test]
+    fn a_lucky_point_in_a_bad_neighbourhood_loses() {
+        let lucky = [
+            point(0, 1, 4, &[0, 1, 2, 3, 4, 5]),
+            point(0, 2, 6, &[]),
+            point(0, 3, 8, &[0, 1, 2, 3, 4, 5]),
+        ];
+        let steady = [
+            point(1, 1, 4, &[0]),
+            point(1, 2, 6, &[1]),
+            point(1, 3, 8, &[0]),
+        ];
+        let choice = Choice::new(lucky.iter().chain(&steady), 20);
+        let best = choice.best().unwrap();
+        assert_eq!(best.point, &steady[0]);
+        // (20 · 1/20 + 150 · 1/20) / 170
+        assert!((best.score - 0.05).abs() < 1e-12);
+        let trials: Vec<usize> = choice.by_trial().iter().map(|c| c.point.trial).collect();
+        assert_eq!(trials, [1, 0]);
+        assert_eq!(choice.by_trial()[1].point, &lucky[1]);
+    }
+
+    #[test]
+    fn of_equals_the_sparsest_is_taken() {
+        let points = [point(0, 9, 50, &[3]), point(0, 5, 20, &[4])];
+        let choice = Choice::new(&points, 30);
+        assert_eq!(choice.best().unwrap().point.features, 20);
+    }
+
+    #[test]
+    fn the_expected_error_sees_through_luck() {
+        // A thousand points that guess: the luckiest looks good, and the truth is one half.
+        let n = 40;
+        let mut rng = random::rng(1, 1);
+        let points: Vec<Point> = (0..1000)
+            .map(|trial| {
+                let wrong: Vec<u32> = (0..n).filter(|_| random::below(&mut rng, 2) == 0).collect();
+                point(trial, 1, 2, &wrong)
+            })
+            .collect();
+        let choice = Choice::new(&points, n as usize);
+        let own = choice.best().unwrap().point.wrong.len() as f64 / f64::from(n);
+        let (expected, deviation) = choice.expected_error(0).unwrap();
+        assert!(own < 0.3, "{own}");
+        assert!((expected - 0.5).abs() < 0.07, "{expected} ± {deviation}");
+        assert_eq!(choice.expected_error(0), Some((expected, deviation)));
+    }
+
+    #[test]
+    fn nothing_to_choose_from_is_no_choice() {
+        assert!(Choice::new(&[], 5).best().is_none());
+        assert!(Choice::new(&[], 5).expected_error(0).is_none());
+    }
+}

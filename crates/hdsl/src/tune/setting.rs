@@ -1,0 +1,170 @@
+//! What is searched over.
+
+use super::Preset;
+use crate::data::{Labels, Rows, Scaling, ScalingKind};
+use crate::loss::LossKind;
+use crate::model::{Decision, Form, Vote};
+use crate::train::TripletSource;
+use std::fmt;
+
+/// One way to learn; where to stop on its path and how to decide a class is found along the way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setting {
+    /// What is done to raw values.
+    pub scaling: ScalingKind,
+    /// Where the triplets of the first round come from.
+    pub triplets: TripletSource,
+    /// λ.
+    pub scale: f64,
+    /// What a margin costs.
+    pub loss: LossKind,
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            scaling,
+            triplets,
+            scale,
+            loss,
+        } = self;
+        write!(f, "{scaling} {triplets} {scale} {loss}")
+    }
+}
+
+/// Triplets of all rows together that random ones are drawn for, at least ten and at most a hundred a row.
+const RANDOM_TRIPLETS: usize = 50_000;
+
+/// λ times the mean square of a value, for the first settings: how many pairs that fire it takes to fill a margin of 1,
+/// so to speak. What is good moves little from one set of data to the next in this unit.
+const RELATIVE_SCALES: [f64; 3] = [100.0, 1000.0, 10.0];
+
+/// A half of the step between two of those, for a closer look around the best.
+const CLOSER: f64 = 3.162;
+
+/// The settings of the first rung, the most promising first.
+pub(super) fn first(preset: Preset, rows: &Rows) -> Vec<Setting> {
+    match preset {
+        Preset::Best => promising(rows),
+        Preset::Paper => (0..10)
+            .map(|power| Setting {
+                scaling: ScalingKind::Max,
+                triplets: STATIC,
+                scale: 10f64.powi(power),
+                loss: LossKind::SmoothedHinge,
+            })
+            .collect(),
+    }
+}
+
+/// The paper's triplets.
+const STATIC: TripletSource = TripletSource::Neighbours {
+    targets: 3,
+    impostors: 5,
+};
+
+fn promising(rows: &Rows) -> Vec<Setting> {
+    let per_row = (RANDOM_TRIPLETS / rows.n_rows().max(1)).clamp(10, 100);
+    let random = TripletSource::Random { per_row };
+    let mut scalings = vec![ScalingKind::Unit, ScalingKind::Max, ScalingKind::MaxUnit];
+    // Where the maxima change nothing, as in rows of zeros and ones, two of them are one.
+    if Scaling::fit(ScalingKind::Max, rows.view()).apply(rows.view()) == *rows {
+        scalings.pop();
+    }
+    let mean_squares: Vec<f64> = scalings
+        .iter()
+        .map(|&scaling| mean_square(rows, scaling))
+        .collect();
+    let mut settings = Vec::new();
+    for triplets in [random, STATIC] {
+        for relative in RELATIVE_SCALES {
+            for (&scaling, mean_square) in scalings.iter().zip(&mean_squares) {
+                settings.push(Setting {
+                    scaling,
+                    triplets: triplets.clone(),
+                    scale: round(relative / mean_square),
+                    loss: LossKind::SmoothedHinge,
+                });
+            }
+        }
+    }
+    settings
+}
+
+/// Settings that differ little from a good one.
+pub(super) fn around(best: &Setting) -> Vec<Setting> {
+    let scaled = |factor: f64| Setting {
+        scale: round(best.scale * factor),
+        ..best.clone()
+    };
+    let mut near = vec![scaled(CLOSER), scaled(1.0 / CLOSER)];
+    if best.loss == LossKind::SmoothedHinge {
+        near.push(Setting {
+            loss: LossKind::SquaredHinge,
+            ..best.clone()
+        });
+    }
+    near
+}
+
+/// The mean square of the values that are stored, after scaling.
+fn mean_square(rows: &Rows, scaling: ScalingKind) -> f64 {
+    let scaled = Scaling::fit(scaling, rows.view()).apply(rows.view());
+    let sum: f64 = scaled.values().iter().map(|v| v * v).sum();
+    match sum > 0.0 {
+        true => sum / scaled.nnz() as f64,
+        false => 1.0,
+    }
+}
+
+/// To one digit, so that it can be said and typed.
+fn round(scale: f64) -> f64 {
+    let unit = 10f64.powi(scale.log10().floor() as i32);
+    ((scale / unit).round() * unit).max(f64::MIN_POSITIVE)
+}
+
+/// Every way to decide that is tried at each look at a path; those that ask for more neighbours than there are rows of
+/// training left out.
+pub(super) fn decisions(preset: Preset, n_rows: usize) -> Vec<Decision> {
+    if preset == Preset::Paper {
+        return vec![Decision::nearest(3.min(n_rows))];
+    }
+    let mut decisions = Vec::new();
+    for form in Form::ALL {
+        for k in [1, 3, 5, 9, 15, 31] {
+            for vote in [Vote::Majority, Vote::Weighted] {
+                // A single neighbour has no one to outvote.
+                if k <= n_rows && (k > 1 || vote == Vote::Majority) {
+                    decisions.push(Decision { k, vote, form });
+                }
+            }
+        }
+        let vote = Vote::ClassMean;
+        decisions.push(Decision { k: 3, vote, form });
+    }
+    decisions
+}
+
+/// Iterations of a round: more classes take more features to tell apart, and more rows can tell more of them.
+pub(super) fn iterations(labels: &Labels) -> usize {
+    let classes = labels.counts().iter().filter(|&&count| count > 0).count();
+    (100 * classes).max(labels.len() / 2).clamp(400, 1200)
+}
+
+/// After how many iterations of a round the path is looked at: densely at first, where it changes fastest. Where atoms are
+/// few, also while there can be no more of them: each iteration adds one at most.
+pub(super) fn looks(iterations: usize, max_atoms: Option<usize>) -> Vec<usize> {
+    let parts = [1, 2, 4, 6, 8, 12, 16, 20, 24, 28, 32, 36, 40];
+    let mut looks: Vec<usize> = parts
+        .iter()
+        .map(|part| (iterations * part).div_ceil(40))
+        .collect();
+    if let Some(most) = max_atoms {
+        let few = [most.saturating_sub(1), most / 2, most / 4];
+        looks.extend(few.into_iter().filter(|&at| at < iterations));
+    }
+    looks.retain(|&at| at > 0);
+    looks.sort_unstable();
+    looks.dedup();
+    looks
+}

@@ -84,11 +84,9 @@ const shape = (n) => shapes[(n + Math.floor(n / 8)) % 8];
 // -- where the reader is -----------------------------------------------------------------------------------------------
 
 const links = new Map([...document.querySelectorAll(".contents a")].map((a) => [a.getAttribute("href").slice(1), a]));
-const seen = new IntersectionObserver((entries) => {
-  for (const entry of entries) {
-    if (!entry.isIntersecting) continue;
-    links.forEach((a) => a.removeAttribute("aria-current"));
-    links.get(entry.target.id)?.setAttribute("aria-current", "true");
-  }
-}, { rootMargin: "-20% 0px -70% 0px" });
-document.querySelectorAll("main > section").forEach((section) => seen.observe(section));
+const sections = [...document.querySelectorAll("main > section")];
+const seen = new IntersectionObserver(() => {
+  const here = sections.findLast((section) => section.getBoundingClientRect().top < 0.3 * window.innerHeight) ?? sections[0];
+  links.forEach((a, id) => { if (id === here.id) a.setAttribute("aria-current", "true"); else a.removeAttribute("aria-current"); });
+}, { rootMargin: "0px 0px -70% 0px" });
+sections.forEach((section) => seen.observe(section));

@@ -1,6 +1,11 @@
-// Charts are drawn when they come into view, redrawn when the colours change, and all of them before printing.
+// Charts are drawn when they come into view, redrawn when the colours change, and all of them before printing. The
+// library comes last in the page, so that words and tables are there before it has been read.
 
 const drawn = new Map();
+const library = new Promise((ready) => {
+  if (window.Plotly) ready();
+  else document.addEventListener("DOMContentLoaded", () => ready());
+});
 const config = { responsive: true, displayModeBar: false, displaylogo: false, doubleClick: "reset" };
 
 function axis(more = {}) {
@@ -38,7 +43,7 @@ function chart(id, label, make, more = {}) {
   const near = new IntersectionObserver((entries) => {
     if (entries.some((entry) => entry.isIntersecting)) {
       near.disconnect();
-      if (!drawn.has(id)) draw();
+      library.then(() => { if (!drawn.has(id)) draw(); });
     }
   }, { rootMargin: "300px" });
   near.observe(div);

@@ -28,7 +28,8 @@ if (dimension) {
   draw("dimension-atoms-chart", "n_atoms", "dimensions");
   if (cut) {
     const p = cut.point;
-    say("dimension-words", `With ${count(p.n_features, "feature")} in ${count(p.n_atoms, "dimension")} the error on ${cut.by_valid ? "validation" : "test"} rows is ${percent(p.error)}, at most one percentage point above the lowest, ${percent(cut.best)}. `
+    const whole = p.iteration === run.chosen;
+    say("dimension-words", whole ? `The model in use, with ${count(p.n_features, "feature")} in ${count(p.n_atoms, "dimension")}, cannot be made smaller without losing more than one percentage point on ${cut.by_valid ? "validation" : "test"} rows.` : `With ${count(p.n_features, "feature")} in ${count(p.n_atoms, "dimension")} the error on ${cut.by_valid ? "validation" : "test"} rows is ${percent(p.error)}, at most one percentage point above the lowest, ${percent(cut.best)}. `
       + `A reader who wants a smaller model could cut there: --iteration ${p.iteration}.`
       + (cut.by_valid ? "" : " This is a look back: a model chosen by test rows looks better than it is.")
       + (dimension.n_judged && dimension.n_judged < dimension.n_test ? ` Along the path, ${thousands(dimension.n_judged)} of ${thousands(dimension.n_test)} test rows were judged.` : ""));

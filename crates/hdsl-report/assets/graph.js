@@ -2,13 +2,37 @@
 
 const graph = data.graph;
 const nodeOf = new Map(graph.id.map((id, node) => [id, node]));
-// So many names are written; the others appear when a node is pointed at or found.
-const labelled = graph.id.length <= 60 ? graph.id.length : 40;
 let found = [];
 
 function graphRange() {
   const around = (list) => { const [a, b] = [Math.min(...list), Math.max(...list)]; const room = 0.06 * Math.max(b - a, 2) + 0.5; return [a - room, b + room]; };
   return [around(graph.x), around(graph.y)];
+}
+
+// The names that fit, the weightiest first: none is written over another. Closer to, more of them fit.
+function labels() {
+  const div = byId("graph-chart");
+  const size = div._fullLayout?._size ?? { w: div.clientWidth, h: div.clientHeight };
+  const [rx, ry] = div.layout ? [div.layout.xaxis.range, div.layout.yaxis.range] : graphRange();
+  const taken = new Map();
+  const cell = (x, y) => `${Math.floor(x / 80)},${Math.floor(y / 20)}`;
+  const order = found.length ? found.slice(0, 400) : graph.id.map((_, node) => node);
+  const text = graph.id.map(() => "");
+  for (const node of order) {
+    const x = ((graph.x[node] - rx[0]) / (rx[1] - rx[0])) * size.w;
+    const y = ((graph.y[node] - ry[0]) / (ry[1] - ry[0])) * size.h;
+    if (x < 0 || y < 0 || x > size.w || y > size.h) continue;
+    const name = brief(names[graph.id[node]], 18);
+    const half = 3.7 * name.length + 3;
+    const near = [];
+    for (const dx of [-160, -80, 0, 80, 160]) for (const dy of [-20, 0, 20]) near.push(...(taken.get(cell(x + dx, y + dy)) ?? []));
+    if (near.some(([u, v, w]) => Math.abs(u - x) < w + half && Math.abs(v - y) < 15)) continue;
+    const here = cell(x, y);
+    if (!taken.has(here)) taken.set(here, []);
+    taken.get(here).push([x, y, half]);
+    text[node] = plain(name);
+  }
+  return text;
 }
 
 const partnersOf = graph.id.map(() => []);
@@ -39,22 +63,24 @@ const graphChart = chart("graph-chart", `A graph of ${count(graph.id.length, "fe
   const sizes = features.weight.map((w) => (graph.id.length > 400 ? 4 : 7) + (graph.id.length > 400 ? 10 : 17) * Math.sqrt(w / largest));
   const isFound = new Set(found);
   traces.push({
-    x: graph.x, y: graph.y, type: "scatter", mode: "markers", showlegend: false, name: "features",
+    x: graph.x, y: graph.y, type: "scatter", mode: "markers+text", cliponaxis: false, showlegend: false, name: "features",
     customdata: graph.id.map((_, node) => node),
-    text: graph.id.map((id, node) => `${plain(brief(names[id], 60))}<br>weight ${short(features.weight[node])}, ${count(features.n_pairs[node], "pair")}`),
-    hovertemplate: "%{text}<extra></extra>",
+    hovertext: graph.id.map((id, node) => `${plain(brief(names[id], 60))}<br>weight ${short(features.weight[node])}, ${count(features.n_pairs[node], "pair")}`),
+    hovertemplate: "%{hovertext}<extra></extra>",
+    text: labels(), textposition: "top center", textfont: { size: 12, color: colour("ink") },
     marker: { size: sizes.map((s, node) => (isFound.has(node) ? s + 6 : s)), color: graph.group.map(hue), opacity: graph.id.map((_, node) => (!found.length || isFound.has(node) ? 1 : 0.25)), line: { width: graph.id.map((_, node) => (isFound.has(node) ? 3 : 1)), color: graph.id.map((_, node) => (isFound.has(node) ? colour("ink") : colour("paper"))) } },
-  });
-  const written = found.length ? found.slice(0, 40) : graph.id.slice(0, labelled).map((_, node) => node);
-  traces.push({
-    x: written.map((node) => graph.x[node]), y: written.map((node) => graph.y[node]), type: "scatter", mode: "text", hoverinfo: "skip", showlegend: false, name: "names",
-    text: written.map((node) => plain(brief(names[graph.id[node]], 18))), textposition: "top center", textfont: { size: graph.id.length > 60 ? 11 : 13, color: colour("ink") },
   });
   for (const [name, tone, dash] of [["alike", "blue", "solid"], ["unlike", "red", "dot"]]) traces.push({ x: [null], y: [null], type: "scatter", mode: "lines", name, line: { color: colour(tone), width: 3, dash } });
   const [rx, ry] = graphRange();
-  const bare = { showgrid: false, zeroline: false, showticklabels: false };
+  const bare = { showgrid: false, zeroline: false, showticklabels: false, showline: false, ticks: "", visible: false };
   return { traces, layout: layout({ dragmode: "pan", margin: { l: 8, r: 8, t: 8, b: 8 }, xaxis: axis({ ...bare, range: rx }), yaxis: axis({ ...bare, range: ry }), legend: { orientation: "h", x: 0, y: 0, yanchor: "bottom", bgcolor: "rgba(0,0,0,0)" }, uirevision: "kept" }) };
-}, { ready: (div) => div.on("plotly_click", (event) => { const node = event.points[0]?.customdata; if (node !== undefined) describe([node]); }) });
+}, {
+  config: { scrollZoom: false },
+  ready: (div) => {
+    div.on("plotly_click", (event) => { const node = event.points[0]?.customdata; if (node !== undefined) describe([node]); });
+    div.on("plotly_relayout", () => { window.Plotly.restyle(div, { text: [labels()] }, [div.data.findIndex((t) => t.name === "features")]); });
+  },
+});
 
 // Says in words what the nodes are joined with.
 function describe(nodes) {
@@ -81,4 +107,4 @@ byId("graph-reset").addEventListener("click", () => {
   const [rx, ry] = graphRange();
   window.Plotly.relayout(graphChart.div, { "xaxis.range": rx, "yaxis.range": ry });
 });
-say("graph-caption", `${labelled < graph.id.length ? `The ${labelled} strongest features are named; point at a dot or search to see others. ` : ""}Drag to move, click a dot to read its pairs. Where dots lie means nothing but that what is joined is near.`);
+say("graph-caption", `${graph.id.length > 40 ? "Names are written where there is room for them; zoom in, point at a dot or search to see others. " : ""}Drag to move, click a dot to read its pairs. Where dots lie means nothing but that what is joined is near.`);

@@ -22,7 +22,7 @@ if (map) {
       marker: { size, opacity: 0.72, color: g.at === null ? colour("soft") : hue(g.at), symbol: g.at === null ? "circle-open" : shape(g.at) },
       hovertemplate: `row %{customdata}<br>${plain(brief(g.name, 40)).replace(/%\{/g, "%&#123;")}<extra></extra>`,
     }));
-    const title = (n, share) => ({ title: { text: `component ${n} (${percent(share)} of the variance)` }, showticklabels: false, zeroline: false });
+    const title = (n, share) => ({ title: { text: `component ${n} (${percent(share)} of the variance)` }, showticklabels: false, ticks: "", zeroline: false });
     return { traces, layout: layout({ height: Math.max(330, Math.min(560, byId(id).clientWidth)), margin: { l: 40, r: 8, t: 8, b: 40 }, xaxis: axis(title(1, variance[0])), yaxis: axis(title(2, variance[1])) }) };
   }, { ready: (div) => div.on("plotly_click", (event) => { if (map.of_test) chooseRow(event.points[0].customdata, true); }) });
   const planes = [plane("map-raw-chart", "raw", "The raw rows along their two principal components."), plane("map-learned-chart", "learned", "The same rows as the learned similarity sees them.")];

@@ -48,7 +48,7 @@ const matrixChart = chart("matrix-chart", `The matrix M: ${count(nUsed, "entry")
     layout: layout({
       height: Math.max(340, Math.min(side, 720)),
       dragmode: "zoom",
-      xaxis: axis({ range: rx, side: "top", showgrid: named, zeroline: false, mirror: true, showline: true, tickangle: -60, ...ticks }),
+      xaxis: axis({ range: rx, side: "top", showgrid: named, zeroline: false, mirror: true, showline: true, constrain: "domain", tickangle: named ? -60 : 0, ...ticks }),
       yaxis: axis({ range: ry, showgrid: named, zeroline: false, mirror: true, showline: true, scaleanchor: "x", constrain: "domain", ...ticks }),
       legend: { orientation: "h", x: 0, y: -0.02, yanchor: "top" },
     }),

@@ -79,10 +79,9 @@ if (neighbours) {
       el("p", { class: "head" },
         el("span", {}, `${rank}. training row ${thousands(near.row)}`),
         near.class === null ? null : el("span", {}, classes[near.class]),
-        known ? el("span", { class: `verdict ${right ? "right" : "wrong"}` }, right ? "\u2713 same class" : "\u2717 other class") : null,
-        el("span", { class: "score" }, "score ", el("data", { value: near.score }, short(near.score)))),
+        known ? el("span", { class: `verdict ${right ? "right" : "wrong"}` }, right ? "\u2713 same class" : "\u2717 other class") : null),
       text === undefined ? null : marked(text, wordsOf([near])),
-      el("details", { open: rank <= 2 }, el("summary", {}, "why"), why));
+      el("details", { open: rank <= 2 }, el("summary", {}, "score ", el("data", { class: "score", value: near.score }, short(near.score)), ", made of"), why));
   }
 
   function show(at) {
@@ -128,7 +127,7 @@ if (neighbours) {
   function note() {
     const all = neighbours.rows.length === neighbours.n_test;
     say("row-note", `${all ? `All ${count(neighbours.n_test, "test row")} are here.` : `${thousands(neighbours.rows.length)} of ${thousands(neighbours.n_test)} test rows are on this page: mistakes first, then rows the dot product gets wrong, then others evenly spaced.`} Neighbours are sought among ${count(neighbours.n_train, "training row")}; the first ${neighbours.k} vote.`
-      + (neighbours.texts?.n_cut ? ` ${count(neighbours.texts.n_cut, "text")} cut after ${thousands(neighbours.texts.letters)} letters.` : ""));
+      + (neighbours.texts?.n_cut ? ` ${count(neighbours.texts.n_cut, "text")} cut after about ${thousands(neighbours.texts.bytes)} letters.` : ""));
   }
   note();
   fill();

@@ -23,7 +23,7 @@ chart("run-chart", `Lines against iterations: ${panels.map((p) => ({ objective: 
   panels.forEach((panel, number) => {
     const id = number === 0 ? "" : String(number + 1);
     const top = 1 - number * share;
-    const domain = [top - share + 0.055, top - 0.012];
+    const domain = [top - share + 0.05, top - 0.008];
     const line = (y, name, tone, more = {}) => traces.push({ x: run.iteration, y, name, yaxis: `y${id}`, type: "scatter", mode: "lines", line: { color: colour(tone), width: 2 }, hovertemplate: `iteration %{x}<br>${name} %{y}<extra></extra>`, showlegend: false, ...more });
     const title = (text, more = {}) => { axes[`yaxis${id}`] = axis({ domain, title: { text }, ...more }); };
     if (panel === "objective") {
@@ -37,12 +37,12 @@ chart("run-chart", `Lines against iterations: ${panels.map((p) => ({ objective: 
     }
     if (panel === "gap") {
       const word = run.all_certified ? "certified gap" : "estimated gap";
-      title(word, { type: "log", exponentformat: "power" });
+      title(word, { type: "log", dtick: 1, exponentformat: "power" });
       line(run.gap.map((g) => (g > 0 ? g : null)), word, "accent");
       if (run.gap_certified > 0) traces.push({ x: [run.length], y: [run.gap_certified], yaxis: `y${id}`, type: "scatter", mode: "markers", name: "certified at the end", marker: { symbol: "star", size: 12, color: colour("accent") }, hovertemplate: "certified gap %{y}<extra></extra>" });
     }
     if (panel === "valid") {
-      title("validation error", { tickformat: ".0%", rangemode: "tozero" });
+      title("validation error", { tickformat: ".1~%", rangemode: "tozero" });
       line(run.evaluations.map((e) => e[1]), "validation error", "accent", { x: run.evaluations.map((e) => e[0]), mode: "lines+markers", marker: { size: 6 }, hovertemplate: "iteration %{x}<br>validation error %{y:.1%}<extra></extra>" });
     }
     if (panel === "size") {
@@ -50,7 +50,7 @@ chart("run-chart", `Lines against iterations: ${panels.map((p) => ({ objective: 
       line(run.n_features, "active features", "accent", { line: { color: colour("accent"), width: 2, shape: "hv" } });
     }
   });
-  const marker = { type: "line", xref: "x", yref: "paper", x0: run.chosen, x1: run.chosen, y0: 0, y1: 1, line: { color: colour("ink"), width: 1.5, dash: "dot" } };
+  const marker = { type: "line", xref: "x", yref: "paper", x0: run.chosen, x1: run.chosen, y0: 0.05, y1: 1, line: { color: colour("ink"), width: 1.5, dash: "dot" } };
   const last = panels.length === 1 ? "y" : `y${panels.length}`;
   return {
     traces,

@@ -13,6 +13,8 @@ const POINTS: usize = 30;
 const MOST_ROWS: usize = 2000;
 /// How much above the lowest error the point to cut at may be.
 const SLACK: f64 = 0.01;
+/// Fewer points of validation than this are not chosen by, if there are test rows to look at.
+const FEWEST: usize = 6;
 
 /// Errors along the path, up to the iterate in use.
 #[derive(Serialize)]
@@ -87,7 +89,12 @@ impl DimensionStory {
             story.n_test = test.rows.n_rows();
             story.dot_error = r.dot.evaluation.as_ref().map(|e| e.error);
         }
-        story.cut = cut(&story.valid, true).or_else(|| cut(&story.test, false));
+        // A few validation points say little about what lies between them.
+        let by_valid = story.valid.len() >= FEWEST || story.test.is_empty();
+        story.cut = match by_valid {
+            true => cut(&story.valid, true),
+            false => cut(&story.test, false),
+        };
         Ok((!story.valid.is_empty() || !story.test.is_empty()).then_some(story))
     }
 }

@@ -217,16 +217,17 @@ fn headline(input: &Input<'_>, rankings: Option<&Rankings>, n_pairs: usize) -> S
     let told = rankings.and_then(|r| {
         let (dot, learned) = (r.dot.evaluation.as_ref()?, r.learned.evaluation.as_ref()?);
         let (before, after) = (percent(dot.error), percent(learned.error));
-        let among = format!("{} of {} test rows", count(r.k, "neighbour"), thousands(learned.n_test));
+                let rows = count(learned.n_test, "test row");
+        let vote = format!("by the vote of {}", count(r.k, "neighbour"));
         Some(match learned.n_wrong.cmp(&dot.n_wrong) {
             std::cmp::Ordering::Less => {
-                format!("Learning took the error by {among} from {before} to {after}. ")
+                format!("Learning took the error on {rows} from {before} to {after}, {vote}. ")
             }
             std::cmp::Ordering::Equal => {
-                format!("The error by {among} is {after}, as it is under the plain dot product. ")
+                format!("The error on {rows} is {after}, {vote}, as it is under the plain dot product. ")
             }
             std::cmp::Ordering::Greater => {
-                format!("The error by {among} rose from {before} to {after}: here, learning did not help. ")
+                format!("The error on {rows} rose from {before} to {after}, {vote}: here, learning did not help. ")
             }
         })
     });

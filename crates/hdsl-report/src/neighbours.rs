@@ -16,8 +16,8 @@ const MOST_CURED: usize = 100;
 const MOST_ROWS: usize = 300;
 /// Contributions listed for one neighbour; the rest is summed up.
 const MOST_REASONS: usize = 8;
-/// Letters of all texts together, and of one text.
-const MOST_LETTERS: usize = 1_500_000;
+/// Bytes of all texts together, and of one text.
+const MOST_BYTES: usize = 2_000_000;
 const LONGEST_TEXT: usize = 3000;
 
 /// Test rows that can be looked at.
@@ -59,8 +59,8 @@ struct Near {
 struct Texts {
     test: Vec<(u32, String)>,
     train: Vec<(u32, String)>,
-    /// Letters after which texts are cut.
-    letters: usize,
+    /// Bytes after which texts are cut.
+    bytes: usize,
     n_cut: usize,
 }
 
@@ -195,7 +195,7 @@ fn texts(input: &Input<'_>, rows: &[Query]) -> Option<Texts> {
         .map(|n| n.row)
         .collect();
     let n = asked.len() + near.len();
-    let letters = (MOST_LETTERS / n.max(1)).min(LONGEST_TEXT);
+    let bytes = (MOST_BYTES / n.max(1)).min(LONGEST_TEXT);
     let mut n_cut = 0;
     let mut pick = |which: &BTreeSet<u32>, texts: Option<&[String]>| -> Vec<(u32, String)> {
         let Some(texts) = texts else {
@@ -205,12 +205,11 @@ fn texts(input: &Input<'_>, rows: &[Query]) -> Option<Texts> {
             .iter()
             .map(|&row| {
                 let text = &texts[row as usize];
-                let end = text.char_indices().nth(letters).map(|c| c.0);
-                n_cut += usize::from(end.is_some());
-                let kept = match end {
-                    Some(end) => format!("{}…", &text[..end]),
-                    None => text.clone(),
+                let kept = match text.len() > bytes {
+                    true => format!("{}…", &text[..text.floor_char_boundary(bytes)]),
+                    false => text.clone(),
                 };
+                n_cut += usize::from(text.len() > bytes);
                 (row, kept)
             })
             .collect()
@@ -218,7 +217,7 @@ fn texts(input: &Input<'_>, rows: &[Query]) -> Option<Texts> {
     Some(Texts {
         test: pick(&asked, test),
         train: pick(&near, train),
-        letters,
+        bytes,
         n_cut,
     })
 }

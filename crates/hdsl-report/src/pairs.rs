@@ -4,6 +4,7 @@ use crate::classes::Classes;
 use crate::input::Input;
 use crate::names::Names;
 use crate::sample::rounded;
+use hdsl::Rows;
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -110,77 +111,129 @@ impl Entries {
             Some(labels) => classes.codes(labels),
             None => vec![0; train.rows.n_rows()],
         };
+        let n = train.rows.n_rows();
         let n_classes = classes.names.len().max(1);
+        let mut rows_of: Vec<Vec<u32>> = vec![Vec::new(); n_classes];
+        for (row, &class) in codes.iter().enumerate() {
+            rows_of[class as usize].push(row as u32);
+        }
+        let mut listed: Vec<usize> = match train.labels {
+            Some(_) => (0..n_classes).filter(|&c| !rows_of[c].is_empty()).collect(),
+            None => Vec::new(),
+        };
+        listed.sort_by_key(|&c| (std::cmp::Reverse(rows_of[c].len()), c));
+        listed.truncate(MOST_CLASSES);
+        listed.sort_unstable();
+        let counter = Counter::new(features, pairs);
+        let mut all = Counts::new(features.len(), pairs.len());
+        let mut in_same = vec![0.0; pairs.len()];
+        let mut same_couples = 0.0;
+        self.features.by_class = vec![Vec::new(); features.len()];
+        self.pairs.by_class = vec![Vec::new(); pairs.len()];
+        // Class by class, so that memory does not grow with their number.
+        for (class, rows) in rows_of.iter().enumerate() {
+            if rows.is_empty() {
+                continue;
+            }
+            let found = counter.count(train.rows, rows);
+            let couples = couples(rows.len());
+            same_couples += couples;
+            let is_listed = listed.binary_search(&class).is_ok();
+            for (at, &has) in found.has.iter().enumerate() {
+                all.has[at] += has;
+                if is_listed {
+                    self.features.by_class[at].push(share(has as f64, rows.len() as f64));
+                }
+            }
+            for (number, &(i, j)) in counter.places.iter().enumerate() {
+                all.both[number] += found.both[number];
+                let fired = fires(found.has[i], found.has[j], found.both[number]);
+                in_same[number] += fired;
+                if is_listed {
+                    self.pairs.by_class[number].push(share(fired, couples));
+                }
+            }
+        }
+        self.features.share = all
+            .has
+            .iter()
+            .map(|&has| share(has as f64, n as f64))
+            .collect();
+        for (number, &(i, j)) in counter.places.iter().enumerate() {
+            let fired = fires(all.has[i], all.has[j], all.both[number]);
+            let different = share(fired - in_same[number], couples(n) - same_couples);
+            self.pairs.same.push(share(in_same[number], same_couples));
+            self.pairs.different.push(different);
+        }
+        self.counted = true;
+        self.n_rows = n;
+        self.classes = listed.into_iter().map(|c| c as u32).collect();
+    }
+}
+
+/// How many rows have each feature, and both features of each pair.
+struct Counts {
+    has: Vec<usize>,
+    both: Vec<usize>,
+}
+
+impl Counts {
+    fn new(n_features: usize, n_pairs: usize) -> Self {
+        Self {
+            has: vec![0; n_features],
+            both: vec![0; n_pairs],
+        }
+    }
+}
+
+/// Where features stand in the table, and with which others they form pairs.
+struct Counter {
+    place: HashMap<u32, usize>,
+    /// The places of both features of each pair.
+    places: Vec<(usize, usize)>,
+    /// For each feature, the others of its pairs and the numbers of the pairs; each pair once.
+    partners: Vec<Vec<(usize, usize)>>,
+}
+
+impl Counter {
+    fn new(features: &[u32], pairs: &[(u32, u32)]) -> Self {
         let place: HashMap<u32, usize> = features
             .iter()
             .enumerate()
             .map(|(at, &f)| (f, at))
             .collect();
-        let mut partners: Vec<Vec<(usize, usize)>> = vec![Vec::new(); features.len()];
-        for (number, &(i, j)) in pairs.iter().enumerate() {
-            partners[place[&i]].push((place[&j], number));
+        let places: Vec<(usize, usize)> = pairs.iter().map(|(i, j)| (place[i], place[j])).collect();
+        let mut partners = vec![Vec::new(); features.len()];
+        for (number, &(i, j)) in places.iter().enumerate() {
+            partners[i].push((j, number));
         }
-        let mut rows_of = vec![0usize; n_classes];
-        let mut has = vec![0usize; features.len() * n_classes];
-        let mut both = vec![0usize; pairs.len() * n_classes];
-        let mut present = vec![false; features.len()];
-        for (row, &class) in train.rows.iter().zip(&codes) {
-            let class = class as usize;
-            rows_of[class] += 1;
-            let met: Vec<usize> = row
+        Self {
+            place,
+            places,
+            partners,
+        }
+    }
+
+    fn count(&self, rows: &Rows, which: &[u32]) -> Counts {
+        let mut counts = Counts::new(self.partners.len(), self.places.len());
+        let mut present = vec![false; self.partners.len()];
+        for &row in which {
+            let met: Vec<usize> = rows
+                .row(row as usize)
                 .iter()
                 .filter(|&(_, value)| value != 0.0)
-                .filter_map(|(feature, _)| place.get(&feature).copied())
+                .filter_map(|(feature, _)| self.place.get(&feature).copied())
                 .collect();
             met.iter().for_each(|&at| present[at] = true);
             for &at in &met {
-                has[at * n_classes + class] += 1;
-                for &(other, number) in &partners[at] {
-                    both[number * n_classes + class] += usize::from(present[other]);
+                counts.has[at] += 1;
+                for &(other, number) in &self.partners[at] {
+                    counts.both[number] += usize::from(present[other]);
                 }
             }
             met.iter().for_each(|&at| present[at] = false);
         }
-        let n = train.rows.n_rows();
-        let mut listed: Vec<usize> = match train.labels {
-            Some(_) => (0..n_classes).filter(|&c| rows_of[c] > 0).collect(),
-            None => Vec::new(),
-        };
-        listed.sort_by_key(|&c| (std::cmp::Reverse(rows_of[c]), c));
-        listed.truncate(MOST_CLASSES);
-        listed.sort_unstable();
-        let of = |counts: &[usize], at: usize| -> Vec<usize> {
-            counts[at * n_classes..(at + 1) * n_classes].to_vec()
-        };
-        for at in 0..features.len() {
-            let has = of(&has, at);
-            let all: usize = has.iter().sum();
-            self.features.share.push(share(all as f64, n as f64));
-            let by_class = |&c: &usize| share(has[c] as f64, rows_of[c] as f64);
-            self.features
-                .by_class
-                .push(listed.iter().map(by_class).collect());
-        }
-        let within_couples: f64 = rows_of.iter().map(|&n| couples(n)).sum();
-        for (number, &(i, j)) in pairs.iter().enumerate() {
-            let (in_i, in_j, both) = (of(&has, place[&i]), of(&has, place[&j]), of(&both, number));
-            let within: Vec<f64> = (0..n_classes)
-                .map(|c| fires(in_i[c], in_j[c], both[c]))
-                .collect();
-            let in_all = fires(in_i.iter().sum(), in_j.iter().sum(), both.iter().sum());
-            let in_same: f64 = within.iter().sum();
-            self.pairs.same.push(share(in_same, within_couples));
-            self.pairs
-                .different
-                .push(share(in_all - in_same, couples(n) - within_couples));
-            let by_class = |&c: &usize| share(within[c], couples(rows_of[c]));
-            self.pairs
-                .by_class
-                .push(listed.iter().map(by_class).collect());
-        }
-        self.counted = true;
-        self.n_rows = n;
-        self.classes = listed.into_iter().map(|c| c as u32).collect();
+        counts
     }
 }
 

@@ -30,7 +30,7 @@ The usual flow:
   hdsl evaluate m.hdsl --train train.svm.bz2 test.svm.bz2      3-NN error of what was learned
   hdsl evaluate identity --train train.svm.bz2 test.svm.bz2    the same of the plain dot product
   hdsl explain m.hdsl --names vocab.txt                        which features and pairs it uses
-  hdsl report m.hdsl --train train.svm.bz2 --test test.svm.bz2 -o report.html    all of it as a page to look at
+  hdsl report m.hdsl --train train.svm.bz2 --test test.svm.bz2 -o report.html    a page to look at
 
 Files: svmlight/libsvm, NIPS 2003 (dexter, dorothea), Matrix Market, scipy's .npz; plain or compressed
 with gz, bz2, xz or zst; `-` is standard input. Rows are counted from 0, lines in messages from 1.
@@ -567,7 +567,7 @@ pub(crate) struct Explain {
 #[command(after_long_help = "\
 Examples:
   hdsl report m.hdsl --train train.svm.bz2 --test test.svm.bz2 --names vocab.txt -o report.html
-  hdsl report m.hdsl --train train.svm --test test.svm --text train.tsv.bz2 test.tsv.bz2 -o report.html
+  hdsl report m.hdsl --train train.svm --test test.svm --text train.tsv test.tsv -o report.html
       shows the texts of rows and marks the words that count
   hdsl train ... -o m.hdsl --json > run.json && hdsl report m.hdsl --run run.json -o report.html
       shows the training time too, which a model does not keep")]

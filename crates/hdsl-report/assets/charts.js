@@ -32,7 +32,8 @@ function chart(id, label, make, more = {}) {
   div.setAttribute("aria-label", label);
   const draw = () => {
     const figure = make();
-    // A wheel that scrolls the page should not be caught by a chart it happens to be over.
+    // Axes held at one scale remember their last window; a chart that changes its window altogether starts anew.
+    if (more.anew && drawn.has(id)) window.Plotly.purge(div);
     const done = window.Plotly.react(div, figure.traces, figure.layout, { ...config, ...more.config });
     if (!drawn.has(id)) {
       drawn.set(id, draw);

@@ -9,6 +9,9 @@ function graphRange() {
   return [around(graph.x), around(graph.y)];
 }
 
+// More names at a time would hide what they stand for.
+const mostLabels = 60;
+
 // The names that fit, the weightiest first: none is written over another. Closer to, more of them fit.
 function labels() {
   const div = byId("graph-chart");
@@ -18,6 +21,7 @@ function labels() {
   const cell = (x, y) => `${Math.floor(x / 80)},${Math.floor(y / 20)}`;
   const order = found.length ? found.slice(0, 400) : graph.id.map((_, node) => node);
   const text = graph.id.map(() => "");
+  let written = 0;
   for (const node of order) {
     const x = ((graph.x[node] - rx[0]) / (rx[1] - rx[0])) * size.w;
     const y = ((graph.y[node] - ry[0]) / (ry[1] - ry[0])) * size.h;
@@ -31,6 +35,8 @@ function labels() {
     if (!taken.has(here)) taken.set(here, []);
     taken.get(here).push([x, y, half]);
     text[node] = plain(name);
+    written += 1;
+    if (written === mostLabels) break;
   }
   return text;
 }
@@ -75,7 +81,6 @@ const graphChart = chart("graph-chart", `A graph of ${count(graph.id.length, "fe
   const bare = { showgrid: false, zeroline: false, showticklabels: false, showline: false, ticks: "", visible: false };
   return { traces, layout: layout({ dragmode: "pan", margin: { l: 8, r: 8, t: 8, b: 8 }, xaxis: axis({ ...bare, range: rx }), yaxis: axis({ ...bare, range: ry }), legend: { orientation: "h", x: 0, y: 0, yanchor: "bottom", bgcolor: "rgba(0,0,0,0)" }, uirevision: "kept" }) };
 }, {
-  config: { scrollZoom: false },
   ready: (div) => {
     div.on("plotly_click", (event) => { const node = event.points[0]?.customdata; if (node !== undefined) describe([node]); });
     div.on("plotly_relayout", () => { window.Plotly.restyle(div, { text: [labels()] }, [div.data.findIndex((t) => t.name === "features")]); });

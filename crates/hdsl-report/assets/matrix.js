@@ -34,7 +34,7 @@ const matrixChart = chart("matrix-chart", `The matrix M: ${count(nUsed, "entry")
   const largest = Math.max(...pairs.weight.map(Math.abs), ...features.weight, 1e-300);
   const side = Math.min(byId("matrix-chart").clientWidth, 720);
   const fit = (side - 120) / matrixSpan();
-  const size = matrixView === "all" ? 5 : Math.max(3, Math.min(34, 0.92 * fit));
+  const size = matrixView === "all" ? (nUsed > 300 ? 3 : 5) : Math.max(3, Math.min(34, 0.92 * fit));
   const traces = matrixEntries().map(([name, tone, symbol, side]) => ({
     x: side.x, y: side.y, text: side.text, name, type: "scatter", mode: "markers", hovertemplate: "%{text}<extra></extra>",
     marker: { symbol, color: colour(tone), size, opacity: side.size.map((s) => 0.35 + 0.65 * Math.sqrt(s / largest)), line: { width: 0 } },
@@ -53,7 +53,7 @@ const matrixChart = chart("matrix-chart", `The matrix M: ${count(nUsed, "entry")
       legend: { orientation: "h", x: 0, y: -0.02, yanchor: "top" },
     }),
   };
-});
+}, { anew: true });
 
 function showMatrix(view) {
   matrixView = view;

@@ -190,7 +190,7 @@ impl Glance {
             headline: headline(input, rankings, n_pairs),
             errors,
             figures,
-            command: made_by(input),
+            command: input.made_by.map_or_else(|| made_by(input), str::to_owned),
             missing: missing(input, rankings, satisfied),
         }
     }

@@ -43,8 +43,10 @@ pub struct Input<'a> {
     pub triplets: Option<&'a Triplets>,
     /// How long training took, which models do not keep: same seed, same bytes.
     pub train_seconds: Option<f64>,
-    /// The command that made the page, or the call.
+    /// The command that made the page, if there was one.
     pub command: Option<&'a str>,
+    /// What makes the model, instead of the call of `hdsl train` that a model remembers.
+    pub made_by: Option<&'a str>,
     /// Whom the page talks to.
     pub voice: Voice,
 }
@@ -63,6 +65,7 @@ impl<'a> Input<'a> {
             triplets: None,
             train_seconds: None,
             command: None,
+            made_by: None,
             voice: Voice::CommandLine,
         }
     }
@@ -77,6 +80,15 @@ impl<'a> Input<'a> {
     pub(crate) fn name(&self, feature: u32) -> String {
         match self.names.and_then(|names| names.get(feature as usize)) {
             Some(name) if !name.is_empty() => name.clone(),
+            _ => self.named(feature),
+        }
+    }
+
+    /// The name in the model, or a number as those who read the page count.
+    fn named(&self, feature: u32) -> String {
+        let names = &self.model.parts().names;
+        match (self.voice, names.binary_search_by_key(&feature, |n| n.0)) {
+            (Voice::Python, Err(_)) => format!("x{feature}"),
             _ => self.model.name(feature).into_owned(),
         }
     }

@@ -166,19 +166,28 @@ fn read_seconds(path: &Path) -> Result<f64, Failure> {
     }
 }
 
-/// The command as it was typed, quoted where a shell would need it.
+/// The command as it was typed, less what does not change the page, quoted where a shell would need it.
 fn command_line() -> String {
-    let quoted = |word: String| {
+    let quoted = |word: &str| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,+=@%".contains(c);
         match !word.is_empty() && word.chars().all(plain) {
-            true => word,
+            true => word.to_owned(),
             false => format!("'{}'", word.replace('\'', r"'\''")),
         }
     };
-    let words = std::env::args_os().skip(1);
-    let words = words.map(|w| quoted(w.to_string_lossy().into_owned()));
-    std::iter::once("hdsl".to_owned())
-        .chain(words)
-        .collect::<Vec<_>>()
-        .join(" ")
+    let mut line = "hdsl".to_owned();
+    let mut words = std::env::args_os().skip(1);
+    while let Some(word) = words.next() {
+        match &*word.to_string_lossy() {
+            // Same bytes for any number of threads.
+            "--threads" => drop(words.next()),
+            "-v" | "-q" | "--verbose" | "--quiet" => {}
+            word if word.starts_with("--threads=") => {}
+            word => {
+                line.push(' ');
+                line += &quoted(word);
+            }
+        }
+    }
+    line
 }

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn no_single_move_raises_modularity() {
+    fn groups_of_a_ring_have_a_high_modularity() {
         // A ring of small groups with weights that repeat with no pattern.
         let mut edges = Vec::new();
         for a in 0..60usize {

@@ -40,7 +40,7 @@ if (errors) {
     return {
       traces: [
         { type: "heatmap", z, x: places, y: places, customdata: words, hovertemplate: "%{customdata}<extra></extra>", colorscale: scale, zmin: -1, zmax: 1, showscale: false, xgap: 2, ygap: 2 },
-        { type: "scatter", mode: "text", x: written.x, y: written.y, text: written.text, textfont: { color: written.color, size: drawnClasses.length > 12 ? 10 : 13 }, hoverinfo: "skip", showlegend: false },
+        { type: "scatter", mode: "text", x: written.x, y: written.y, text: written.text, textfont: { color: written.color, size: drawnClasses.length > 12 || byId("errors-chart").clientWidth < 500 ? 10 : 13 }, hoverinfo: "skip", showlegend: false },
       ],
       layout: layout({ height: Math.max(320, Math.min(side, 90 + 60 * drawnClasses.length)), xaxis: axis({ ...ticks, side: "top", tickangle: -40, title: { text: "given" } }), yaxis: axis({ ...ticks, autorange: "reversed", title: { text: "true" } }) }),
     };

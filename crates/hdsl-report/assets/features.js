@@ -55,7 +55,7 @@ table("features-table", {
   caption: "Features, the largest weight first",
   columns: [
     { label: "feature", head: true, text: (r) => r.name },
-    { label: "number", numeric: true, value: (r) => r.feature, text: (r) => thousands(r.feature) },
+    { label: "number, from 0", numeric: true, value: (r) => r.feature, text: (r) => thousands(r.feature) },
     { label: "weight", numeric: true, value: (r) => r.weight, cell: (r) => el("data", { value: r.weight }, short(r.weight)) },
     { label: "pairs", numeric: true, value: (r) => r.nPairs, text: (r) => thousands(r.nPairs) },
     ...(counted ? [{ label: "rows with it", numeric: true, value: (r) => r.share, text: (r) => percent(r.share) }] : []),

@@ -29,7 +29,8 @@ after(async () => {
 async function open(report, { viewport = wide, colorScheme = "light" } = {}) {
   const context = await browser.newContext({ viewport, colorScheme, reducedMotion: "reduce" });
   const page = await context.newPage();
-  page.setDefaultTimeout(60_000);
+  // Long, since a busy machine is no fault of the page.
+  page.setDefaultTimeout(180_000);
   const trouble = [];
   page.on("console", (message) => trouble.push(`console ${message.type()}: ${message.text()}`));
   page.on("pageerror", (error) => trouble.push(`error: ${error.message}`));

@@ -206,7 +206,7 @@ fn texts(input: &Input<'_>, rows: &[Query]) -> Option<Texts> {
             .map(|&row| {
                 let text = &texts[row as usize];
                 let kept = match text.len() > bytes {
-                    true => format!("{}…", &text[..text.floor_char_boundary(bytes)]),
+                    true => format!("{}…", &text[..boundary(text, bytes)]),
                     false => text.clone(),
                 };
                 n_cut += usize::from(text.len() > bytes);
@@ -220,4 +220,21 @@ fn texts(input: &Input<'_>, rows: &[Query]) -> Option<Texts> {
         bytes,
         n_cut,
     })
+}
+
+/// The last place up to `at` where a text can be cut.
+fn boundary(text: &str, at: usize) -> usize {
+    (0..=at).rev().find(|&b| text.is_char_boundary(b)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_between_letters() {
+        assert_eq!(boundary("añb", 0), 0);
+        assert_eq!(boundary("añb", 2), 1);
+        assert_eq!(boundary("añb", 3), 3);
+    }
 }

@@ -126,3 +126,17 @@ def train(
 ) -> tuple[Model, dict[str, Any]]: ...
 def mine(settings: dict[str, Any], x: Any, classes: _Classes, n_threads: int) -> _Ints: ...
 def vote(vote: str, neighbors: _Ints, scores: _Floats, codes: _Ints) -> _Ints: ...
+def report(
+    model: Model,
+    path: str,
+    *,
+    title: str,
+    made_by: str,
+    k: int,
+    names: list[str] | None = ...,
+    train: tuple[Any, _Classes | None, list[str] | None] | None = ...,
+    test: tuple[Any, _Classes | None, list[str] | None] | None = ...,
+    train_seconds: float | None = ...,
+    n_threads: int = ...,
+) -> None: ...
+def compact(model: Model, title: str) -> str: ...

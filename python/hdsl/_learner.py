@@ -17,10 +17,11 @@ from hdsl._base import SimilarityEstimator
 from hdsl._callbacks import CallbackSupportMixin, Hooks
 from hdsl._matrix import DTYPES, as_csr
 from hdsl._progress import Progress
+from hdsl._report import ReportMixin
 from hdsl._settings import CONSTRAINTS, settings
 
 
-class HDSLLearner(CallbackSupportMixin, SimilarityEstimator):
+class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
     """What :class:`HDSL`, :class:`HDSLClassifier` and :class:`TripletHDSL` have in common."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
@@ -258,6 +259,7 @@ class HDSLLearner(CallbackSupportMixin, SimilarityEstimator):
         self.gap_certified_: bool = facts["gap_certified"]
         self.valid_error_: float | None = facts["valid_error"]
         self.n_triplets_: int = facts["n_triplets"]
+        self._train_seconds: float = facts["train_seconds"]
         fields = ["scale", "objective", "n_iter", "chosen_iter", "valid_error", "stop"]
         self.scale_results_: list[dict[str, Any]] = [dict(zip(fields, point)) for point in facts["grid"]]
 

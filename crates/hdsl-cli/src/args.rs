@@ -31,6 +31,7 @@ The usual flow:
   hdsl evaluate m.hdsl --train train.svm.bz2 test.svm.bz2      error of what was learned
   hdsl evaluate identity --train train.svm.bz2 test.svm.bz2    the same of the plain dot product
   hdsl explain m.hdsl --names vocab.txt                        which features and pairs it uses
+  hdsl report m.hdsl --train train.svm.bz2 --test test.svm.bz2 -o report.html    a page to look at
 
 Files: svmlight/libsvm, NIPS 2003 (dexter, dorothea), Matrix Market, scipy's .npz; plain or compressed
 with gz, bz2, xz or zst; `-` is standard input. Rows are counted from 0, lines in messages from 1.
@@ -91,6 +92,7 @@ pub(crate) enum Command {
     Score(Score),
     Transform(Transform),
     Explain(Explain),
+    Report(Box<Report>),
     Inspect(Inspect),
     Triplets(TripletsCmd),
     Vectorize(Vectorize),
@@ -691,6 +693,65 @@ pub(crate) struct Explain {
     /// Feature names, one a line, or a vocabulary file of `vectorize` [default: those saved in the model]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) names: Option<PathBuf>,
+    /// Earlier models.
+    #[command(flatten)]
+    pub(crate) path: PathArgs,
+    /// Reading.
+    #[command(flatten)]
+    pub(crate) read: ReadArgs,
+    /// Print one JSON object on standard output and nothing else there
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Write a page to look at: one HTML file that tells the story of a model
+///
+/// The page opens offline in any browser, and fetches nothing. It shows the errors before and after learning, the run,
+/// the matrix, features and pairs in tables and as a graph, the error with fewer dimensions, a map of the rows, the
+/// neighbours of single test rows with the reasons, and the mistakes. Only the model is needed: what cannot be shown
+/// without more is left out, and the page says which flag adds it. Large data are sampled, with a note where.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  hdsl report m.hdsl --train train.svm.bz2 --test test.svm.bz2 --names vocab.txt -o report.html
+  hdsl report m.hdsl --train train.svm --test test.svm --text train.tsv test.tsv -o report.html
+      shows the texts of rows and marks the words that count
+  hdsl train ... -o m.hdsl --json > run.json && hdsl report m.hdsl --run run.json -o report.html
+      shows the training time too, which a model does not keep")]
+pub(crate) struct Report {
+    /// A model
+    #[arg(value_name = "MODEL", value_hint = ValueHint::FilePath)]
+    pub(crate) model: PathBuf,
+    /// Where to write the page
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+    /// The rows neighbours are sought among, usually those the model was trained on
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) train: Option<PathBuf>,
+    /// Rows the model has not seen, to judge it by
+    #[arg(long, value_name = "FILE", requires = "train", value_hint = ValueHint::FilePath)]
+    pub(crate) test: Option<PathBuf>,
+    /// Neighbours that vote [default: as in training]
+    #[arg(short, value_name = "K", value_parser = positive, allow_negative_numbers = true)]
+    pub(crate) k: Option<usize>,
+    /// Feature names, one a line, or a vocabulary file of `vectorize` [default: those saved in the model]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) names: Option<PathBuf>,
+    /// Texts of the --train and of the --test rows: the two files `vectorize` made the rows from
+    #[arg(long, value_names = ["TRAIN", "TEST"], num_args = 2, requires = "test", value_hint = ValueHint::FilePath)]
+    pub(crate) text: Option<Vec<PathBuf>>,
+    /// The triplets of training, if it took them from a file; others are mined again
+    #[arg(long, value_name = "SOURCE", requires = "train")]
+    pub(crate) triplets: Option<TripletArg>,
+    /// What `hdsl train --json` printed, for the training time
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) run: Option<PathBuf>,
+    /// Labels of the --train rows, one a line, for formats that keep them apart
+    #[arg(long, value_name = "FILE", requires = "train", value_hint = ValueHint::FilePath, help_heading = "Files")]
+    pub(crate) train_labels: Option<PathBuf>,
+    /// Labels of the --test rows, one a line, for formats that keep them apart
+    #[arg(long, value_name = "FILE", requires = "test", value_hint = ValueHint::FilePath, help_heading = "Files")]
+    pub(crate) test_labels: Option<PathBuf>,
     /// Earlier models.
     #[command(flatten)]
     pub(crate) path: PathArgs,

@@ -46,6 +46,7 @@ fn run(cli: Cli, talk: &Talk) -> Result<(), Failure> {
         Command::Score(args) => commands::score::run(&args, talk),
         Command::Transform(args) => commands::transform::run(&args, talk),
         Command::Explain(args) => commands::explain::run(&args, talk),
+        Command::Report(args) => commands::report::run(&args, talk),
         Command::Inspect(args) => commands::inspect::run(&args, talk),
         Command::Triplets(args) => commands::triplets::run(&args, talk),
         Command::Vectorize(args) => commands::vectorize::run(&args, talk),

@@ -284,3 +284,35 @@ impl TuneWatcher for TuneWatch<'_> {
         }
     }
 }
+
+/// What is being done right now, for work whose length nobody knows: a line on a terminal, one each under `-v`.
+pub(crate) struct Stages<'a> {
+    talk: &'a Talk,
+    bar: ProgressBar,
+}
+
+impl<'a> Stages<'a> {
+    pub(crate) fn new(talk: &'a Talk) -> Self {
+        let bar = match talk.shows_progress() {
+            true => ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10)),
+            false => ProgressBar::hidden(),
+        };
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}, {elapsed}") {
+            bar.set_style(style);
+        }
+        if talk.shows_progress() {
+            bar.enable_steady_tick(std::time::Duration::from_millis(200));
+        }
+        Self { talk, bar }
+    }
+
+    pub(crate) fn say(&mut self, stage: &str) {
+        self.bar.set_message(stage.to_owned());
+        self.bar.suspend(|| self.talk.detail(stage));
+    }
+
+    /// Takes the line away.
+    pub(crate) fn finish(self) {
+        self.bar.finish_and_clear();
+    }
+}

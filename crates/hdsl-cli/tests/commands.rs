@@ -19,6 +19,7 @@ fn the_lines_everyone_is_told_work_as_written() {
         "hdsl transform m.hdsl test.svm.bz2 -o z.npz",
         "hdsl explain m.hdsl --names vocab.txt --top 20",
         "hdsl explain m.hdsl --pair test.svm.bz2:3 train.svm.bz2:17",
+        "hdsl report m.hdsl --train train.svm.bz2 --test test.svm.bz2 --names vocab.txt -o report.html",
     ];
     for line in lines {
         let ran = scratch.shell(line);
@@ -175,6 +176,8 @@ fn demo_recovers_what_was_planted() {
         .json();
     assert_eq!(dot["error"], facts["dot_product_error"]);
     let text = scratch.hdsl("demo --dir d").ok();
+    assert!(text.contains("d/report.html  a page about it"), "{text}");
+    assert!(scratch.text("d/report.html").starts_with("<!doctype html>"));
     let suggested: Vec<&str> = text.lines().filter(|l| l.starts_with("  hdsl ")).collect();
     assert!(suggested.len() >= 4, "{text}");
     for line in suggested {

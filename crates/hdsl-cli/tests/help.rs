@@ -14,7 +14,7 @@ fn output(args: &[&str]) -> (Option<i32>, String, String) {
     (out.status.code(), text(out.stdout), text(out.stderr))
 }
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
     "demo",
     "train",
     "tune",
@@ -24,6 +24,7 @@ const COMMANDS: [&str; 15] = [
     "score",
     "transform",
     "explain",
+    "report",
     "inspect",
     "triplets",
     "vectorize",

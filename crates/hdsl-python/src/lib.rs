@@ -9,6 +9,7 @@ mod labels;
 mod listening;
 mod matrix;
 mod model;
+mod report;
 mod rivals;
 mod settings;
 mod training;
@@ -27,5 +28,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(training::train, module)?)?;
     module.add_function(wrap_pyfunction!(training::mine, module)?)?;
     module.add_function(wrap_pyfunction!(labels::vote, module)?)?;
+    module.add_function(wrap_pyfunction!(report::report, module)?)?;
+    module.add_function(wrap_pyfunction!(report::compact, module)?)?;
     Ok(())
 }

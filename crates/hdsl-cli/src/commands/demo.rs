@@ -12,6 +12,7 @@ use hdsl::{
     Atom, Dataset, Decision, Dot, Labels, Similarity, SolverParams, Stop, TrainParams, Trained,
     TripletSource, train,
 };
+use hdsl_report::{Input, Part};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
@@ -58,6 +59,7 @@ pub(crate) fn run(args: &Demo, talk: &Talk) -> Result<(), Failure> {
         talk.note("stopped by Ctrl-C; the figures are those of the best model so far");
     }
     let model = outputs.write_model(&trained)?;
+    outputs.write_report(&problem, &trained)?;
 
     let facts = Facts::of(&problem, &trained)?;
     let seconds = started.elapsed().as_secs_f64();
@@ -78,12 +80,13 @@ struct Outputs {
 }
 
 impl Outputs {
-    const NAMES: [&str; 5] = [
+    const NAMES: [&str; 6] = [
         "train.svm",
         "valid.svm",
         "test.svm",
         "names.txt",
         "model.hdsl",
+        "report.html",
     ];
 
     fn create(args: &Demo) -> Result<Self, Failure> {
@@ -114,6 +117,26 @@ impl Outputs {
         let bytes = trained.model.to_bytes();
         self.write_next(|out| out.write_all(&bytes))?;
         Ok(bytes.len())
+    }
+
+    fn write_report(&mut self, problem: &Planted, trained: &Trained) -> Result<(), Failure> {
+        let path = |at: usize| self.paths[at].display().to_string();
+        let (train, test, model) = (path(0), path(2), path(4));
+        fn part<'a>(data: &'a Dataset, source: &'a str) -> Part<'a> {
+            Part {
+                rows: &data.rows,
+                labels: data.labels.as_ref(),
+                texts: None,
+                source,
+            }
+        }
+        let mut input = Input::new(&trained.model, &model);
+        input.train = Some(part(&problem.train, &train));
+        input.test = Some(part(&problem.test, &test));
+        input.names = Some(&problem.names);
+        input.train_seconds = Some(trained.train_seconds);
+        let page = hdsl_report::page(&input, &mut |_| {})?;
+        self.write_next(|out| out.write_all(page.as_bytes()))
     }
 
     fn write_next(
@@ -276,6 +299,7 @@ fn next(args: &Demo, outputs: &Outputs, problem: &Planted, n_bytes: usize, secon
         "rows to test on".to_owned(),
         "the words".to_owned(),
         format!("the model, {} bytes", thousands(n_bytes)),
+        "a page about it: open it in a browser".to_owned(),
     ];
     let rows: Vec<Vec<String>> = outputs
         .paths

@@ -1,0 +1,84 @@
+// A table that sorts, searches and turns pages. Columns: { label, text(row), value(row), numeric, cell(row), head }.
+
+function table(place, { caption, columns, rows, search, page = 20, sort = null, more = null }) {
+  const box = typeof place === "string" ? byId(place) : place;
+  if (!box) return null;
+  let shown = rows.slice();
+  let at = 0;
+  let order = sort;
+  const status = el("span", { role: "status", class: "small" });
+  const body = el("tbody");
+  const heads = columns.map((column, number) => {
+    const button = el("button", { type: "button", onclick: () => sortBy(number) }, column.label);
+    return el("th", { scope: "col", class: column.numeric ? "numeric" : "" }, button);
+  });
+  const before = el("button", { type: "button", class: "quiet", onclick: () => turn(-1) }, "Previous");
+  const after = el("button", { type: "button", class: "quiet", onclick: () => turn(1) }, "Next");
+  const input = el("input", { type: "search", autocomplete: "off", oninput: refresh });
+  const value = (column, row) => (column.value ? column.value(row) : column.text(row));
+
+  function sortBy(number) {
+    const descending = order && order[0] === number ? !order[1] : Boolean(columns[number].numeric);
+    order = [number, descending];
+    refresh();
+  }
+  function turn(by) {
+    at = Math.max(0, at + by * page);
+    draw();
+  }
+  function refresh() {
+    const wanted = input.value.trim().toLowerCase();
+    shown = wanted ? rows.filter((row) => search(row).toLowerCase().includes(wanted)) : rows.slice();
+    if (order) {
+      const column = columns[order[0]];
+      const way = order[1] ? -1 : 1;
+      const key = (row) => { const v = value(column, row); return v === null || v === undefined ? -Infinity : v; };
+      shown.sort((a, b) => {
+        const [x, y] = [key(a), key(b)];
+        return way * (column.numeric ? x - y || 0 : String(x).localeCompare(String(y)));
+      });
+    }
+    at = 0;
+    draw();
+  }
+  function draw() {
+    heads.forEach((head, number) => {
+      const way = order && order[0] === number ? (order[1] ? "descending" : "ascending") : "none";
+      head.setAttribute("aria-sort", way);
+    });
+    body.replaceChildren(...shown.slice(at, at + page).map((row) => {
+      const cells = columns.map((column) => {
+        const content = column.cell ? column.cell(row) : column.text(row);
+        return el(column.head ? "th" : "td", { scope: column.head ? "row" : null, class: column.numeric ? "numeric" : "" }, content);
+      });
+      return el("tr", {}, ...cells);
+    }));
+    const last = Math.min(at + page, shown.length);
+    status.textContent = shown.length === 0 ? "Nothing found"
+      : shown.length <= page ? `${thousands(shown.length)} shown`
+        : `${thousands(at + 1)} to ${thousands(last)} of ${thousands(shown.length)}`;
+    before.disabled = at === 0;
+    after.disabled = last >= shown.length;
+    const turns = rows.length > page;
+    before.hidden = after.hidden = !turns;
+  }
+  const top = search ? el("div", { class: "controls" }, el("label", {}, "Search ", input), status) : el("div", { class: "controls" }, status);
+  box.replaceChildren(
+    top,
+    el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+      el("table", {}, el("caption", { class: "hidden" }, caption), el("thead", {}, el("tr", {}, ...heads)), body)),
+    el("div", { class: "pager" }, before, after),
+  );
+  refresh();
+  return { find(text) { input.value = text; refresh(); } };
+}
+
+// A table behind a line to open it: the same figures as a chart, for those who would rather read them.
+function asTable(place, summary, settings) {
+  const box = byId(place);
+  if (!box) return;
+  const inside = el("div");
+  let made = false;
+  const details = el("details", { class: "table", ontoggle: () => { if (details.open && !made) { made = true; table(inside, settings); } } }, el("summary", {}, summary), inside);
+  box.replaceChildren(details);
+}

@@ -1,0 +1,51 @@
+// Reports to open, made by the program in a folder of their own.
+
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+export const hdsl = process.env.HDSL;
+export const folder = mkdtempSync(join(tmpdir(), "hdsl-browser-"));
+export const cleanUp = () => rmSync(folder, { recursive: true, force: true });
+const at = (...names) => join(folder, ...names);
+
+export function run(...args) {
+  return execFileSync(hdsl, args, { cwd: folder, encoding: "utf8", maxBuffer: 1 << 28 });
+}
+export const json = (...args) => JSON.parse(run(...args, "--json"));
+
+// The demo's own page, and the files beside it.
+run("demo", "--dir", "demo");
+export const demo = {
+  page: at("demo", "report.html"),
+  model: "demo/model.hdsl", train: "demo/train.svm", test: "demo/test.svm", names: "demo/names.txt",
+};
+
+// A model and nothing else.
+run("report", demo.model, "-o", "alone.html");
+export const alone = { page: at("alone.html") };
+
+// Names, classes and texts that would be markup, script, a template or a formula somewhere.
+export const hostileNames = [
+  "<script>window.pwned = 1</script>", '"};window.pwned = 2;//', "</script><script>window.pwned = 3</script>", "<img src=x onerror=window.pwned=4>",
+  "<b>bold</b>", "&lt;i&gt;", "%{x}", "$x^2$", "{{7*7}}", "<a href=javascript:window.pwned=5>link</a>", "line\u2028separator", "'; drop", "<!--", "</table>", "\\u003cb\\u003e", "<svg/onload=window.pwned=6>",
+];
+export const hostileClasses = ["<img/src=x/onerror=window.pwned=7>", "</script>", "%{x}<br>"];
+export const hostileText = "before <script>window.pwned = 8</script> after & <b>more</b>";
+{
+  const names = readFileSync(at("demo", "names.txt"), "utf8").split("\n");
+  json("explain", demo.model, "--top", "0").features.forEach((f, n) => { names[f.feature] = hostileNames[n % hostileNames.length]; });
+  writeFileSync(at("hostile.txt"), names.join("\n"));
+  for (const part of ["train", "test"]) {
+    const lines = readFileSync(at("demo", `${part}.svm`), "utf8").trimEnd().split("\n").map((line) => line.replace("bland-kind-cheap", hostileClasses[0]).replace("bland-kind-dear", hostileClasses[1]).replace("tasty-rude-dear", hostileClasses[2]));
+    writeFileSync(at(`hostile-${part}.svm`), `${lines.join("\n")}\n`);
+    writeFileSync(at(`hostile-${part}.tsv`), `${lines.map((line, n) => `${line.split(" ")[0]}\t${n} ${hostileText}`).join("\n")}\n`);
+  }
+  run("report", demo.model, "--train", "hostile-train.svm", "--test", "hostile-test.svm", "--names", "hostile.txt", "--text", "hostile-train.tsv", "hostile-test.tsv", "-o", "hostile.html");
+}
+export const hostile = { page: at("hostile.html") };
+
+// As large as a page is meant to get.
+export const large = { page: at("large.html") };
+execFileSync(process.env.LARGE, [large.page], { stdio: "ignore" });

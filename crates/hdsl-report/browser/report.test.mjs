@@ -1,0 +1,359 @@
+// A report in a real browser: what it shows, what can be done with it, and what it must never do.
+
+import assert from "node:assert/strict";
+import { readFileSync, statSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, before, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { chromium } from "playwright-core";
+import { alone, cleanUp, demo, hostile, hostileClasses, hostileNames, hostileText, json, large } from "./fixtures.mjs";
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const wide = { width: 1360, height: 900 };
+const phone = { width: 390, height: 844 };
+const sections = ["glance", "run", "matrix", "features", "dimension", "map", "neighbours", "errors"];
+let browser;
+
+before(async () => {
+  browser = await chromium.launch({
+    executablePath: process.env.CHROMIUM,
+    args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+  });
+});
+after(async () => {
+  await browser?.close();
+  cleanUp();
+});
+
+// Opens a page and listens: `trouble` holds every console message, request, dialog and error.
+async function open(report, { viewport = wide, colorScheme = "light" } = {}) {
+  const context = await browser.newContext({ viewport, colorScheme, reducedMotion: "reduce" });
+  const page = await context.newPage();
+  // Long, since a busy machine is no fault of the page.
+  page.setDefaultTimeout(180_000);
+  const trouble = [];
+  page.on("console", (message) => trouble.push(`console ${message.type()}: ${message.text()}`));
+  page.on("pageerror", (error) => trouble.push(`error: ${error.message}`));
+  page.on("dialog", (dialog) => { trouble.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
+  const url = pathToFileURL(report.page).href;
+  page.on("request", (request) => { if (request.url() !== url && !request.url().startsWith("data:")) trouble.push(`request: ${request.url()}`); });
+  await page.goto(url);
+  await page.waitForFunction(() => document.documentElement.dataset.ready && window.Plotly);
+  return { page, trouble, close: () => context.close() };
+}
+
+async function drawAll(page) {
+  for (const chart of await page.locator(".chart").all()) {
+    await chart.scrollIntoViewIfNeeded();
+    await chart.evaluate((div) => new Promise((done) => {
+      const look = () => (div.dataset.drawn ? done() : setTimeout(look, 30));
+      look();
+    }));
+  }
+}
+
+const values = (page, selector) => page.locator(selector).evaluateAll((all) => all.map((e) => Number(e.getAttribute("value"))));
+const texts = (page, selector) => page.locator(selector).evaluateAll((all) => all.map((e) => e.textContent));
+
+// All rows of a table, page after page: what `read` makes of each.
+async function allRows(page, table, read) {
+  const rows = [];
+  for (;;) {
+    rows.push(...await page.locator(`${table} tbody tr`).evaluateAll(read));
+    const next = page.locator(`${table} .pager button`).nth(1);
+    if (!(await next.isVisible()) || await next.isDisabled()) return rows;
+    await next.click();
+  }
+}
+
+test("every section is there, every chart has marks, nothing is said or fetched", async () => {
+  for (const viewport of [wide, phone]) {
+    for (const colorScheme of ["light", "dark"]) {
+      const { page, trouble, close } = await open(demo, { viewport, colorScheme });
+      for (const section of sections) assert.equal(await page.locator(`#${section} h2`).count(), 1, section);
+      await drawAll(page);
+      const charts = await page.locator(".chart").evaluateAll((all) => all.map((div) => ({
+        id: div.id, label: div.getAttribute("aria-label"), marks: div.querySelectorAll("path.point, path.js-line, .heatmaplayer image").length,
+      })));
+      assert.equal(charts.length, 8);
+      for (const chart of charts) assert.ok(chart.marks > 0 && chart.label, JSON.stringify(chart));
+      const [needed, there] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
+      assert.ok(needed <= there, `${needed} pixels wide on a screen of ${there}`);
+      assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), colorScheme);
+      assert.deepEqual(trouble, []);
+      await close();
+    }
+  }
+});
+
+test("figures are those of explain and evaluate", async () => {
+  const { page, close } = await open(demo);
+  const told = json("explain", demo.model, "--names", demo.names, "--top", "0");
+  const judged = json("evaluate", demo.model, "--train", demo.train, demo.test);
+  const plain = json("evaluate", "identity", "--train", demo.train, demo.test);
+  const figure = async (key) => (await values(page, `#figure-${key}`))[0];
+  assert.equal(await figure("error"), judged.error);
+  assert.equal(await figure("dot_error"), plain.error);
+  assert.equal(await figure("n_features"), told.n_features);
+  assert.equal(await figure("n_pairs"), told.n_pairs);
+  assert.equal(await figure("n_atoms"), told.n_atoms);
+  assert.equal(await figure("scale"), told.scale);
+  assert.equal(await figure("iteration"), told.iteration);
+  assert.equal(await page.locator("#figure-error").textContent(), `${(100 * judged.error).toFixed(1)}%`);
+
+  const features = await allRows(page, "#features-table", (rows) => rows.map((r) => [r.cells[0].textContent, Number(r.querySelector("data").value), Number(r.cells[3].textContent)]));
+  assert.deepEqual(features, told.features.map((f) => [f.name, f.weight, f.n_pairs]));
+  const pairs = await allRows(page, "#pairs-table", (rows) => rows.map((r) => [r.cells[0].textContent, r.cells[1].textContent, r.cells[2].textContent, Number(r.querySelector("data").value)]));
+  assert.deepEqual(pairs, told.pairs.map((p) => [p.name_i, p.name_j, p.weight > 0 ? "together they mean alike" : "together they mean unlike", p.weight]));
+
+  const byName = (list) => list.map(String).sort();
+  for (const [button, evaluation] of [["#errors-learned", judged], ["#errors-dot", plain]]) {
+    await page.locator(button).click();
+    await page.locator("#confusion-table summary").click();
+    const cells = await allRows(page, "#confusion-table", (rows) => rows.map((r) => [r.cells[0].textContent, r.cells[1].textContent, Number(r.querySelector("data").value)]));
+    assert.deepEqual(byName(cells), byName(evaluation.confusion.map((c) => [c.class, c.predicted, c.count])));
+    assert.match(await page.locator("#errors-words").textContent(), new RegExp(`${evaluation.n_wrong} of 1,000 test rows`));
+  }
+  await close();
+});
+
+test("neighbours and their reasons are those of neighbors and explain, and add up", async () => {
+  const { page, close } = await open(demo);
+  const rows = await page.locator("#row-choice option").evaluateAll((all) => all.map((o) => o.textContent.match(/^row ([\d,]+)/)[1].replace(",", "")));
+  for (const at of [0, 7, rows.length - 1]) {
+    await page.locator("#row-choice").selectOption({ index: at });
+    const row = rows[at];
+    assert.equal(await page.locator("#row-detail").getAttribute("data-row"), row);
+    for (const [list, model] of [[0, "identity"], [1, demo.model]]) {
+      const near = json("neighbors", model, "--train", demo.train, demo.test, "--rows", row, "-k", "6").rows[0].neighbors;
+      const shown = await page.locator(".lists > div").nth(list).locator(".near").evaluateAll((cards) => cards.map((card) => ({
+        row: Number(card.querySelector(".head span").textContent.match(/row ([\d,]+)/)[1].replace(",", "")),
+        class: card.querySelectorAll(".head span")[1].textContent,
+        score: Number(card.querySelector("data.score").value),
+        reasons: [...card.querySelectorAll(".reasons tbody data")].map((d) => Number(d.value)),
+      })));
+      assert.deepEqual(shown.map(({ row, class: c, score }) => ({ row, score, class: c })), near.map(({ row, score, class: c }) => ({ row, score, class: c })));
+      for (const card of shown) {
+        const sum = card.reasons.reduce((a, b) => a + b, 0);
+        assert.ok(Math.abs(sum - card.score) <= 1e-9 * Math.max(1, Math.abs(card.score)), `${sum} for ${card.score}`);
+      }
+      if (model === "identity") continue;
+      const why = json("explain", model, "--pair", `${demo.test}:${row}`, `${demo.train}:${shown[0].row}`);
+      assert.deepEqual(shown[0].reasons.slice(0, Math.min(8, why.contributions.length)), why.contributions.slice(0, 8).map((c) => c.value));
+    }
+  }
+  await close();
+});
+
+test("tables sort by mouse and by keyboard", async () => {
+  const { page, close } = await open(demo);
+  const names = () => texts(page, "#features-table tbody th");
+  const head = page.locator("#features-table thead th").first();
+  await head.locator("button").click();
+  assert.equal(await head.getAttribute("aria-sort"), "ascending");
+  const ascending = await names();
+  assert.deepEqual(ascending, ascending.slice().sort((a, b) => a.localeCompare(b)));
+  await head.locator("button").focus();
+  await page.keyboard.press("Enter");
+  assert.equal(await head.getAttribute("aria-sort"), "descending");
+  const descending = await names();
+  assert.deepEqual(descending, descending.slice().sort((a, b) => b.localeCompare(a)));
+  const weight = page.locator("#pairs-table thead th").nth(3);
+  await weight.locator("button").click();
+  assert.equal(await weight.getAttribute("aria-sort"), "ascending");
+  const sizes = (await values(page, "#pairs-table tbody data")).map(Math.abs);
+  assert.deepEqual(sizes, sizes.slice().sort((a, b) => a - b));
+  await close();
+});
+
+test("tables and the graph can be searched", async () => {
+  const { page, trouble, close } = await open(demo);
+  await page.locator("#pairs-table input").fill("STALE");
+  const found = await page.locator("#pairs-table tbody tr").evaluateAll((rows) => rows.map((r) => `${r.cells[0].textContent} ${r.cells[1].textContent}`));
+  assert.ok(found.length >= 2 && found.every((text) => text.includes("stale")), found.join());
+  assert.equal(await page.locator("#pairs-table [role=status]").textContent(), `${found.length} shown`);
+  await page.locator("#pairs-table input").fill("no such feature");
+  assert.equal(await page.locator("#pairs-table [role=status]").textContent(), "Nothing found");
+  await page.locator("#graph-chart").scrollIntoViewIfNeeded();
+  await page.waitForFunction(() => document.getElementById("graph-chart").dataset.drawn);
+  await page.locator("#graph-search").fill("stale");
+  assert.equal(await page.locator("#graph-found").textContent(), "1 feature found");
+  assert.match(await page.locator("#graph-detail").textContent(), /stale, in 3 pairs/);
+  await page.waitForFunction(() => [...document.querySelectorAll("#graph-chart .textpoint text")].filter((t) => t.textContent).map((t) => t.textContent).join() === "stale");
+  assert.deepEqual(trouble, []);
+  await close();
+});
+
+test("the matrix zooms by buttons and by mouse, from all features to the used ones", async () => {
+  const { page, trouble, close } = await open(demo);
+  const chart = page.locator("#matrix-chart");
+  await chart.scrollIntoViewIfNeeded();
+  await page.waitForFunction(() => document.getElementById("matrix-chart").dataset.drawn);
+  const range = () => chart.evaluate((div) => div.layout.xaxis.range.map(Number));
+  const width = async () => { const [a, b] = await range(); return Math.abs(b - a); };
+  assert.equal(await width(), 5000);
+  await page.locator("#matrix-in").click();
+  assert.equal(await width(), 2500);
+  await page.locator("#matrix-out").click();
+  assert.equal(await width(), 5000);
+  await page.locator("#matrix-used").click();
+  await page.waitForFunction(() => document.querySelectorAll("#matrix-chart path.point").length === 16 + 2 * 19);
+  assert.equal(await width(), 16);
+  const box = await chart.locator(".nsewdrag").first().boundingBox();
+  await page.mouse.move(box.x + 0.2 * box.width, box.y + 0.2 * box.height);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 0.6 * box.width, box.y + 0.6 * box.height, { steps: 5 });
+  await page.mouse.up();
+  await page.waitForFunction(() => { const [a, b] = document.getElementById("matrix-chart").layout.xaxis.range; return Math.abs(b - a) < 12; });
+  await page.locator("#matrix-reset").click();
+  assert.equal(await width(), 16);
+  // Pointing at an entry names the pair and its weight.
+  const point = await chart.locator("path.point").first().boundingBox();
+  await page.mouse.move(point.x + point.width / 2, point.y + point.height / 2);
+  await page.waitForFunction(() => /M = [+\u2212]/.test(document.querySelector("#matrix-chart .hoverlayer")?.textContent ?? ""));
+  assert.deepEqual(trouble, []);
+  await close();
+});
+
+test("rows can be chosen by list, by button, from a mistake and on the map", async () => {
+  const { page, trouble, close } = await open(demo);
+  const shown = () => page.locator("#row-detail").getAttribute("data-row");
+  await page.locator("#row-choice").selectOption({ index: 3 });
+  const third = await shown();
+  await page.locator("#row-after").click();
+  assert.notEqual(await shown(), third);
+  await page.locator("#row-before").click();
+  assert.equal(await shown(), third);
+  await page.locator("#row-filter").selectOption("wrong");
+  assert.match(await page.locator("#row-choice option").first().textContent(), /taken for/);
+  const mistake = page.locator("#mistakes-table tbody button").nth(2);
+  const row = (await mistake.textContent()).replace("row ", "").replace(",", "");
+  await mistake.click();
+  assert.equal(await shown(), row);
+  assert.match(await page.locator("#row-detail").textContent(), /wrong/);
+  const chart = page.locator("#map-learned-chart");
+  await chart.scrollIntoViewIfNeeded();
+  await page.waitForFunction(() => document.getElementById("map-learned-chart").dataset.drawn);
+  // Classes can be taken off the map.
+  const points = () => chart.locator("path.point").count();
+  const all = await points();
+  await page.locator("#map-classes button").first().click();
+  await page.waitForFunction((n) => document.querySelectorAll("#map-learned-chart path.point").length < n, all);
+  await page.locator("#map-classes button").first().click();
+  await page.waitForFunction((n) => document.querySelectorAll("#map-learned-chart path.point").length === n, all);
+  const inside = await chart.evaluate((div) => div.data[0].customdata.map(Number));
+  const listed = await page.evaluate(() => JSON.parse(document.getElementById("data").textContent).neighbours.rows.map((q) => q.row));
+  const wanted = inside.findIndex((r) => listed.includes(r));
+  await chart.evaluate((div, n) => div.emit("plotly_click", { points: [{ customdata: div.data[0].customdata[n] }] }), wanted);
+  assert.equal(await shown(), String(inside[wanted]));
+  assert.deepEqual(trouble, []);
+  await close();
+});
+
+test("colours can be switched, and charts follow", async () => {
+  const { page, trouble, close } = await open(demo);
+  await page.locator("#run-chart").scrollIntoViewIfNeeded();
+  await page.waitForFunction(() => document.getElementById("run-chart").dataset.drawn);
+  const ink = () => page.locator("#run-chart").evaluate((div) => div.layout.font.color);
+  const light = await ink();
+  await page.locator("#theme").click();
+  assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
+  await page.waitForFunction((before) => document.getElementById("run-chart").layout.font.color !== before, light);
+  assert.deepEqual(trouble, []);
+  await close();
+});
+
+test("hostile names, classes and texts stay words", async () => {
+  const { page, trouble, close } = await open(hostile);
+  await drawAll(page);
+  await page.locator("#row-filter").selectOption("wrong");
+  await page.locator("#row-after").click();
+  await page.locator("#graph-search").fill("script");
+  for (const summary of await page.locator("details.table summary").all()) await summary.click();
+  for (const chart of ["#matrix-chart", "#graph-chart", "#map-raw-chart", "#errors-chart"]) {
+    await page.locator(chart).scrollIntoViewIfNeeded();
+    const box = await page.locator(`${chart} .nsewdrag`).first().boundingBox();
+    for (let step = 0; step < 12; step += 1) await page.mouse.move(box.x + (box.width * (step + 0.5)) / 12, box.y + (box.height * (step + 0.5)) / 12);
+  }
+  assert.equal(await page.evaluate(() => window.pwned), undefined);
+  assert.equal(await page.locator("img").count(), 0);
+  assert.equal(await page.locator("main script").count(), 0);
+  assert.equal(await page.locator("main b, main a[href^=javascript]").count(), 0);
+  assert.deepEqual(trouble, []);
+  // Shown as they are: in a table, in a chart, in a list, in a text.
+  const inTable = await allRows(page, "#features-table", (rows) => rows.map((r) => r.cells[0].textContent));
+  for (const name of hostileNames) assert.ok(inTable.includes(name.trim()), name);
+  await page.locator("#graph-search").fill("");
+  await page.locator("#matrix-used").click();
+  const ticks = await page.waitForFunction(() => { const all = [...document.querySelectorAll("#matrix-chart .xaxislayer-above .xtick text")].map((t) => t.textContent); return all.length ? all : null; });
+  assert.ok((await ticks.jsonValue()).some((t) => t.startsWith("<script>")), String(await ticks.jsonValue()));
+  const options = await texts(page, "#row-choice option");
+  assert.ok(options.some((o) => o.includes(hostileClasses[0].slice(0, 20))));
+  assert.ok((await page.locator("#row-detail blockquote").first().textContent()).includes(hostileText));
+  await close();
+});
+
+test("a model alone makes a page that says what is left out", async () => {
+  const { page, trouble, close } = await open(alone);
+  await drawAll(page);
+  const missing = await page.locator("#missing").textContent();
+  assert.match(missing, /--train FILE and --test FILE/);
+  assert.equal(await page.locator("#neighbours .note").count(), 1);
+  assert.equal(await page.locator("#errors .note").count(), 1);
+  assert.equal(await page.locator("#figure-error").count(), 0);
+  assert.deepEqual(trouble, []);
+  await close();
+});
+
+test("a large page is small enough and can be used", async () => {
+  assert.ok(statSync(large.page).size < 10_000_000);
+  const { page, trouble, close } = await open(large);
+  const [needed, there] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
+  assert.ok(needed <= there);
+  await drawAll(page);
+  await page.locator("#graph-search").fill("word76067");
+  assert.match(await page.locator("#graph-found").textContent(), /1 feature found/);
+  await page.locator("#pairs-table thead button").first().click();
+  await page.locator("#mistakes-table tbody button").first().click();
+  assert.match(await page.locator("#row-note").textContent(), /300 of 5,000 test rows/);
+  assert.match(await page.locator("#map-caption").textContent(), /2,500 of 5,000/);
+  assert.deepEqual(trouble, []);
+  await close();
+});
+
+test("the page prints with all its charts", async () => {
+  const { page, trouble, close } = await open(demo, { colorScheme: "dark" });
+  const pdf = await page.pdf({ printBackground: true });
+  assert.ok(pdf.length > 50_000, `${pdf.length} bytes`);
+  const drawn = await page.locator(".chart[data-drawn]").count();
+  assert.equal(drawn, 8);
+  assert.deepEqual(trouble, []);
+  await close();
+});
+
+test("the keyboard reaches the report at once", async () => {
+  const { page, close } = await open(demo);
+  await page.keyboard.press("Tab");
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), "Skip to the report");
+  await page.keyboard.press("Enter");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "main");
+  await close();
+});
+
+test("an accessibility checker finds nothing serious", async () => {
+  for (const report of [demo, alone, hostile]) {
+    for (const [viewport, colorScheme] of [[wide, "light"], [wide, "dark"], [phone, "light"], [phone, "dark"]]) {
+      const { page, close } = await open(report, { viewport, colorScheme });
+      await drawAll(page);
+      for (const summary of await page.locator("details.table summary").all()) await summary.click();
+      // Evaluated from outside the page, whose policy would not let it in.
+      await page.evaluate(axe);
+      const { violations, passes } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+      assert.ok(passes.length > 20, "the checker has looked");
+      const serious = violations.filter((v) => ["serious", "critical"].includes(v.impact));
+      const told = serious.map((v) => `${v.id}: ${v.help}; ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160)).join(" | ")}`);
+      assert.deepEqual(told, [], `${report.page}, ${colorScheme}, ${viewport.width} wide`);
+      await close();
+    }
+  }
+});

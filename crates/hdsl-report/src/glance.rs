@@ -1,0 +1,345 @@
+//! Section 1: the figures somebody wants first.
+
+use crate::format::{count, percent, short, thousands};
+use crate::input::{Hint, Input};
+use crate::ranking::{Rankings, plain_scaling};
+use hdsl::{Result, TripletSource, Triplets};
+use serde::Serialize;
+
+/// One figure: its exact value for programs, its text for people.
+pub(crate) struct Figure {
+    pub(crate) key: &'static str,
+    pub(crate) label: String,
+    pub(crate) value: String,
+    pub(crate) text: String,
+    pub(crate) note: String,
+}
+
+/// The section, as the template shows it.
+pub(crate) struct Glance {
+    pub(crate) headline: String,
+    /// Error before and after, if it is known.
+    pub(crate) errors: Option<Errors>,
+    pub(crate) figures: Vec<Figure>,
+    pub(crate) command: String,
+    /// What is left out, and what would add it.
+    pub(crate) missing: Vec<String>,
+}
+
+pub(crate) struct Errors {
+    pub(crate) before: Figure,
+    pub(crate) after: Figure,
+    /// Widths of two bars, of 100.
+    pub(crate) before_width: f64,
+    pub(crate) after_width: f64,
+}
+
+/// Triplets and how many of them have a margin above 0.
+#[derive(Serialize)]
+pub(crate) struct Satisfied {
+    pub(crate) n: usize,
+    pub(crate) dot: f64,
+    pub(crate) learned: f64,
+}
+
+/// Mines the triplets again as training did, unless they are given, and counts.
+pub(crate) fn satisfied(input: &Input<'_>) -> Result<Option<Satisfied>> {
+    let Some(train) = input.train else {
+        return Ok(None);
+    };
+    let plain = plain_scaling(input, train.rows).apply(train.rows);
+    let mined: Triplets = match input.triplets {
+        Some(triplets) => {
+            triplets.check(train.rows.n_rows())?;
+            triplets.clone()
+        }
+        None => {
+            let source = input.model.setting("triplets").unwrap_or("knn:3:5");
+            let Ok(source) = source.parse::<TripletSource>() else {
+                return Ok(None);
+            };
+            let seed = input.model.setting("seed").and_then(|s| s.parse().ok());
+            if train.labels.is_none() {
+                return Ok(None);
+            }
+            match hdsl::train::mine(&source, &plain, train.labels, seed.unwrap_or(0)) {
+                Ok(triplets) => triplets,
+                // One class only, for instance: nothing to count, and the report goes on.
+                Err(_) => return Ok(None),
+            }
+        }
+    };
+    if mined.is_empty() {
+        return Ok(None);
+    }
+    let (scaled, learned) = (input.model.prepare(train.rows), input.model.similarity());
+    let mapped = learned.transform_rows(&scaled);
+    let share = |rows: &hdsl::Rows| {
+        let row = |r: u32| rows.row(r as usize);
+        let kept = mined
+            .iter()
+            .filter(|&(a, near, far)| row(a).dot(row(near)) > row(a).dot(row(far)));
+        kept.count() as f64 / mined.len() as f64
+    };
+    Ok(Some(Satisfied {
+        n: mined.len(),
+        dot: share(&plain),
+        learned: share(&mapped),
+    }))
+}
+
+impl Glance {
+    pub(crate) fn of(
+        input: &Input<'_>,
+        rankings: Option<&Rankings>,
+        satisfied: Option<&Satisfied>,
+    ) -> Self {
+        let model = input.model;
+        let learned = model.similarity();
+        let n_pairs = learned.pairs_by_weight().len();
+        let mut figures = Vec::new();
+        let mut figure = |key, label: &str, value: String, text: String, note: String| {
+            figures.push(Figure {
+                key,
+                label: label.to_owned(),
+                value,
+                text,
+                note,
+            });
+        };
+        let used = learned.n_features_used();
+        let share = used as f64 / model.n_features().max(1) as f64;
+        figure(
+            "n_features",
+            "features used",
+            used.to_string(),
+            thousands(used),
+            match share < 0.0005 {
+                true => format!("of {}", thousands(model.n_features())),
+                false => format!("of {}, {}", thousands(model.n_features()), percent(share)),
+            },
+        );
+        figure(
+            "n_pairs",
+            "pairs of features",
+            n_pairs.to_string(),
+            thousands(n_pairs),
+            format!("of {} possible", possible_pairs(model.n_features())),
+        );
+        figure(
+            "n_atoms",
+            "dimensions",
+            learned.atoms().len().to_string(),
+            thousands(learned.atoms().len()),
+            "one an atom: what a row becomes when it is mapped".into(),
+        );
+        figure(
+            "scale",
+            "λ",
+            model.parts().scale.to_string(),
+            short(model.parts().scale),
+            "the size of the domain M was sought in".into(),
+        );
+        if let Some(s) = satisfied {
+            figure(
+                "satisfied",
+                "triplets satisfied",
+                s.learned.to_string(),
+                percent(s.learned),
+                format!("of {}; the dot product: {}", thousands(s.n), percent(s.dot)),
+            );
+        }
+        figure(
+            "iteration",
+            "iterations kept",
+            model.chosen().to_string(),
+            thousands(model.chosen()),
+            format!("of {}", thousands(model.path().len())),
+        );
+        if let Some(seconds) = input.train_seconds {
+            let text = match seconds {
+                s if s < 100.0 => format!("{s:.2} s"),
+                s => format!("{} min", short(s / 60.0)),
+            };
+            figure(
+                "train_seconds",
+                "training time",
+                seconds.to_string(),
+                text,
+                "in the solver".into(),
+            );
+        }
+        let errors = rankings.and_then(|r| {
+            let (dot, after) = (r.dot.evaluation.as_ref()?, r.learned.evaluation.as_ref()?);
+            let bar = |key, label: &str, e: &hdsl::knn::Evaluation| Figure {
+                key,
+                label: label.into(),
+                value: e.error.to_string(),
+                text: percent(e.error),
+                note: format!("{} wrong of {}", thousands(e.n_wrong), thousands(e.n_test)),
+            };
+            let most = dot.error.max(after.error).max(1e-12);
+            Some(Errors {
+                before: bar("dot_error", "plain dot product", dot),
+                after: bar("error", "learned similarity", after),
+                before_width: 100.0 * dot.error / most,
+                after_width: 100.0 * after.error / most,
+            })
+        });
+        Self {
+            headline: headline(input, rankings, n_pairs),
+            errors,
+            figures,
+            command: input.made_by.map_or_else(|| made_by(input), str::to_owned),
+            missing: missing(input, rankings, satisfied),
+        }
+    }
+}
+
+/// d (d - 1) / 2 in words short enough for a card.
+fn possible_pairs(d: usize) -> String {
+    let pairs = d as f64 * (d as f64 - 1.0) / 2.0;
+    match pairs {
+        p if p >= 1e9 => format!("{} billion", short(p / 1e9)),
+        p if p >= 1e6 => format!("{} million", short(p / 1e6)),
+        p => thousands(p as usize),
+    }
+}
+
+fn headline(input: &Input<'_>, rankings: Option<&Rankings>, n_pairs: usize) -> String {
+    let model = input.model;
+    let uses = format!(
+        "It looks at {} of {} and at {} of them.",
+        thousands(model.similarity().n_features_used()),
+        count(model.n_features(), "feature"),
+        count(n_pairs, "pair"),
+    );
+    let told = rankings.and_then(|r| {
+        let (dot, learned) = (r.dot.evaluation.as_ref()?, r.learned.evaluation.as_ref()?);
+        let (before, after) = (percent(dot.error), percent(learned.error));
+                let rows = count(learned.n_test, "test row");
+        let vote = format!("by {}", r.decision);
+        Some(match learned.n_wrong.cmp(&dot.n_wrong) {
+            std::cmp::Ordering::Less => {
+                format!("Learning took the error on {rows} from {before} to {after}, {vote}. ")
+            }
+            std::cmp::Ordering::Equal => {
+                format!("The error on {rows} is {after}, {vote}, as it is under the plain dot product. ")
+            }
+            std::cmp::Ordering::Greater => {
+                format!("The error on {rows} rose from {before} to {after}, {vote}: here, learning did not help. ")
+            }
+        })
+    });
+    told.unwrap_or_default() + &uses
+}
+
+/// The call of `hdsl train` that makes this model, as far as a model remembers it.
+fn made_by(input: &Input<'_>) -> String {
+    let model = input.model;
+    let train = input.train.map_or("TRAIN", |part| part.source);
+    let mut words = vec![format!("hdsl train {}", quoted(train))];
+    words.push(format!("--scale {}", model.parts().scale));
+    for (key, flag, default) in [
+        ("triplets", "--triplets", "knn:3:5"),
+        ("search", "--search", "alternating"),
+        ("steps", "--steps", "away"),
+        ("loss", "--loss", "smoothed-hinge"),
+        ("batch", "--batch", ""),
+        ("seed", "--seed", "0"),
+        ("rounds", "--rounds", "0"),
+        ("k", "-k", "3"),
+        ("vote", "--vote", "majority"),
+        ("form", "--form", "dot"),
+    ] {
+        match model.setting(key) {
+            Some(value) if value != default => words.push(format!("{flag} {}", quoted(value))),
+            _ => {}
+        }
+    }
+    let scaling = model.scaling().kind().to_string();
+    if scaling != "max" {
+        words.push(format!("--scaling {scaling}"));
+    }
+    if !model.parts().evaluations.is_empty() {
+        words.push("--valid VALID".into());
+    }
+    words.push(format!("--max-iter {}", model.path().len().max(1)));
+    words.push(format!("-o {}", quoted(input.title)));
+    words.join(" ")
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,+=@%".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+fn missing(
+    input: &Input<'_>,
+    rankings: Option<&Rankings>,
+    satisfied: Option<&Satisfied>,
+) -> Vec<String> {
+    let mut list = Vec::new();
+    let mut add = |what: &str, hint: &str| list.push(format!("{what}: give {hint}."));
+    match (input.train, input.test) {
+        (None, None) => add(
+            "Errors, neighbours, the map of the rows and how often pairs fire",
+            &format!("{} and {}", input.hint(Hint::Train), input.hint(Hint::Test)),
+        ),
+        (None, Some(_)) => add(
+            "Errors, neighbours, the map of the rows and how often pairs fire",
+            input.hint(Hint::Train),
+        ),
+        (Some(_), None) => add(
+            "Errors and neighbours of rows the model has not seen",
+            input.hint(Hint::Test),
+        ),
+        (Some(_), Some(_)) => {
+            if rankings.is_none_or(|r| r.learned.evaluation.is_none()) {
+                add(
+                    "Errors, and right or wrong neighbours",
+                    input.hint(Hint::Labels),
+                );
+            }
+        }
+    }
+    if input.train.is_some() && satisfied.is_none() {
+        add("Triplets satisfied", input.hint(Hint::Triplets));
+    }
+    let has_texts = |part: Option<crate::Part<'_>>| part.is_some_and(|p| p.texts.is_some());
+    if rankings.is_some() && !has_texts(input.train) && !has_texts(input.test) {
+        add("The texts of the rows", input.hint(Hint::Text));
+    }
+    if input.train_seconds.is_none() {
+        add(
+            "The training time, which a model does not keep so that the same seed gives the same bytes",
+            input.hint(Hint::Run),
+        );
+    }
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_a_command_can_be_pasted() {
+        assert_eq!(quoted("train.svm.bz2"), "train.svm.bz2");
+        assert_eq!(quoted("my rows.svm"), "'my rows.svm'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn pairs_are_counted_in_words() {
+        assert_eq!(possible_pairs(5000), "12.5 million");
+        assert_eq!(possible_pairs(10), "45");
+        assert_eq!(possible_pairs(100_000), "5 billion");
+        assert_eq!(possible_pairs(0), "0");
+    }
+}

@@ -1,0 +1,84 @@
+//! Section 6: rows as points of a plane, before and after learning.
+
+mod components;
+
+use crate::classes::Classes;
+use crate::input::Input;
+use crate::ranking::plain_scaling;
+use crate::sample::{rounded, spaced};
+use components::Components;
+use hdsl::Rows;
+use serde::Serialize;
+
+/// Rows the axes are found from, at most.
+const MOST_FITTED: usize = 4000;
+/// Points drawn in each map, at most.
+const MOST_POINTS: usize = 2500;
+
+/// Two maps of the same rows.
+#[derive(Serialize)]
+pub(crate) struct MapStory {
+    /// Whether the points are test rows; training rows otherwise.
+    of_test: bool,
+    row: Vec<u32>,
+    n_rows: usize,
+    n_fitted: usize,
+    n_train: usize,
+    /// The class of each point, if rows have classes.
+    class: Option<Vec<u32>>,
+    raw: Plane,
+    learned: Plane,
+}
+
+#[derive(Serialize)]
+struct Plane {
+    x: Vec<f64>,
+    y: Vec<f64>,
+    /// The share of the variance of the rows that each axis shows.
+    variance: [f64; 2],
+}
+
+impl Plane {
+    fn of(fitted: &Rows, points: &Rows) -> Self {
+        let components = Components::fit(fitted);
+        let [x, y] = components.map(points);
+        Self {
+            x: x.into_iter().map(|v| rounded(v, 4)).collect(),
+            y: y.into_iter().map(|v| rounded(v, 4)).collect(),
+            variance: components.shares(),
+        }
+    }
+}
+
+impl MapStory {
+    pub(crate) fn of(input: &Input<'_>, classes: &Classes) -> Option<Self> {
+        let train = input.train?;
+        let points = input.test.unwrap_or(train);
+        if train.rows.n_rows() < 3 || points.rows.n_rows() == 0 {
+            return None;
+        }
+        let fitted = train.rows.select(&spaced(train.rows.n_rows(), MOST_FITTED));
+        let shown = spaced(points.rows.n_rows(), MOST_POINTS);
+        let rows = points.rows.select(&shown);
+        let scaling = plain_scaling(input, train.rows);
+        let raw = Plane::of(&scaling.apply(&fitted), &scaling.apply(&rows));
+        let learned = Plane::of(
+            &input.model.transform_rows(&fitted),
+            &input.model.transform_rows(&rows),
+        );
+        let class = points.labels.map(|labels| {
+            let codes = classes.codes(labels);
+            shown.iter().map(|&row| codes[row as usize]).collect()
+        });
+        Some(Self {
+            of_test: input.test.is_some(),
+            row: shown,
+            n_rows: points.rows.n_rows(),
+            n_fitted: fitted.n_rows(),
+            n_train: train.rows.n_rows(),
+            class,
+            raw,
+            learned,
+        })
+    }
+}

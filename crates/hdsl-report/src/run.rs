@@ -1,0 +1,87 @@
+//! Section 2: how the solver got there.
+
+use crate::sample::{rounded, spaced};
+use hdsl::{Model, Step};
+use serde::Serialize;
+
+/// Points drawn at most; longer runs are thinned.
+const MOST_POINTS: usize = 1200;
+
+/// The run, one entry an iterate that is drawn.
+#[derive(Serialize)]
+pub(crate) struct RunStory {
+    iteration: Vec<usize>,
+    objective: Vec<f64>,
+    gap: Vec<f64>,
+    n_atoms: Vec<usize>,
+    n_features: Vec<usize>,
+    /// What led to the iterate: s(tart), f(orward), a(way), d(rop), p(airwise), w (swap).
+    step: String,
+    /// How many steps of each kind there were, in all.
+    n_steps: Vec<(&'static str, usize)>,
+    chosen: usize,
+    length: usize,
+    /// (iteration, validation error).
+    evaluations: Vec<(u32, f64)>,
+    gap_certified: Option<f64>,
+    /// Whether every gap of the run is a bound.
+    all_certified: bool,
+    stop: Option<String>,
+}
+
+impl RunStory {
+    pub(crate) fn of(model: &Model) -> Self {
+        let parts = model.parts();
+        let counts = parts.path.counts();
+        let steps = parts.path.steps();
+        let mut shown = spaced(counts.len(), MOST_POINTS);
+        // The two that matter most are never thinned away.
+        for must in [model.chosen() as u32, counts.len() as u32 - 1] {
+            if let Err(at) = shown.binary_search(&must) {
+                shown.insert(at, must);
+            }
+        }
+        let shown: Vec<usize> = shown.into_iter().map(|i| i as usize).collect();
+        let traced = |of: fn(&hdsl::model::TracePoint) -> f64| -> Vec<f64> {
+            match parts.trace.is_empty() {
+                true => Vec::new(),
+                false => shown
+                    .iter()
+                    .map(|&i| rounded(of(&parts.trace[i]), 6))
+                    .collect(),
+            }
+        };
+        let letter = |i: usize| match i {
+            0 => 's',
+            i => kind(&steps[i - 1]).0,
+        };
+        let n_steps = ["forward", "away", "drop", "pairwise", "swap"]
+            .map(|name| (name, steps.iter().filter(|s| kind(s).1 == name).count()));
+        let exact = model.setting("search") == Some("exact") && model.setting("batch").is_none();
+        Self {
+            objective: traced(|p| p.objective),
+            gap: traced(|p| p.gap),
+            n_atoms: shown.iter().map(|&i| counts[i].0).collect(),
+            n_features: shown.iter().map(|&i| counts[i].1).collect(),
+            step: shown.iter().map(|&i| letter(i)).collect(),
+            n_steps: n_steps.into_iter().filter(|s| s.1 > 0).collect(),
+            iteration: shown,
+            chosen: model.chosen(),
+            length: steps.len(),
+            evaluations: parts.evaluations.clone(),
+            gap_certified: parts.gap_certified,
+            all_certified: exact && parts.gap_certified.is_some(),
+            stop: model.setting("stop").map(str::to_owned),
+        }
+    }
+}
+
+fn kind(step: &Step) -> (char, &'static str) {
+    match step {
+        Step::Forward { .. } => ('f', "forward"),
+        Step::Away { .. } => ('a', "away"),
+        Step::Drop { .. } => ('d', "drop"),
+        Step::Pairwise { .. } => ('p', "pairwise"),
+        Step::Swap { .. } => ('w', "swap"),
+    }
+}

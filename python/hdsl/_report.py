@@ -1,0 +1,150 @@
+"""Pages about a model: a report in a file, and the few lines a notebook shows."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from hdsl import _core
+
+
+class ReportMixin:
+    """What estimators with a compiled model have to show."""
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        X_test: Any = None,
+        y_test: ArrayLike | None = None,
+        *,
+        X_train: Any = None,
+        y_train: ArrayLike | None = None,
+        feature_names: ArrayLike | None = None,
+        train_texts: Any = None,
+        test_texts: Any = None,
+        n_neighbors: int | None = None,
+    ) -> None:
+        """Write a page to look at: one HTML file that tells the story of the similarity.
+
+        The page opens offline in any browser and fetches nothing. It shows the errors before and after learning, the run,
+        the matrix, features and pairs in tables and as a graph, the error with fewer dimensions, a map of the rows, the
+        neighbours of single test rows with the reasons, and the mistakes. What cannot be shown without more is left out,
+        and the page says what would add it. Large data are sampled, with a note where.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file; it is replaced whole or not at all.
+        X_test : {array-like, sparse matrix} of shape (n_test, n_features) or None, default=None
+            Raw rows that were not learned from.
+        y_test : array-like of shape (n_test,) or None, default=None
+            Their classes.
+        X_train : {array-like, sparse matrix} of shape (n_samples, n_features) or None, default=None
+            Raw rows to look for neighbours among; by default those that were learned from, if they are known.
+        y_train : array-like of shape (n_samples,) or None, default=None
+            Their classes; by default those that were learned from, if they are known.
+        feature_names : array-like of str or None, default=None
+            Names of the input features; by default those that are known, else ``x0``, ``x1`` and so on.
+        train_texts, test_texts : sequence of str or None, default=None
+            Texts of the rows, to be shown with the words that count marked.
+        n_neighbors : int or None, default=None
+            How many neighbours vote; by default the estimator's own `n_neighbors`.
+
+        Examples
+        --------
+        >>> import numpy as np, os, tempfile
+        >>> from hdsl import HDSL
+        >>> X = np.array([[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
+        >>> learner = HDSL(scale=2, triplets="knn:1:2", n_neighbors=1).fit(X, [0, 0, 1, 1])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = os.path.join(folder, "report.html")
+        ...     learner.report(file, X_test=[[1., 0, 3]], y_test=[0])
+        ...     os.path.getsize(file) > 1_000_000
+        True
+        """
+        check_is_fitted(self)
+        if X_train is None and y_train is not None:
+            raise ValueError("y_train is given without X_train.")
+        if X_test is None and (y_test is not None or test_texts is not None):
+            raise ValueError("y_test and test_texts are given without X_test.")
+        train = self._training_part(X_train, y_train, train_texts)
+        if X_test is not None and train is None:
+            raise ValueError("X_test is given, but there are no rows to look for neighbours among: give X_train too.")
+        test = None
+        if X_test is not None:
+            rows = self._rows(X_test)  # type: ignore[attr-defined]
+            test = (rows, _classes(y_test, rows, "y_test"), _texts(test_texts, rows, "test_texts"))
+        k = getattr(self, "n_neighbors", 3) if n_neighbors is None else n_neighbors
+        if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
+            raise ValueError(f"n_neighbors is {k!r}, expected a whole number of at least 1")
+        names = None
+        if feature_names is not None:
+            names = self._checked_names(feature_names, "feature_names")  # type: ignore[attr-defined]
+        _core.report(
+            self._model,  # type: ignore[attr-defined]
+            os.fspath(path),
+            title=type(self).__name__,
+            made_by=f"{self!r}.fit(X_train, y_train)",
+            k=int(k),
+            names=names,
+            train=train,
+            test=test,
+            train_seconds=getattr(self, "_train_seconds", None),
+            n_threads=self._threads(),  # type: ignore[attr-defined]
+        )
+
+    def _training_part(self, X: Any, y: ArrayLike | None, texts: Any) -> Any:
+        """Rows to look for neighbours among: those given, or those learned from."""
+        if X is not None:
+            rows = self._rows(X)  # type: ignore[attr-defined]
+            return rows, _classes(y, rows, "y_train"), _texts(texts, rows, "train_texts")
+        rows = getattr(self, "_fit_X", None)
+        if rows is None:
+            if texts is not None:
+                raise ValueError("train_texts are given, but there are no training rows: give X_train too.")
+            return None
+        codes = getattr(self, "_codes", None)
+        classes = None
+        if codes is not None and len(codes) == rows.shape[0]:
+            classes = ([str(c) for c in self.classes_], np.ascontiguousarray(codes, dtype=np.int64))  # type: ignore[attr-defined]
+        return rows, classes, _texts(texts, rows, "train_texts")
+
+    def _compact(self) -> str:
+        """The similarity in a few lines of HTML, or nothing before it is learned."""
+        if not self.__sklearn_is_fitted__():  # type: ignore[attr-defined]
+            return ""
+        return _core.compact(self._model, type(self).__name__)  # type: ignore[attr-defined]
+
+    # scikit-learn's own picture of the estimator comes first, as everybody knows it; what was learned follows.
+
+    def _repr_html_inner(self) -> str:
+        return super()._repr_html_inner() + self._compact()  # type: ignore[misc, no-any-return]
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
+        if "text/html" in bundle:
+            bundle["text/html"] += self._compact()
+        return bundle
+
+
+def _classes(y: ArrayLike | None, rows: Any, name: str) -> Any:
+    if y is None:
+        return None
+    column = column_or_1d(y)
+    if len(column) != rows.shape[0]:
+        raise ValueError(f"{name} has {len(column)} classes for {rows.shape[0]} rows")
+    classes, codes = np.unique(column, return_inverse=True)
+    return [str(c) for c in classes], np.ascontiguousarray(codes, dtype=np.int64)
+
+
+def _texts(texts: Any, rows: Any, name: str) -> list[str] | None:
+    if texts is None:
+        return None
+    listed = [str(text) for text in texts]
+    if len(listed) != rows.shape[0]:
+        raise ValueError(f"{name} has {len(listed)} texts for {rows.shape[0]} rows")
+    return listed

@@ -32,12 +32,18 @@ def summary(results: Results) -> Summary | None:
     return Summary(float(np.mean(errors)), deviation, float(np.mean(features)), len(errors))
 
 
+def plain(figure: Summary) -> str:
+    """12.3 ± 0.4; one seed has no deviation."""
+    text = f"{100 * figure.mean:.1f}"
+    return text if figure.seeds == 1 else f"{text} ± {100 * figure.deviation:.1f}"
+
+
 def error_cell(figure: Summary | None, best: float | None) -> str:
     """12.3 ± 0.4 [567], in bold if it is the best."""
     if figure is None:
         return "–"
-    text = f"{100 * figure.mean:.1f} ± {100 * figure.deviation:.1f}"
-    if best is not None and round(100 * figure.mean, 1) <= round(100 * best, 1):
+    text = plain(figure)
+    if best is not None and figure.mean <= best + 1e-12:
         text = f"**{text}**"
     return f"{text} [{figure.n_features:,.0f}]"
 

@@ -42,7 +42,7 @@ def report(found: Found, page: Page) -> str:
         rows.append([
             data.DATASETS[name].title, f"{size:,}", f"{result['n_features']:,}", f"{len(i):,}",
             f"{PAPER[name]:,}" if name in PAPER else "", f"{(sign > 0).sum():,}", f"{(sign < 0).sum():,}",
-            f"{(~off).sum():,}", f"{100 * len(i) / size**2:.5f}%",
+            f"{(~off).sum():,}", f"{100 * len(i) / size**2:.1g}%",
         ])  # fmt: skip
     handles = axes[0].get_legend_handles_labels() if len(sets) else ([], [])
     legend = figure.legend(*handles, loc="outside lower center", ncols=2, frameon=False, markerscale=5)

@@ -49,5 +49,10 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]], right: Sequence[in
     return "".join("| " + " | ".join(str(value) for value in line) + " |\n" for line in lines)
 
 
+def count(number: int, what: str) -> str:
+    """1 seed, 5 seeds."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
 def percent(share: float, digits: int = 1) -> str:
     return f"{100 * share:.{digits}f}"

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 from experiments.cells import Cell, Found, Setting
-from experiments.page import Page
+from experiments.page import Page, count
 from experiments.store import Store, write
 
 BEGINNING = """# Results
@@ -70,7 +70,7 @@ def _gaps(have: Found) -> str:
     for word, several in [("Left out", have.left_out), ("Failed", have.failed)]:
         reasons: Counter[tuple[str, str, str]] = Counter((c.system, c.dataset, why) for c, why in several)
         for (system, dataset, why), times in reasons.items():
-            text += f"- {word}: {system} on {dataset} ({times} {'cell' if times == 1 else 'cells'}): {why}\n"
+            text += f"- {word}: {system} on {dataset} ({count(times, 'cell')}): {why}\n"
     if have.missing and have.results:
         text += f"- Not run yet: {len(have.missing)} of {len(have.missing) + len(have.results)} cells.\n"
     return f"\n{text}" if text else ""

@@ -60,6 +60,9 @@ class Store:
     def add(self, cell: Cell, fingerprint: str, seconds: float, **outcome: Any) -> None:
         """Notes `result=`, `failed=` or `left_out=` of a cell, for good."""
         record = {"key": cell.key(fingerprint), **cell.facts(fingerprint), "seconds": round(seconds, 3), **outcome}
+        before = self._records(cell.task).get(record["key"], {})
+        if "result" not in outcome and {name: before.get(name) for name in outcome} == outcome:
+            return  # It fails as it did before.
         line = (_line(record) + "\n").encode()
         self.folder.mkdir(parents=True, exist_ok=True)
         with open(self._file(cell.task), "ab+") as file:

@@ -48,9 +48,11 @@ def fit(
         best = scales.index(min(runs, key=rank).scale_)
         scales = scales[max(0, best - 1) : best + 2]
     chosen = None
+    seen: list[tuple[int, float]] = []
     for scale in scales:
         learner = learn(problem, scale, search, batch, max_iter, patience, every)
         tried.append(about(learner))
+        seen += judged(learner)
         if chosen is None or rank(learner) < rank(chosen):
             chosen = learner
     assert chosen is not None
@@ -61,6 +63,7 @@ def fit(
         "dimension": dimension(chosen),
         "path": {name: path[name][sampled].tolist() for name in ("iteration", "n_features", "n_atoms")},
         "n_nonzeros": int(chosen.get_bilinear_matrix().nnz),
+        "front": front(seen),
     }
     if matrix:
         extra["matrix"] = entries(chosen)
@@ -87,6 +90,22 @@ def about(learner: HDSLClassifier) -> dict[str, Any]:
         "n_features": learner.n_active_features_,
         "stop": learner.stop_,
     }
+
+
+def judged(learner: HDSLClassifier) -> list[tuple[int, float]]:
+    """Features and validation error of every iterate that was judged."""
+    path = learner.path_
+    there = ~np.isnan(path["valid_error"])
+    return list(zip(path["n_features"][there].tolist(), path["valid_error"][there].tolist()))
+
+
+def front(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
+    """The lowest validation error for so many features: points that no other beats in both."""
+    kept: list[tuple[int, float]] = []
+    for n_features, wrong in sorted(points):
+        if not kept or wrong < kept[-1][1] - 1e-12:
+            kept.append((n_features, round(wrong, 6)))
+    return kept
 
 
 def curve(learner: HDSLClassifier, problem: Problem) -> list[Point]:
@@ -169,7 +188,7 @@ SYSTEMS = [
     System(
         "hdsl",
         "HDSL",
-        1,
+        2,
         fit,
         lambda setting: {**all_scales(setting), "matrix": True},
         "λ of 1, 10, ..., 10^9, each along up to 2,000 iterations; the heuristic search over all triplets",

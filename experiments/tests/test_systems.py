@@ -85,6 +85,17 @@ def test_every_system_keeps_its_promises(name):
         assert error(fitted.predict(parts.test.X), parts.test) < 0.3
 
 
+def test_the_front_is_what_no_other_point_beats():
+    random = np.random.default_rng(0)
+    points = [(int(n), float(e)) for n, e in zip(random.integers(1, 50, 200), random.integers(0, 100, 200) / 100)]
+    kept = pairs.front(points)
+    for n, e in kept:
+        assert not any((a <= n and b < e) or (a < n and b <= e) for a, b in points)
+    best = {n: min(e for a, e in points if a <= n) for n, _ in points}
+    for n, e in best.items():
+        assert [b for a, b in kept if a <= n][-1] == e
+
+
 @pytest.mark.parametrize("penalty", ["l1", "l2"])
 def test_the_diagonal_that_is_kept_is_not_the_last_one(penalty):
     asked, parts = problem()

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import statistics
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Sequence
@@ -23,7 +24,7 @@ THREADS = ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXP
 
 def work(cell: Cell, context: Context) -> tuple[float, dict[str, Any]]:
     """One cell, in a worker: its seconds, and its outcome."""
-    started = time.perf_counter()
+    started, used = time.perf_counter(), processor_time()
     try:
         module = importlib.import_module(f"experiments.{cell.task}")
         outcome = {"result": module.run(cell, context)}
@@ -33,7 +34,25 @@ def work(cell: Cell, context: Context) -> tuple[float, dict[str, Any]]:
         last = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{os.path.basename(last.filename)}:{last.lineno}"
         outcome = {"failed": f"{type(error).__name__}: {error} ({place})"}
+    outcome["processor_seconds"] = round(processor_time() - used, 3)
     return time.perf_counter() - started, outcome
+
+
+def processor_time() -> float:
+    """Of this process and of those it waited for: what a cell costs on a machine that others use too."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+def leave_with(parent: int) -> None:
+    """Ends this worker when its parent is gone: a run that was killed leaves nobody behind."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 class Run:
@@ -60,7 +79,8 @@ class Run:
     def _with_pool(self, waiting: list[tuple[Cell, str]], died: dict[Cell, int]) -> None:
         flying: dict[Future[Any], tuple[Cell, str]] = {}
         # A fork of a process with threads may hang; a fresh interpreter does not.
-        with ProcessPoolExecutor(self.jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        fresh = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(self.jobs, fresh, initializer=leave_with, initargs=(os.getpid(),)) as pool:
             try:
                 while waiting or flying:
                     # After a death, one at a time tells who is to blame.

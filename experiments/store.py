@@ -61,7 +61,8 @@ class Store:
         """Notes `result=`, `failed=` or `left_out=` of a cell, for good."""
         record = {"key": cell.key(fingerprint), **cell.facts(fingerprint), "seconds": round(seconds, 3), **outcome}
         before = self._records(cell.task).get(record["key"], {})
-        if "result" not in outcome and {name: before.get(name) for name in outcome} == outcome:
+        reason = {name: outcome[name] for name in ("failed", "left_out") if name in outcome}
+        if reason and {name: before.get(name) for name in reason} == reason:
             return  # It fails as it did before.
         line = (_line(record) + "\n").encode()
         self.folder.mkdir(parents=True, exist_ok=True)

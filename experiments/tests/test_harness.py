@@ -81,9 +81,9 @@ def test_a_cell_that_raises_is_an_outcome(monkeypatch, tmp_path):
     module.run = run
     monkeypatch.setitem(sys.modules, "experiments.made_up", module)
     outcomes = [work(made_up(seed), Context(tmp_path))[1] for seed in range(3)]
-    assert outcomes[0] == {"result": {"seed": 0}}
+    assert outcomes[0]["result"] == {"seed": 0}
     assert outcomes[1]["failed"].startswith("ValueError: no rows (test_harness.py:")
-    assert outcomes[2] == {"left_out": "not installed"}
+    assert outcomes[2]["left_out"] == "not installed"
 
 
 def test_a_worker_that_dies_takes_only_its_own_cell_along(monkeypatch, tmp_path):

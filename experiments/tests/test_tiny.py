@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -38,3 +44,20 @@ def test_nothing_is_run_twice_and_the_report_is_the_same_to_the_byte(home):
     before = contents()
     assert main(["all", "--tiny", "--jobs", "1", "--results", str(home)]) == 0
     assert contents() == before
+
+
+def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path):
+    command = [sys.executable, "-m", "experiments", "table4", "--tiny", "--jobs", "1", "--results", str(tmp_path)]
+    process = subprocess.Popen(command, cwd=Path(__file__).resolve().parents[2], stderr=subprocess.DEVNULL)
+    file = tmp_path / "results" / "classify.jsonl"
+    while process.poll() is None and (not file.exists() or file.read_bytes().count(b"\n") < 3):
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    before = file.read_bytes()
+    assert before.count(b"\n") >= 3
+    assert main(command[3:]) == 0
+    # What was finished is as it was, and no cell is there twice.
+    after = file.read_bytes()
+    assert after.startswith(before)
+    assert after.count(b"\n") == len(importlib.import_module("experiments.table4").cells(SETTINGS["tiny"]))

@@ -59,9 +59,27 @@ def write_report(
         bodies += _gaps(have)
         anchor = "".join(c for c in module.TITLE.lower().replace(" ", "-") if c.isalnum() or c in "-_")
         contents += f"- [{module.TITLE}](#{anchor})\n"
+    contents += "- [How it was run](#how-it-was-run)\n"
     path = home / "RESULTS.md"
-    write(path, text + contents + bodies)
+    every = [cell for several in cells.values() for cell in several]
+    write(path, text + contents + bodies + _conditions(store, every, fingerprints))
     return path
+
+
+def _conditions(store: Store, cells: list[Cell], fingerprints: dict[str, str]) -> str:
+    """With what the cells of the report were run, and what they cost."""
+    known = dict.fromkeys(cell for cell in cells if cell.dataset in fingerprints)
+    records = [record for cell in known if (record := store.record(cell, fingerprints[cell.dataset]))]
+    done = [record for record in records if "result" in record]
+    with_versions = sorted({record["versions"] for record in done if "versions" in record})
+    hours = sum(record.get("processor_seconds", record["seconds"]) for record in done) / 3600
+    text = "\n## How it was run\n\n"
+    text += f"- {count(len(done), 'cell')} of {len(known):,} are in this report; together they took "
+    text += f"{hours:.1f} hours of a processor.\n"
+    text += "".join(f"- With {line}.\n" for line in with_versions)
+    text += "- Datasets, by the first digits of the SHA-256 of their files: "
+    text += ", ".join(f"{name} {fingerprint}" for name, fingerprint in sorted(fingerprints.items())) + ".\n"
+    return text
 
 
 def _gaps(have: Found) -> str:

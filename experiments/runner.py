@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import multiprocessing
 import os
+import platform
 import statistics
 import sys
 import threading
@@ -35,7 +36,16 @@ def work(cell: Cell, context: Context) -> tuple[float, dict[str, Any]]:
         place = f"{os.path.basename(last.filename)}:{last.lineno}"
         outcome = {"failed": f"{type(error).__name__}: {error} ({place})"}
     outcome["processor_seconds"] = round(processor_time() - used, 3)
+    outcome["versions"] = versions()
     return time.perf_counter() - started, outcome
+
+
+def versions() -> str:
+    """Of what results may depend on; told in the report, and no part of the key."""
+    names = ["hdsl", "numpy", "scipy", "scikit-learn"]
+    modules = [importlib.import_module(name.replace("scikit-learn", "sklearn")) for name in names]
+    told = [f"{name} {module.__version__}" for name, module in zip(names, modules)]
+    return ", ".join([*told, f"Python {platform.python_version()}"])
 
 
 def processor_time() -> float:

@@ -63,8 +63,9 @@ def fit_oasis(
     """The number of dimensions and the aggressiveness with the lowest validation error.
 
     OASIS takes r^2 a step, so that the search goes from coarse to fine: all values of aggressiveness at `scout`
-    dimensions; the best of them and its neighbours up to `narrow` dimensions; above that the best so far. More than
-    `hopeful` dimensions are tried only if the number before was the best of all.
+    dimensions; the best of them and its neighbours up to `narrow` dimensions; above that the best at the number of
+    dimensions before, and the lowest of all, which hardly leaves the dot product and so is never much worse than the
+    projection alone. More than `hopeful` dimensions are tried only if the number before was the best of all.
     """
     project, most, factor = PROJECTIONS[projection](problem, max(dimensions))
     train, valid = project(problem.train.X), project(problem.valid.X)
@@ -95,9 +96,9 @@ def fit_oasis(
             continue
         if r > hopeful and points[-1].valid_error > min(point.valid_error for point in points):
             continue
-        near = aggressiveness[max(0, place - 1) : place + 2]
-        values = near if r <= narrow else [points[-1].choice["aggressiveness"]]
-        points.append(min((learn(r, c) for c in values), key=lambda point: point.valid_error))
+        near = list(aggressiveness[max(0, place - 1) : place + 2])
+        values = near if r <= narrow else [points[-1].choice["aggressiveness"], min(aggressiveness)]
+        points.append(min((learn(r, c) for c in dict.fromkeys(values)), key=lambda point: point.valid_error))
     return chosen(points, tried)
 
 
@@ -129,9 +130,9 @@ def oasis(projection: str) -> Any:
             "projection": projection,
             "dimensions": dimensions(setting),
             "aggressiveness": setting.choose(full=c, quick=c[5::2], tiny=c[-3:-1]),
-            "scout": setting.choose(full=100, quick=50, tiny=5),
-            "narrow": setting.choose(full=200, quick=50, tiny=5),
-            "hopeful": setting.choose(full=500, quick=100, tiny=20),
+            "scout": setting.choose(full=200, quick=50, tiny=5),
+            "narrow": setting.choose(full=500, quick=50, tiny=5),
+            "hopeful": setting.choose(full=1000, quick=100, tiny=20),
         }
 
     return of
@@ -139,12 +140,12 @@ def oasis(projection: str) -> Any:
 
 ALL = "2, 5, 10, 20, 50, 100, 200, 500, 1,000 and 2,000 dimensions (PCA: at most one fewer than training rows)"
 COARSE = (
-    f"{ALL}; aggressiveness of 10^-9, ..., 10^2 at 100 dimensions, the best and its neighbours at up to 200, the best "
-    "above; 1,000 and 2,000 dimensions only where the number before was the best so far"
+    f"{ALL}; aggressiveness of 10^-9, ..., 10^2 at 200 dimensions, the best of them and its neighbours at up to 500; above, "
+    "the best at the number before and 10^-9; 2,000 dimensions only where 1,000 were the best so far"
 )
 SYSTEMS = [
     System("rp", "RP", 1, fit_plain, plain("rp"), ALL),
-    System("rp_oasis", "RP+OASIS", 1, fit_oasis, oasis("rp"), COARSE),
+    System("rp_oasis", "RP+OASIS", 2, fit_oasis, oasis("rp"), COARSE),
     System("pca", "PCA", 1, fit_plain, plain("pca"), ALL),
-    System("pca_oasis", "PCA+OASIS", 1, fit_oasis, oasis("pca"), COARSE),
+    System("pca_oasis", "PCA+OASIS", 2, fit_oasis, oasis("pca"), COARSE),
 ]

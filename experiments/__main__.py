@@ -118,7 +118,8 @@ def _run(asked: argparse.Namespace, chosen: list[str]) -> int:
     from experiments.store import Store
 
     setting = SETTINGS[asked.size or "full"]
-    home = asked.results or (ROOT / "experiments" if asked.size is None else ROOT / "target" / "experiments" / setting.name)
+    usual = ROOT / "experiments" if asked.size is None else ROOT / "target" / "experiments" / setting.name
+    home = asked.results or usual
     folder = (asked.data or data.BESIDE).resolve()
     store = Store(home / "results")
     modules: dict[str, ModuleType] = {name: importlib.import_module(f"experiments.{name}") for name in EXPERIMENTS}
@@ -146,8 +147,9 @@ def _run(asked: argparse.Namespace, chosen: list[str]) -> int:
 
     if asked.list:
         for name in chosen:
-            have = sum(1 for cell in cells[name] if cell.dataset in fingerprints and store.result(cell, fingerprints[cell.dataset]) is not None)
-            print(f"{name:12} {have:4} of {len(cells[name]):4} cells done  {modules[name].TITLE}")
+            there = [cell for cell in cells[name] if cell.dataset in fingerprints]
+            done = sum(store.result(cell, fingerprints[cell.dataset]) is not None for cell in there)
+            print(f"{name:12} {done:4} of {len(cells[name]):4} cells done  {modules[name].TITLE}")
         return 0
     if lacking and not asked.report:
         stop(
@@ -172,8 +174,9 @@ def _run(asked: argparse.Namespace, chosen: list[str]) -> int:
             print("stopped; the same command goes on from here", file=sys.stderr)
             return 130
     if asked.tidy:
-        every = [(cell, fingerprints[cell.dataset]) for several in cells.values() for cell in several if cell.dataset in fingerprints]
-        print(f"{store.tidy(every)} lines dropped", file=sys.stderr)
+        every = [cell for several in cells.values() for cell in several if cell.dataset in fingerprints]
+        dropped = store.tidy((cell, fingerprints[cell.dataset]) for cell in every)
+        print(f"{dropped} lines dropped", file=sys.stderr)
     path = write_report(modules, cells, setting, store, fingerprints, home)
     print(f"wrote {path}", file=sys.stderr)
     if failures:

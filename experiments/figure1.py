@@ -50,8 +50,9 @@ def report(found: Found, page: Page) -> str:
     for ax, name in zip(axes, sets):
         for place, (_, result) in enumerate(found.of(dataset=name, system="hdsl")):
             path, first = result["path"], place == 0
-            ax.plot(path["iteration"], path["n_features"], color=DARK if first else LIGHT, zorder=2 if first else 1,
-                    linewidth=1.4 if first else 0.9, label="first seed" if first else "others" if place == 1 else None)  # fmt: skip
+            style = {"color": DARK, "linewidth": 1.4, "zorder": 2} if first else {"color": LIGHT, "linewidth": 0.9}
+            label = "first seed" if first else "others" if place == 1 else None
+            ax.plot(path["iteration"], path["n_features"], label=label, **style)
             if first:
                 at = result["choice"]["iteration"]
                 ax.plot([at], [result["n_features"]], "o", color=UNLIKE, zorder=3, markersize=5, label="chosen")

@@ -38,7 +38,8 @@ def report(found: Found, page: Page) -> str:
                 row.append("–")
                 continue
             xs, ys = curve([result["curve"] for _, result in results])
-            ax.plot(xs, 100 * ys, line, color=color, marker=marker, markersize=3, linewidth=1.2, label=SYSTEMS[system].title)
+            title = SYSTEMS[system].title
+            ax.plot(xs, 100 * ys, line, color=color, marker=marker, markersize=3, linewidth=1.2, label=title)
             best = int(np.argmin(ys))
             row.append(f"{100 * ys[best]:.1f} [{xs[best]:,.0f}]")
         plain = [result["test_error"] for _, result in found.of(dataset=name, system="identity")]
@@ -47,7 +48,8 @@ def report(found: Found, page: Page) -> str:
         ax.set(title=data.DATASETS[name].title, xlabel="dimensions", ylabel="test error (%)", xscale="log", ylim=(0, None))
         rows.append(row)
     if sets:
-        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False, fontsize="small")
+        labels = axes[0].get_legend_handles_labels()
+        figure.legend(*labels, loc="outside lower center", ncols=6, frameon=False, fontsize="small")
     text = page.figure("figure3", figure, "Test error against dimension on a log axis, a panel a dataset")
     text += (
         "\nMeans over the seeds. HDSL is one run a seed, at iterations spread on a log scale; its dimension is the rank of M "

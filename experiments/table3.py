@@ -63,8 +63,8 @@ def comparison(found: Found, names: list[str], paper: dict[str, dict[str, tuple[
         rows.append(row)
     seeds = sorted({cell.seed for cell, _ in found.results})
     text = (
-        f"Test error in per cent, mean ± standard deviation over {count(len(seeds), 'seed')}, and in brackets the mean number of "
-        "features (dimensions, for projections). The lowest mean is in bold.\n\n"
+        f"Test error in per cent, mean ± standard deviation over {count(len(seeds), 'seed')}, and in brackets the mean "
+        "number of features (dimensions, for projections). The lowest mean is in bold.\n\n"
     )
     text += table(head, rows)
     text += "\n### HDSL against each of them\n\n"

@@ -93,6 +93,6 @@ def grid(method: str, max_iter: int) -> Any:
 SEARCHED = "20, 50 and 100 dimensions of TruncatedSVD"
 SYSTEMS = [
     System("svd_nca", "SVD+NCA", 1, fit, grid("nca", 50), f"{SEARCHED}; 50 iterations"),
-    System("svd_lmnn", "SVD+LMNN", 1, fit, grid("lmnn", 100), f"{SEARCHED}; 3 targets, up to 100 iterations"),
+    System("svd_lmnn", "SVD+LMNN", 1, fit, grid("lmnn", 50), f"{SEARCHED}; 3 targets, up to 50 iterations"),
     System("svd_scml", "SVD+SCML", 1, fit, grid("scml", 10_000), f"{SEARCHED}; 3 x 5 triplets, up to 10,000 iterations"),
 ]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.preprocessing import normalize
 
 from experiments.cells import Setting
-from experiments.systems.base import Fitted, Point, Problem, System, decades
+from experiments.data import Rows
+from experiments.systems.base import Fitted, Point, Predictor, Problem, System, decades
 from hdsl import HDSLClassifier
 
 #: Points of the path that are kept, for Figures 1 and 3.
@@ -76,6 +79,44 @@ def fit(
         curve(chosen, problem),
         extra,
     )
+
+
+def fit_recipe(
+    problem: Problem,
+    *,
+    recipes: tuple[tuple[str, bool], ...],
+    scout_scales: tuple[float, ...],
+    scout_iter: int,
+    **settings: Any,
+) -> Fitted:
+    """`fit` with the triplets, and rows of length 1 or as they are, that do best on validation rows in short runs."""
+    scouts = []
+    for triplets, unit in recipes:
+        changed = with_recipe(problem, triplets, unit)
+        for scale in scout_scales:
+            learner = learn(changed, scale, "alternating", None, scout_iter, scout_iter, settings["every"])
+            scouts.append((rank(learner), (triplets, unit), about(learner)))
+    _, (triplets, unit), _ = min(scouts, key=lambda scout: scout[0])
+    fitted = fit(with_recipe(problem, triplets, unit), **settings)
+    tried = [{**told, "triplets": t, "unit": u, "scout": True} for _, (t, u), told in scouts]
+
+    def adapted(predict: Predictor) -> Predictor:
+        return (lambda X: predict(normalize(X))) if unit else predict
+
+    return replace(
+        fitted,
+        predict=adapted(fitted.predict),
+        choice={"triplets": triplets, "unit": unit, **fitted.choice},
+        tried=tried + fitted.tried,
+        curve=[replace(point, predict=adapted(point.predict)) for point in fitted.curve],
+    )
+
+
+def with_recipe(problem: Problem, triplets: str, unit: bool) -> Problem:
+    if unit:
+        train, valid = (Rows(normalize(rows.X), rows.y) for rows in (problem.train, problem.valid))
+        problem = replace(problem, train=train, valid=valid)
+    return replace(problem, triplets=triplets)
 
 
 def rank(learner: HDSLClassifier) -> tuple[float, int]:
@@ -183,6 +224,15 @@ def scouted(setting: Setting) -> dict[str, Any]:
     )
 
 
+def recipes(setting: Setting) -> dict[str, Any]:
+    return {
+        **all_scales(setting),
+        "recipes": [(triplets, unit) for triplets in ("knn:3:5", "random:20") for unit in (False, True)],
+        "scout_scales": setting.choose(full=decades(1, 5), quick=[1e2, 1e4], tiny=[100.0]),
+        "scout_iter": setting.choose(full=400, quick=200, tiny=20),
+    }
+
+
 BATCH = {"full": 1000, "quick": 1000, "tiny": 100}
 SYSTEMS = [
     System(
@@ -192,6 +242,15 @@ SYSTEMS = [
         fit,
         lambda setting: {**all_scales(setting), "matrix": True},
         "λ of 1, 10, ..., 10^9, each along up to 2,000 iterations; the heuristic search over all triplets",
+    ),
+    System(
+        "hdsl_recipe",
+        "HDSL, recipe chosen",
+        1,
+        fit_recipe,
+        recipes,
+        "short runs with λ of 10, ..., 10^5 choose between 3 x 5 neighbours and 20 random triplets a row, and between rows as "
+        "they are and of length 1; then as HDSL",
     ),
     System(
         "hdsl_exact",

@@ -6,6 +6,7 @@ from typing import Any
 
 from experiments.cells import Setting
 from experiments.systems.base import Fitted, Problem, System, decades, error
+from experiments.systems.recipes import RECIPES, chosen_by
 from hdsl import DiagonalSimilarity
 
 
@@ -42,8 +43,31 @@ def grid(penalty: str) -> Any:
     return of
 
 
+def fit_recipe(
+    problem: Problem, *, recipes: Any, scout_strengths: tuple[float, ...], scout_iter: int, **settings: Any
+) -> Fitted:
+    """`fit` with the triplets and the length of rows that do best on validation rows in short runs."""
+    scout = {"penalty": settings["penalty"], "strengths": scout_strengths, "max_iter": scout_iter}
+    return chosen_by(fit, problem, recipes, scout, settings)
+
+
+def recipe(penalty: str) -> Any:
+    return lambda setting: {
+        **grid(penalty)(setting),
+        "recipes": RECIPES,
+        "scout_strengths": setting.choose(full=decades(-5, 0), quick=[1e-4, 1e-2], tiny=[1e-3]),
+        "scout_iter": setting.choose(full=200, quick=100, tiny=50),
+    }
+
+
+CHOSEN = (
+    "short runs with penalties of 10^-5, ..., 1 choose between 3 x 5 neighbours and 20 random triplets a row, and between "
+    "rows as they are and of length 1; then as above"
+)
 SEARCHED = "penalties of 10^-9, ..., 10^8, each from the weights of the stronger one before it, up to 1,000 iterations"
 SYSTEMS = [
     System("diag_l2", "DIAG-l2", 2, fit, grid("l2"), SEARCHED),
     System("diag_l1", "DIAG-l1", 2, fit, grid("l1"), SEARCHED),
+    System("diag_l2_recipe", "DIAG-l2, recipe chosen", 1, fit_recipe, recipe("l2"), CHOSEN),
+    System("diag_l1_recipe", "DIAG-l1, recipe chosen", 1, fit_recipe, recipe("l1"), CHOSEN),
 ]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.preprocessing import normalize
 
 from experiments.cells import Setting
-from experiments.data import Rows
-from experiments.systems.base import Fitted, Point, Predictor, Problem, System, decades
+from experiments.systems.base import Fitted, Point, Problem, System, decades
+from experiments.systems.recipes import RECIPES, as_given, with_recipe
 from hdsl import HDSLClassifier
 
 #: Points of the path that are kept, for Figures 1 and 3.
@@ -99,24 +97,7 @@ def fit_recipe(
     _, (triplets, unit), _ = min(scouts, key=lambda scout: scout[0])
     fitted = fit(with_recipe(problem, triplets, unit), **settings)
     tried = [{**told, "triplets": t, "unit": u, "scout": True} for _, (t, u), told in scouts]
-
-    def adapted(predict: Predictor) -> Predictor:
-        return (lambda X: predict(normalize(X))) if unit else predict
-
-    return replace(
-        fitted,
-        predict=adapted(fitted.predict),
-        choice={"triplets": triplets, "unit": unit, **fitted.choice},
-        tried=tried + fitted.tried,
-        curve=[replace(point, predict=adapted(point.predict)) for point in fitted.curve],
-    )
-
-
-def with_recipe(problem: Problem, triplets: str, unit: bool) -> Problem:
-    if unit:
-        train, valid = (Rows(normalize(rows.X), rows.y) for rows in (problem.train, problem.valid))
-        problem = replace(problem, train=train, valid=valid)
-    return replace(problem, triplets=triplets)
+    return as_given(fitted, triplets, unit, tried)
 
 
 def rank(learner: HDSLClassifier) -> tuple[float, int]:
@@ -227,7 +208,7 @@ def scouted(setting: Setting) -> dict[str, Any]:
 def recipes(setting: Setting) -> dict[str, Any]:
     return {
         **all_scales(setting),
-        "recipes": [(triplets, unit) for triplets in ("knn:3:5", "random:20") for unit in (False, True)],
+        "recipes": RECIPES,
         "scout_scales": setting.choose(full=decades(1, 5), quick=[1e2, 1e4], tiny=[100.0]),
         "scout_iter": setting.choose(full=400, quick=200, tiny=20),
     }

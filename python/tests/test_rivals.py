@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.optimize import minimize
 from sklearn.decomposition import TruncatedSVD
 from sklearn.pipeline import make_pipeline
 
@@ -42,6 +43,64 @@ def test_the_weights_minimise_the_objective(penalty, positive):
             other = np.clip(other, 0, None) if positive else other
             assert diagonal_objective(other, rows, triplets, 1e-3, penalty) >= best - 1e-8
     assert not positive or learner.weights_.min() >= 0
+
+
+def smoothed_hinge_slope(m):
+    return np.clip(m - 1, -1, 0)
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l2"])
+@pytest.mark.parametrize("strength", [1e-1, 1e-2, 1e-3])
+def test_the_weights_are_those_of_l_bfgs(penalty, strength):
+    X, y = planted(80, 40)
+    rows, triplets = X.toarray(), mine_triplets(X, y, scaling="none")
+    a, n, f = triplets.T
+    products = rows[a] * (rows[n] - rows[f])
+
+    # Under l1 a weight is the difference of two that are not below 0, which makes the objective smooth.
+    signs = np.array([1, -1]) if penalty == "l1" else np.array([1])
+
+    def objective(parts):
+        w = signs @ parts.reshape(len(signs), -1)
+        margins = products @ w
+        slope = products.T @ smoothed_hinge_slope(margins) / len(margins)
+        if penalty == "l1":
+            value, gradient = parts.sum(), np.concatenate([slope, -slope]) + strength
+        else:
+            value, gradient = (w**2).sum(), slope + 2 * strength * w
+        return smoothed_hinge(margins).mean() + strength * value, gradient
+
+    bounds = [(0, None)] * 80 if penalty == "l1" else None
+    options = {"maxiter": 20_000, "maxfun": 100_000, "ftol": 1e-15, "gtol": 1e-10}
+    start = np.zeros(40 * len(signs))
+    theirs = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    ours = DiagonalSimilarity(strength, penalty=penalty, scaling="none", tol=1e-9).fit_triplets(X, triplets)
+    assert ours.objective_ == pytest.approx(theirs.fun, rel=1e-6)
+    if penalty == "l2":
+        # Strictly convex: one solution.
+        np.testing.assert_allclose(ours.weights_, theirs.x, atol=1e-3 * np.abs(theirs.x).max())
+
+
+def test_a_step_of_oasis_solves_its_problem_like_slsqp():
+    """Chechik et al., Eq. 5: the nearest W to the one before, plus C times what is left of the loss."""
+    rng = np.random.default_rng(1)
+    for C in [0.01, 0.05, 10.0]:
+        X = rng.normal(size=(3, 3))
+        V = np.outer(X[0], X[1] - X[2]).ravel()
+        if V @ np.eye(3).ravel() > 1:
+            V, X = -V, X[[0, 2, 1]]
+        start = np.append(np.eye(3).ravel(), 10.0)
+        theirs = minimize(
+            lambda v: 0.5 * ((v[:-1] - np.eye(3).ravel()) ** 2).sum() + C * v[-1],
+            start,
+            jac=lambda v: np.append(v[:-1] - np.eye(3).ravel(), C),
+            method="SLSQP",
+            bounds=[(None, None)] * 9 + [(0, None)],
+            constraints={"type": "ineq", "fun": lambda v: V @ v[:-1] - 1 + v[-1], "jac": lambda v: np.append(V, 1.0)},
+            options={"ftol": 1e-14, "maxiter": 500},
+        )
+        ours = OASIS(C, n_steps=1, scaling="none").fit_triplets(X, [[0, 1, 2]])
+        np.testing.assert_allclose(ours.matrix_.ravel(), theirs.x[:-1], atol=1e-6)
 
 
 def test_the_l1_penalty_leaves_features_out():

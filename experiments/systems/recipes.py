@@ -1,0 +1,55 @@
+"""Choosing what to learn from on validation rows: which triplets, and rows as they are or of length 1.
+
+The paper does as much by hand, when it takes random triplets for dexter because they do better there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from sklearn.preprocessing import normalize
+
+from experiments.data import Rows
+from experiments.systems.base import Fitted, Predictor, Problem
+
+#: Triplets, and whether rows are brought to length 1.
+RECIPES = [(triplets, unit) for triplets in ("knn:3:5", "random:20") for unit in (False, True)]
+
+
+def with_recipe(problem: Problem, triplets: str, unit: bool) -> Problem:
+    if unit:
+        train, valid = (Rows(normalize(rows.X), rows.y) for rows in (problem.train, problem.valid))
+        problem = replace(problem, train=train, valid=valid)
+    return replace(problem, triplets=triplets)
+
+
+def as_given(fitted: Fitted, triplets: str, unit: bool, tried: list[dict[str, Any]]) -> Fitted:
+    """What was fitted to a recipe, for rows that know nothing of it."""
+
+    def adapted(predict: Predictor) -> Predictor:
+        return (lambda X: predict(normalize(X))) if unit else predict
+
+    return replace(
+        fitted,
+        predict=adapted(fitted.predict),
+        choice={"triplets": triplets, "unit": unit, **fitted.choice},
+        tried=tried + fitted.tried,
+        curve=[replace(point, predict=adapted(point.predict)) for point in fitted.curve],
+    )
+
+
+def chosen_by(
+    fit: Callable[..., Fitted], problem: Problem, recipes: Any, scout: dict[str, Any], settings: dict[str, Any]
+) -> Fitted:
+    """`fit` with the recipe of the lowest validation error under the settings of `scout`; among equals the first."""
+    tried, best = [], None
+    for triplets, unit in recipes:
+        fitted = fit(with_recipe(problem, triplets, unit), **scout)
+        tried.append({"triplets": triplets, "unit": unit, "valid_error": round(fitted.valid_error, 6), "scout": True})
+        if best is None or fitted.valid_error < best[0]:
+            best = (fitted.valid_error, triplets, unit)
+    assert best is not None
+    _, triplets, unit = best
+    return as_given(fit(with_recipe(problem, triplets, unit), **settings), triplets, unit, tried)

@@ -14,7 +14,7 @@ fn output(args: &[&str]) -> (Option<i32>, String, String) {
     (out.status.code(), text(out.stdout), text(out.stderr))
 }
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "demo",
     "train",
     "predict",
@@ -27,6 +27,7 @@ const COMMANDS: [&str; 14] = [
     "triplets",
     "vectorize",
     "convert",
+    "fetch",
     "completions",
     "man",
 ];

@@ -4,6 +4,8 @@
 //! numpy arrays. All that looks like scikit-learn is Python, in `python/hdsl`.
 
 mod errors;
+#[cfg(feature = "fetch")]
+mod fetching;
 mod index;
 mod labels;
 mod listening;
@@ -27,5 +29,12 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(training::train, module)?)?;
     module.add_function(wrap_pyfunction!(training::mine, module)?)?;
     module.add_function(wrap_pyfunction!(labels::vote, module)?)?;
+    #[cfg(feature = "fetch")]
+    {
+        module.add_function(wrap_pyfunction!(fetching::fetch_set, module)?)?;
+        module.add_function(wrap_pyfunction!(fetching::list_sets, module)?)?;
+        module.add_function(wrap_pyfunction!(fetching::data_folder, module)?)?;
+        module.add_function(wrap_pyfunction!(fetching::read_file, module)?)?;
+    }
     Ok(())
 }

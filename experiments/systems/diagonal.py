@@ -1,0 +1,49 @@
+"""DIAG: a weight a feature, with an l1 or l2 penalty."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from experiments.cells import Setting
+from experiments.systems.base import Fitted, Problem, System, decades, error
+from hdsl import DiagonalSimilarity
+
+
+def fit(problem: Problem, *, penalty: str, strengths: tuple[float, ...], max_iter: int) -> Fitted:
+    """The penalty with the lowest validation error; among equals the strongest.
+
+    From strong to weak, each starting from the weights of the one before: weak penalties alone take very long.
+    """
+    triplets = problem.mined()
+    learner = DiagonalSimilarity(penalty=penalty, scaling="none", max_iter=max_iter, warm_start=True, n_jobs=1)
+    tried: list[dict[str, Any]] = []
+    best, lowest, chosen = None, 1.0, {}
+    for strength in sorted(strengths, reverse=True):
+        learner.set_params(strength=strength)
+        learner.fit_triplets(problem.train.X, triplets, y=problem.train.y)
+        wrong = error(learner.predict(problem.valid.X), problem.valid)
+        about = {"strength": strength, "valid_error": round(wrong, 6), "n_features": learner.n_active_features_}
+        tried.append({**about, "iterations": learner.n_iter_, "stop": learner.stop_})
+        if best is None or wrong < lowest:
+            # The learner goes on from here; this copy stays as it is.
+            best, lowest, chosen = learner._with_model(learner._model), wrong, {"strength": strength}
+    assert best is not None
+    return Fitted(best.predict, best.n_active_features_, lowest, chosen, tried)
+
+
+def grid(penalty: str) -> Any:
+    def of(setting: Setting) -> dict[str, Any]:
+        return {
+            "penalty": penalty,
+            "strengths": setting.choose(full=decades(-9, 8), quick=decades(-6, 2)[::2], tiny=[1e-4, 1e-2]),
+            "max_iter": setting.choose(full=1000, quick=200, tiny=100),
+        }
+
+    return of
+
+
+SEARCHED = "penalties of 10^-9, ..., 10^8, each from the weights of the stronger one before it, up to 1,000 iterations"
+SYSTEMS = [
+    System("diag_l2", "DIAG-l2", 2, fit, grid("l2"), SEARCHED),
+    System("diag_l1", "DIAG-l1", 2, fit, grid("l1"), SEARCHED),
+]

@@ -1,0 +1,202 @@
+"""HDSL, by each of the paper's ways to find the next pair of features (Table 1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from experiments.cells import Setting
+from experiments.systems.base import Fitted, Point, Problem, System, decades
+from hdsl import HDSLClassifier
+
+#: Points of the path that are kept, for Figures 1 and 3.
+PATH_POINTS, CURVE_POINTS = 120, 25
+
+
+def learn(
+    problem: Problem, scale: float, search: str, batch: int | None, max_iter: int, patience: int, every: int
+) -> HDSLClassifier:
+    learner = HDSLClassifier(
+        scale=scale, triplets=problem.triplets, scaling="none", search=search, batch=batch, max_iter=max_iter,
+        early_stopping=True, n_iter_no_change=patience, eval_every=every, random_state=problem.seed, n_jobs=1,
+    )  # fmt: skip
+    return learner.fit(problem.train.X, problem.train.y, X_val=problem.valid.X, y_val=problem.valid.y)
+
+
+def fit(
+    problem: Problem,
+    *,
+    scales: tuple[float, ...],
+    max_iter: int,
+    patience: int,
+    every: int,
+    search: str = "alternating",
+    batch: int | None = None,
+    scout: bool = False,
+    matrix: bool = False,
+) -> Fitted:
+    """The λ and the iteration with the lowest validation error; among equals the fewest features.
+
+    With `scout`, the quick search first tries every λ, and only the best of them and its neighbours are tried with the
+    search that was asked for.
+    """
+    tried: list[dict[str, Any]] = []
+    if scout:
+        runs = [learn(problem, scale, "alternating", None, max_iter // 2, patience // 2, every) for scale in scales]
+        tried += [about(run) | {"scout": True} for run in runs]
+        best = scales.index(min(runs, key=rank).scale_)
+        scales = scales[max(0, best - 1) : best + 2]
+    chosen = None
+    for scale in scales:
+        learner = learn(problem, scale, search, batch, max_iter, patience, every)
+        tried.append(about(learner))
+        if chosen is None or rank(learner) < rank(chosen):
+            chosen = learner
+    assert chosen is not None
+    path = chosen.path_
+    sampled = np.unique(np.linspace(0, len(path) - 1, PATH_POINTS).astype(int))
+    extra: dict[str, Any] = {
+        "chosen_iter": int(chosen.chosen_iter_),
+        "dimension": dimension(chosen),
+        "path": {name: path[name][sampled].tolist() for name in ("iteration", "n_features", "n_atoms")},
+        "n_nonzeros": int(chosen.get_bilinear_matrix().nnz),
+    }
+    if matrix:
+        extra["matrix"] = entries(chosen)
+    return Fitted(
+        chosen.predict,
+        chosen.n_active_features_,
+        float(chosen.valid_error_),
+        {"scale": chosen.scale_, "iteration": int(chosen.chosen_iter_)},
+        tried,
+        curve(chosen, problem),
+        extra,
+    )
+
+
+def rank(learner: HDSLClassifier) -> tuple[float, int]:
+    return learner.valid_error_, learner.n_active_features_
+
+
+def about(learner: HDSLClassifier) -> dict[str, Any]:
+    return {
+        "scale": learner.scale_,
+        "valid_error": round(float(learner.valid_error_), 6),
+        "iteration": int(learner.chosen_iter_),
+        "n_features": learner.n_active_features_,
+        "stop": learner.stop_,
+    }
+
+
+def curve(learner: HDSLClassifier, problem: Problem) -> list[Point]:
+    """The run at iterations spread on a log scale: each is a projection with more dimensions."""
+    last = len(learner.path_) - 1
+    points = []
+    for iteration in np.unique(np.geomspace(1, last + 1, CURVE_POINTS).astype(int) - 1):
+        there = learner.at(iteration=int(iteration))
+        wrong = 1 - float(there.score(problem.valid.X, problem.valid.y))
+        points.append(Point(dimension(there), wrong, there.predict, {"iteration": int(iteration)}))
+    return points
+
+
+def dimension(learner: HDSLClassifier) -> int:
+    """The rank of M, which is the number of dimensions of the space where the similarity is a dot product.
+
+    M is a positive sum of (e_i ± e_j)(e_i ± e_j)'. A vector is in its kernel if it is 0 outside the features in use, and
+    s_i = ∓ s_j for each atom: one such vector a component of the graph of atoms, unless signs contradict each other.
+    """
+    (i, j, _), signs = learner._model.atoms()
+    parent: dict[int, int] = {}
+    flipped: dict[int, int] = {}  # the sign of a feature relative to its parent
+
+    def find(feature: int) -> tuple[int, int]:
+        sign = 1
+        while parent[feature] != feature:
+            sign *= flipped[feature]
+            feature = parent[feature]
+        return feature, sign
+
+    contradicted: set[int] = set()
+    for a, b, sign in zip(i.tolist(), j.tolist(), signs.tolist()):
+        for feature in (a, b):
+            if feature not in parent:
+                parent[feature], flipped[feature] = feature, 1
+        (top_a, sign_a), (top_b, sign_b) = find(a), find(b)
+        if top_a != top_b:
+            # s_a = -sign s_b
+            parent[top_a], flipped[top_a] = top_b, -sign * sign_a * sign_b
+            if top_a in contradicted:
+                contradicted.discard(top_a)
+                contradicted.add(top_b)
+        elif sign_a != -sign * sign_b:
+            contradicted.add(top_a)
+    components = sum(1 for feature, above in parent.items() if feature == above)
+    return len(parent) - (components - len(contradicted))
+
+
+def entries(learner: HDSLClassifier) -> dict[str, Any]:
+    """Non-zeros of M on and above the diagonal: where, and of which sign."""
+    M = learner.get_bilinear_matrix().tocoo()
+    i, j = M.coords
+    upper = i <= j
+    return {
+        "i": i[upper].tolist(),
+        "j": j[upper].tolist(),
+        "sign": np.sign(M.data[upper]).astype(int).tolist(),
+        "size": M.shape[0],
+    }
+
+
+def all_scales(setting: Setting) -> dict[str, Any]:
+    return setting.choose(
+        full={"scales": decades(0, 9), "max_iter": 2000, "patience": 400, "every": 10},
+        quick={"scales": decades(0, 6)[::2], "max_iter": 500, "patience": 150, "every": 10},
+        tiny={"scales": [1.0, 100.0], "max_iter": 40, "patience": 20, "every": 2},
+    )
+
+
+def scouted(setting: Setting) -> dict[str, Any]:
+    return setting.choose(
+        full={"scales": decades(0, 9), "max_iter": 600, "patience": 200, "every": 10},
+        quick={"scales": decades(0, 6)[::2], "max_iter": 100, "patience": 50, "every": 10},
+        tiny={"scales": [1.0, 100.0], "max_iter": 40, "patience": 20, "every": 2},
+    )
+
+
+BATCH = {"full": 1000, "quick": 1000, "tiny": 100}
+SYSTEMS = [
+    System(
+        "hdsl",
+        "HDSL",
+        1,
+        fit,
+        lambda setting: {**all_scales(setting), "matrix": True},
+        "λ of 1, 10, ..., 10^9, each along up to 2,000 iterations; the heuristic search over all triplets",
+    ),
+    System(
+        "hdsl_exact",
+        "HDSL, exact",
+        1,
+        fit,
+        lambda setting: {**scouted(setting), "search": "exact", "scout": True},
+        "the heuristic search tries λ of 1, 10, ..., 10^9; the exact one the best of them and its two neighbours, along "
+        "up to 600 iterations",
+    ),
+    System(
+        "hdsl_batch",
+        "HDSL, mini-batch",
+        1,
+        fit,
+        lambda setting: {**scouted(setting), "search": "exact", "scout": True, "batch": BATCH[setting.name]},
+        "as the exact one, with gradients over 1,000 triplets drawn anew each iteration",
+    ),
+    System(
+        "hdsl_batch_heuristic",
+        "HDSL, mini-batch + heuristic",
+        1,
+        fit,
+        lambda setting: {**all_scales(setting), "batch": BATCH[setting.name]},
+        "as HDSL, with gradients over 1,000 triplets drawn anew each iteration",
+    ),
+]

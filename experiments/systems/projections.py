@@ -1,0 +1,150 @@
+"""Random projections and PCA, alone and with a similarity learned by OASIS on top."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.decomposition import KernelPCA
+from sklearn.random_projection import GaussianRandomProjection
+
+from experiments.cells import Setting
+from experiments.systems.base import Fitted, Point, Problem, System, error
+from experiments.systems.neighbours import by_scores
+from hdsl import OASIS
+
+#: Rows to coordinates, of which the first r are the projection to r dimensions.
+Projection = Callable[[Any], np.ndarray]
+
+
+def random_projection(problem: Problem, most: int) -> tuple[Projection, int, Callable[[int], float]]:
+    """Coordinates are drawn independently, so that the first r of them are a random projection to r dimensions."""
+    drawn = GaussianRandomProjection(most, random_state=problem.seed).fit(problem.train.X)
+    return drawn.transform, most, lambda r: float(np.sqrt(most / r))
+
+
+def pca(problem: Problem, most: int) -> tuple[Projection, int, Callable[[int], float]]:
+    """PCA by way of the products of rows, which are few: the same coordinates, and sparse rows stay sparse."""
+    most = min(most, len(problem.train) - 1)
+    found = KernelPCA(most, kernel="linear", eigen_solver="dense").fit(problem.train.X)
+    kept = len(found.eigenvalues_)
+    return found.transform, kept, lambda r: 1.0
+
+
+PROJECTIONS = {"rp": random_projection, "pca": pca}
+
+
+def fit_plain(problem: Problem, *, projection: str, dimensions: tuple[int, ...]) -> Fitted:
+    """The number of dimensions with the lowest validation error; among equals the smallest."""
+    project, most, factor = PROJECTIONS[projection](problem, max(dimensions))
+    train, valid = project(problem.train.X), project(problem.valid.X)
+    points = []
+    for r in available(dimensions, most):
+
+        def predict(X: Any, r: int = r) -> np.ndarray:
+            return by_scores(project(X)[:, :r] @ train[:, :r].T, problem.train.y)
+
+        wrong = error(by_scores(valid[:, :r] @ train[:, :r].T, problem.train.y), problem.valid)
+        points.append(Point(r, wrong, predict, {"dimension": r}))
+    return chosen(points, [])
+
+
+def fit_oasis(
+    problem: Problem,
+    *,
+    projection: str,
+    dimensions: tuple[int, ...],
+    aggressiveness: tuple[float, ...],
+    scout: int,
+    narrow: int,
+    hopeful: int,
+) -> Fitted:
+    """The number of dimensions and the aggressiveness with the lowest validation error.
+
+    OASIS takes r^2 a step, so that the search goes from coarse to fine: all values of aggressiveness at `scout`
+    dimensions; the best of them and its neighbours up to `narrow` dimensions; above that the best so far. More than
+    `hopeful` dimensions are tried only if the number before was the best of all.
+    """
+    project, most, factor = PROJECTIONS[projection](problem, max(dimensions))
+    train, valid = project(problem.train.X), project(problem.valid.X)
+    triplets = problem.mined()
+    tried: list[dict[str, Any]] = []
+    several = available(dimensions, most)
+    scout = max((r for r in several if r <= scout), default=several[0])
+
+    def learn(r: int, c: float) -> Point:
+        scale = factor(r)
+        few = np.ascontiguousarray(scale * train[:, :r])
+        learner = OASIS(c, scaling="none", random_state=problem.seed, n_jobs=1).fit_triplets(few, triplets)
+        matrix = scale * learner.matrix_ @ few.T
+
+        def predict(X: Any) -> np.ndarray:
+            return by_scores(project(X)[:, :r] @ matrix, problem.train.y)
+
+        wrong = error(by_scores(valid[:, :r] @ matrix, problem.train.y), problem.valid)
+        tried.append({"dimension": r, "aggressiveness": c, "valid_error": round(wrong, 6)})
+        return Point(r, wrong, predict, {"dimension": r, "aggressiveness": c})
+
+    at_scout = [learn(scout, c) for c in aggressiveness]
+    place = min(range(len(at_scout)), key=lambda at: at_scout[at].valid_error)
+    points = []
+    for r in several:
+        if r == scout:
+            points.append(at_scout[place])
+            continue
+        if r > hopeful and points[-1].valid_error > min(point.valid_error for point in points):
+            continue
+        near = aggressiveness[max(0, place - 1) : place + 2]
+        values = near if r <= narrow else [points[-1].choice["aggressiveness"]]
+        points.append(min((learn(r, c) for c in values), key=lambda point: point.valid_error))
+    return chosen(points, tried)
+
+
+def available(dimensions: tuple[int, ...], most: int) -> list[int]:
+    """Numbers of dimensions up to what there is, that number included."""
+    return [r for r in dimensions if r < most] + [most]
+
+
+def chosen(points: list[Point], tried: list[dict[str, Any]]) -> Fitted:
+    best = min(points, key=lambda point: point.valid_error)
+    tried = tried or [{"dimension": p.dimension, "valid_error": round(p.valid_error, 6)} for p in points]
+    return Fitted(best.predict, best.dimension, best.valid_error, best.choice, tried, points)
+
+
+def dimensions(setting: Setting) -> list[int]:
+    return setting.choose(
+        full=[2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000], quick=[5, 20, 50, 100], tiny=[2, 5, 20]
+    )
+
+
+def plain(projection: str) -> Any:
+    return lambda setting: {"projection": projection, "dimensions": dimensions(setting)}
+
+
+def oasis(projection: str) -> Any:
+    def of(setting: Setting) -> dict[str, Any]:
+        c = [float(f"1e{exponent}") for exponent in range(-9, 3)]
+        return {
+            "projection": projection,
+            "dimensions": dimensions(setting),
+            "aggressiveness": setting.choose(full=c, quick=c[5::2], tiny=c[-3:-1]),
+            "scout": setting.choose(full=100, quick=50, tiny=5),
+            "narrow": setting.choose(full=200, quick=50, tiny=5),
+            "hopeful": setting.choose(full=500, quick=100, tiny=20),
+        }
+
+    return of
+
+
+ALL = "2, 5, 10, 20, 50, 100, 200, 500, 1,000 and 2,000 dimensions (PCA: at most one fewer than training rows)"
+COARSE = (
+    f"{ALL}; aggressiveness of 10^-9, ..., 10^2 at 100 dimensions, the best and its neighbours at up to 200, the best "
+    "above; 1,000 and 2,000 dimensions only where the number before was the best so far"
+)
+SYSTEMS = [
+    System("rp", "RP", 1, fit_plain, plain("rp"), ALL),
+    System("rp_oasis", "RP+OASIS", 1, fit_oasis, oasis("rp"), COARSE),
+    System("pca", "PCA", 1, fit_plain, plain("pca"), ALL),
+    System("pca_oasis", "PCA+OASIS", 1, fit_oasis, oasis("pca"), COARSE),
+]

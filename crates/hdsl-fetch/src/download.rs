@@ -21,6 +21,8 @@ const TRIES: u32 = 4;
 pub(crate) struct Request<'a> {
     /// Where to ask, which is a mirror if there is one.
     pub(crate) url: &'a str,
+    /// Where it comes from, for those who download by hand.
+    pub(crate) source: &'a str,
     /// The name it will have when it is complete.
     pub(crate) path: &'a Path,
     pub(crate) sha256: Option<&'a str>,
@@ -361,7 +363,7 @@ fn no_answer(request: &Request<'_>, error: &ureq::Error) -> Setback {
     };
     let setback = FetchError::Unreachable {
         host: host(request.url),
-        url: request.url.to_owned(),
+        source_url: request.source.to_owned(),
         path: request.path.to_owned(),
         reason,
     };
@@ -389,6 +391,7 @@ fn bad_status(request: &Request<'_>, status: StatusCode) -> Setback {
         host: host(request.url),
         status: status.to_string(),
         url: request.url.to_owned(),
+        source_url: request.source.to_owned(),
         path: request.path.to_owned(),
     };
     match status {

@@ -35,12 +35,12 @@ pub enum FetchError {
         url: String,
     },
     /// No answer: no network, no such host, a closed port, a bad certificate.
-    #[error("cannot reach {host}: {reason}; without a network here, download {url} elsewhere and put it at {}", path.display())]
+    #[error("cannot reach {host}: {reason}; without a network here, download {source_url} elsewhere and put it at {}", path.display())]
     Unreachable {
         /// The host that did not answer.
         host: String,
-        /// What we asked it for.
-        url: String,
+        /// Where the file comes from.
+        source_url: String,
         /// Where the file belongs.
         path: PathBuf,
         /// The system's word.
@@ -61,7 +61,7 @@ pub enum FetchError {
         reason: String,
     },
     /// The server answered, but not with the file.
-    #[error("{host} answered {status} to {url}; if the file has moved, download it by hand and put it at {}", path.display())]
+    #[error("{host} answered {status} to {url}; if you can get {source_url} by hand, put it at {}", path.display())]
     Status {
         /// The host.
         host: String,
@@ -69,6 +69,8 @@ pub enum FetchError {
         status: String,
         /// What we asked it for.
         url: String,
+        /// Where the file comes from.
+        source_url: String,
         /// Where the file belongs.
         path: PathBuf,
     },

@@ -212,6 +212,7 @@ fn bring(
         }
         let request = Request {
             url: &url,
+            source: file.url,
             path: &path,
             sha256: file.sha256,
             pause: options.pause,

@@ -26,8 +26,8 @@ POINTS = 160
 def cells(setting: Setting) -> list[Cell]:
     sets = setting.choose(full=("dexter", "reuters_top4"), quick=("dexter",), tiny=("planted_2",))
     longest = setting.choose(full=20_000, quick=2_000, tiny=300)
-    steps = setting.choose(full=3_000, quick=500, tiny=60)
-    scales = setting.choose(full=(1.0, 10.0, 100.0), quick=(10.0,), tiny=(10.0,))
+    steps = setting.choose(full=1_000, quick=500, tiny=60)
+    scales = setting.choose(full=(1.0, 10.0), quick=(10.0,), tiny=(10.0,))
     points = [(name, "optimum", scale, longest) for name in sets for scale in scales]
     points += [(name, system, scale, steps) for name in sets for scale in scales for system in STEPS]
     return [

@@ -1,12 +1,13 @@
 """Table 1, measured: time and memory of an iteration as T, D and k grow.
 
-Every point is measured in a process of its own, so that its memory is its own. `python -m experiments.growth '{...}'` is
-that process.
+Every point is measured in a process of its own, so that its memory is its own. They are forks of one that has loaded
+everything and fitted nothing, which `python -m experiments.growth '{...}'` is.
 """
 
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import resource
 import statistics
@@ -45,7 +46,8 @@ AXES = {"T": "triplets (T)", "D": "values in a row (D)", "k": "iteration (k)"}
 
 
 def cells(setting: Setting) -> list[Cell]:
-    points = []
+    """One a variant and axis; `values` are what grows."""
+    found = []
     for variant, (_, options, _, _) in VARIANTS.items():
         # The exact search goes through pairs of features, so that less will do to see it grow.
         exact = options.get("search") == "exact"
@@ -61,28 +63,51 @@ def cells(setting: Setting) -> list[Cell]:
             # An interpreter takes longer to start than all tiny points together.
             "apart": not setting.tiny or variant == "exact",
         }
-        for number in setting.choose(full=[1, 3, 10, 30, 100], quick=[1, 5, 25], tiny=[2]):
-            points.append((variant, "T", {**base, "triplets": number, "batch": base["batch"] // 10}))
-        for length in setting.choose(full=[10, 20, 50, 100, 200], quick=[10, 20, 40], tiny=[5]):
-            points.append((variant, "D", {**base, "per_row": length}))
         many = setting.choose(full=400 if exact else 3_000, quick=100, tiny=60)
-        points.append((variant, "k", {**base, "iterations": many}))
-    return [cell("growth", "synthetic", variant, 0, VERSION, axis=axis, **point) for variant, axis, point in points]
+        axes: dict[str, tuple[Any, dict[str, Any]]] = {
+            "T": (setting.choose(full=(1, 3, 10, 30, 100), quick=(1, 5, 25), tiny=(2, 4)), {"batch": base["batch"] // 10}),
+            "D": (setting.choose(full=(10, 20, 50, 100, 200), quick=(10, 20, 40), tiny=(5, 10)), {}),
+            "k": ((many,), {}),
+        }
+        for axis, (values, other) in axes.items():
+            found.append(cell("growth", "synthetic", variant, 0, VERSION, axis=axis, values=values, **base | other))
+    return found
+
+
+#: Which setting an axis changes.
+GROWS = {"T": "triplets", "D": "per_row", "k": "iterations"}
 
 
 def run(cell: Cell, context: Context) -> dict[str, Any]:
-    if not cell.get("apart"):
-        return measure({"variant": cell.system, **dict(cell.parameters)})
-    asked = json.dumps({"variant": cell.system, **dict(cell.parameters)})
+    asked = {"variant": cell.system, **dict(cell.parameters)}
+    if not asked["apart"]:
+        return {"points": [measure(point) for point in points(asked)]}
     root = str(Path(__file__).resolve().parents[1])
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     done = subprocess.run(
-        [sys.executable, "-m", "experiments.growth", asked], capture_output=True, text=True,
+        [sys.executable, "-m", "experiments.growth", json.dumps(asked)], capture_output=True, text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
     )  # fmt: skip
     if done.returncode != 0:
         raise RuntimeError((done.stderr.strip().splitlines() or ["no reason given"])[-1])
-    return json.loads(done.stdout)
+    return {"points": json.loads(done.stdout)}
+
+
+def points(asked: dict[str, Any]) -> list[dict[str, Any]]:
+    """The settings of each point."""
+    return [{**asked, GROWS[asked["axis"]]: value} for value in asked["values"]]
+
+
+def apart(asked: dict[str, Any]) -> list[dict[str, Any]]:
+    """Each point in a process of its own."""
+    import hdsl  # noqa: F401, so that it is loaded once
+
+    context = multiprocessing.get_context("fork")
+    found = []
+    for point in points(asked):
+        with context.Pool(1) as pool:
+            found.append(pool.apply(measure, (point,)))
+    return found
 
 
 def synthetic(rows: int, per_row: int, features: int, seed: int = 0) -> tuple[sp.csr_matrix, np.ndarray]:
@@ -179,13 +204,14 @@ def series(found: Found, variant: str, axis: str) -> tuple[list[tuple[float, flo
     for cell, result in found.of(system=variant):
         if cell.get("axis") != axis:
             continue
-        if axis == "k":
-            return [(at, seconds) for at, seconds, _ in result["windows"]], []
-        x = result["n_triplets"] if axis == "T" else result["per_row"]
-        times.append((x, result["seconds"]))
-        # Under a megabyte, it is the allocator that is measured.
-        if result["memory"] >= 1_000_000:
-            bytes_.append((x, result["memory"]))
+        for point in result["points"]:
+            if axis == "k":
+                return [(at, seconds) for at, seconds, _ in point["windows"]], []
+            x = point["n_triplets"] if axis == "T" else point["per_row"]
+            times.append((x, point["seconds"]))
+            # Under a megabyte, it is the allocator that is measured.
+            if point["memory"] >= 1_000_000:
+                bytes_.append((x, point["memory"]))
     return sorted(times), sorted(bytes_)
 
 
@@ -239,4 +265,4 @@ def ends(values: list[float], form: str) -> str:
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure(json.loads(sys.argv[1]))))
+    print(json.dumps(apart(json.loads(sys.argv[1]))))

@@ -117,7 +117,9 @@ def report(found: Found, page: Page) -> str:
                 f"{np.min(bound[1:] / np.maximum(above[1:], 1e-300)):.3g}" if np.any(above[1:] > 0) else "",
                 "yes" if np.all(above <= bound + 1e-12) and result["counts_hold"] else "**no**",
             ])  # fmt: skip
-        ax.plot(k[1:], bound[1:], "k--", linewidth=1, label="16 L λ² / (k + 2)")
+        [known] = [r for c, r in found.of(dataset=name, system="optimum") if c.get("scale") == scale]
+        k = np.geomspace(1, max(2, known["n_iter"]), 50)
+        ax.plot(k, 16 * known["smoothness"] * scale**2 / (k + 2), "k--", linewidth=1, label="16 L λ² / (k + 2)")
         ax.set(xscale="log", yscale="log", xlabel="iteration k", title=f"{data.DATASETS[name].title}, λ = {scale:g}")
         ax.set_ylabel("objective above the optimum")
         if unsure:

@@ -11,7 +11,9 @@ from types import ModuleType
 
 #: Modules of this package, in the order of the report. Each has TITLE, `cells(setting)` and `report(found, page)`; the
 #: modules that its cells name as their task have `run(cell, context)`.
-EXPERIMENTS = ["table2", "table3", "table4", "figure1", "figure2", "figure3"]
+EXPERIMENTS = [
+    "table2", "table3", "table4", "figure1", "figure2", "figure3", "growth", "convergence", "text", "ranking",
+]  # fmt: skip
 
 ROOT = Path(__file__).resolve().parents[1]
 

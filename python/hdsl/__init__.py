@@ -20,7 +20,7 @@ HDSLClassifier(n_neighbors=1, scale=2)
 array([ True])
 """
 
-from hdsl import model_selection, plot
+from hdsl import datasets, model_selection, plot
 from hdsl._classifier import HDSLClassifier
 from hdsl._core import __version__
 from hdsl._diagonal import DiagonalSimilarity
@@ -36,6 +36,7 @@ __all__ = [
     "OASIS",
     "TripletHDSL",
     "__version__",
+    "datasets",
     "mine_triplets",
     "model_selection",
     "plot",

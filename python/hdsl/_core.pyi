@@ -1,6 +1,8 @@
 """The compiled half, crates/hdsl-python."""
 
 from collections.abc import Callable
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -140,3 +142,27 @@ def report(
     n_threads: int = ...,
 ) -> None: ...
 def compact(model: Model, title: str) -> str: ...
+def fetch_set(
+    name: str,
+    parts: list[str],
+    folder: str | PathLike[str] | None,
+    base_url: str | None,
+    download: bool,
+    again: bool,
+    progress: Callable[[dict[str, Any]], object] | None,
+) -> list[tuple[str, Path, Path | None]]: ...
+def list_sets() -> list[dict[str, Any]]: ...
+def data_folder() -> Path: ...
+def read_file(
+    path: str | PathLike[str],
+    labels: str | PathLike[str] | None,
+    n_features: int,
+    n_threads: int,
+) -> tuple[
+    _Floats,
+    _Ints,
+    _Ints,
+    int,
+    list[str] | None,
+    _Ints | None,
+]: ...

@@ -97,6 +97,8 @@ pub(crate) enum Command {
     Triplets(TripletsCmd),
     Vectorize(Vectorize),
     Convert(Convert),
+    #[cfg(feature = "fetch")]
+    Fetch(Fetch),
     Completions(Completions),
     Man(Man),
 }
@@ -900,6 +902,62 @@ pub(crate) struct Convert {
     /// Reading.
     #[command(flatten)]
     pub(crate) read: ReadArgs,
+    /// Print one JSON object on standard output and nothing else there
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Download public data sets of the kind this is for, and say how to train on them
+///
+/// Without a name, lists the sets there are. With one or more, downloads the original files of UCI
+/// or LIBSVM into a cache, unpacks what is packed, reads every part once to see that it is whole,
+/// and prints where it lies. A second call finds everything there and needs no network.
+///
+/// A download that breaks goes on where it stopped, in the same call or in the next one; a file
+/// takes its name only when it is complete. The digest each file had when it came is kept beside it
+/// in SHA256SUMS, and damage is noticed. Where there is no network, the message names the address to
+/// download from elsewhere and the place to put the file.
+#[cfg(feature = "fetch")]
+#[derive(Args, Debug)]
+#[command(
+    verbatim_doc_comment,
+    after_long_help = "\
+The cache: --dir, or the environment variable HDSL_DATA, or hdsl in the user's folder of caches.
+Proxies are taken from HTTPS_PROXY, ALL_PROXY and NO_PROXY, other certificates from SSL_CERT_FILE.
+
+Examples:
+  hdsl fetch                                     what there is
+  hdsl fetch dexter                              all parts of dexter
+  hdsl train \"$(hdsl fetch dexter --part train --paths)\" --holdout 0.3 --scale 1,10,100 -o m.hdsl
+  hdsl fetch rcv1.binary --base-url http://localhost:8000    from a mirror made with `wget -x`"
+)]
+pub(crate) struct Fetch {
+    /// Data sets by name; none to list them
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    /// Only these parts: train, valid, test or all, as the list says
+    #[arg(
+        long = "part",
+        value_name = "PART,...",
+        value_delimiter = ',',
+        requires = "names"
+    )]
+    pub(crate) parts: Vec<String>,
+    /// Print the paths of the parts, one a line, and nothing else; they are not read
+    #[arg(long, requires = "names", conflicts_with = "json")]
+    pub(crate) paths: bool,
+    /// Keep data in this folder [default: $HDSL_DATA, or hdsl among the caches]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) dir: Option<PathBuf>,
+    /// Download again, and replace what is there
+    #[arg(long, requires = "names")]
+    pub(crate) again: bool,
+    /// Use only what is there, and fail if something is missing
+    #[arg(long, conflicts_with = "again")]
+    pub(crate) offline: bool,
+    /// Fetch https://HOST/PATH from URL/HOST/PATH instead [default: $HDSL_FETCH_BASE, or the source itself]
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
+    pub(crate) base_url: Option<String>,
     /// Print one JSON object on standard output and nothing else there
     #[arg(long)]
     pub(crate) json: bool,

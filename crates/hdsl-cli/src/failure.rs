@@ -67,3 +67,19 @@ impl From<hdsl::Error> for Failure {
         }
     }
 }
+
+/// What the caller gave or keeps is bad input; what the network does is not.
+#[cfg(feature = "fetch")]
+impl From<hdsl_fetch::FetchError> for Failure {
+    fn from(error: hdsl_fetch::FetchError) -> Self {
+        use hdsl_fetch::FetchError;
+        match error {
+            FetchError::Data(error) => error.into(),
+            FetchError::Changed { .. } | FetchError::Broken { .. } => {
+                Failure::Usage(format!("{error} (--again)"))
+            }
+            error if error.is_bad_input() => Failure::Usage(error.to_string()),
+            error => Failure::Running(error.to_string()),
+        }
+    }
+}

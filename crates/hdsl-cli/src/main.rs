@@ -51,6 +51,8 @@ fn run(cli: Cli, talk: &Talk) -> Result<(), Failure> {
         Command::Triplets(args) => commands::triplets::run(&args, talk),
         Command::Vectorize(args) => commands::vectorize::run(&args, talk),
         Command::Convert(args) => commands::convert::run(&args, talk),
+        #[cfg(feature = "fetch")]
+        Command::Fetch(args) => commands::fetch::run(&args, talk),
         Command::Completions(args) => commands::completions::run(&args),
         Command::Man(args) => commands::man::run(&args, talk),
     }

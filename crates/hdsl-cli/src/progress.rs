@@ -316,3 +316,83 @@ impl<'a> Stages<'a> {
         self.bar.finish_and_clear();
     }
 }
+
+/// Watches a download: bytes, rate and time left on a terminal, a line per file under `-v`.
+#[cfg(feature = "fetch")]
+pub(crate) struct Download<'a> {
+    talk: &'a Talk,
+    name: &'static str,
+    bar: ProgressBar,
+}
+
+#[cfg(feature = "fetch")]
+impl<'a> Download<'a> {
+    pub(crate) fn new(talk: &'a Talk, name: &'static str) -> Self {
+        Self {
+            talk,
+            name,
+            bar: ProgressBar::hidden(),
+        }
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn finish(self) {
+        self.bar.finish_and_clear();
+    }
+
+    /// Shows what happens. Ctrl-C ends the program; what came stays for the next call.
+    pub(crate) fn event(&mut self, event: &hdsl_fetch::Event<'_>) -> ControlFlow<()> {
+        use hdsl_fetch::Event;
+        match *event {
+            Event::Receiving { url, done, total } => {
+                self.start(url, total);
+                // Bytes that were there before say nothing about the rate.
+                self.bar.set_position(done);
+                self.bar.reset_eta();
+                let from = match done {
+                    0 => String::new(),
+                    done => format!(", from byte {done} on"),
+                };
+                self.bar
+                    .suspend(|| self.talk.detail(format!("downloading {url}{from}")));
+            }
+            Event::Received { done, .. } => self.bar.set_position(done),
+            Event::TryingAgain { reason, pause } => self.bar.suspend(|| {
+                let seconds = pause.as_secs_f64();
+                self.talk
+                    .note(format!("{reason}; trying again in {seconds:.0} s"));
+            }),
+            Event::Locked => self.talk.note(format!(
+                "another process is fetching {}; waiting for it",
+                self.name
+            )),
+            Event::Unpacking { file } => {
+                self.bar
+                    .suspend(|| self.talk.detail(format!("unpacking {file}")));
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn start(&mut self, url: &str, total: Option<u64>) {
+        self.bar.finish_and_clear();
+        if !self.talk.shows_progress() {
+            return;
+        }
+        let template = match total {
+            Some(_) => {
+                "{prefix} [{bar:25.cyan}] {bytes}/{total_bytes}  {bytes_per_sec}, {eta} left"
+            }
+            None => "{prefix} {bytes} (of unknown size)  {bytes_per_sec}",
+        };
+        let target = ProgressDrawTarget::stderr_with_hz(10);
+        self.bar = ProgressBar::with_draw_target(total, target);
+        // As above: a template that cannot be parsed would be our own mistake.
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            self.bar.set_style(style.progress_chars("=> "));
+        }
+        let file = url.rsplit('/').next().unwrap_or(url);
+        self.bar.set_prefix(file.to_owned());
+    }
+}

@@ -14,7 +14,7 @@ fn output(args: &[&str]) -> (Option<i32>, String, String) {
     (out.status.code(), text(out.stdout), text(out.stderr))
 }
 
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 17] = [
     "demo",
     "train",
     "tune",
@@ -29,6 +29,7 @@ const COMMANDS: [&str; 16] = [
     "triplets",
     "vectorize",
     "convert",
+    "fetch",
     "completions",
     "man",
 ];

@@ -4,6 +4,8 @@
 //! numpy arrays. All that looks like scikit-learn is Python, in `python/hdsl`.
 
 mod errors;
+#[cfg(feature = "fetch")]
+mod fetching;
 mod index;
 mod labels;
 mod listening;
@@ -30,5 +32,12 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(labels::vote, module)?)?;
     module.add_function(wrap_pyfunction!(report::report, module)?)?;
     module.add_function(wrap_pyfunction!(report::compact, module)?)?;
+    #[cfg(feature = "fetch")]
+    {
+        module.add_function(wrap_pyfunction!(fetching::fetch_set, module)?)?;
+        module.add_function(wrap_pyfunction!(fetching::list_sets, module)?)?;
+        module.add_function(wrap_pyfunction!(fetching::data_folder, module)?)?;
+        module.add_function(wrap_pyfunction!(fetching::read_file, module)?)?;
+    }
     Ok(())
 }

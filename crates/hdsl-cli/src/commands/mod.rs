@@ -5,6 +5,8 @@ pub(crate) mod convert;
 pub(crate) mod demo;
 pub(crate) mod evaluate;
 pub(crate) mod explain;
+#[cfg(feature = "fetch")]
+pub(crate) mod fetch;
 pub(crate) mod inspect;
 pub(crate) mod man;
 pub(crate) mod neighbors;

@@ -1,0 +1,328 @@
+//! The sets we know, and where their original files lie.
+//!
+//! Addresses and layouts are those that several public programs use for the same files; sizes are those that the
+//! collections' pages give. No source publishes checksums that we could confirm, so none are written here: `sha256` is
+//! for those who can. What was downloaded is remembered with the digest it had, see `cache.rs`.
+
+use crate::error::{FetchError, Result};
+
+/// A data set that can be fetched.
+#[derive(Debug)]
+pub struct Set {
+    /// What to ask for.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub about: &'static str,
+    /// The page that describes it.
+    pub page: &'static str,
+    /// The files to download.
+    pub downloads: &'static [Download],
+    /// What it consists of, training rows first.
+    pub parts: &'static [Part],
+    /// How many features there are. A part alone need not have the last of them.
+    pub n_features: usize,
+    /// How many classes.
+    pub n_classes: usize,
+}
+
+/// A file at its source. A zip is unpacked, anything else is read as it is.
+#[derive(Debug)]
+pub struct Download {
+    /// Where it lies.
+    pub url: &'static str,
+    /// Its SHA-256 in hexadecimal, where the source or two others tell it.
+    pub sha256: Option<&'static str>,
+}
+
+/// Rows for one purpose.
+#[derive(Debug)]
+pub struct Part {
+    /// `train`, `valid`, `test` or `all`.
+    pub name: &'static str,
+    /// The file with the rows, in the set's folder.
+    pub file: &'static str,
+    /// The file with the labels, if they are not in `file`.
+    pub labels: Option<&'static str>,
+    /// Whether the classes of these rows are public.
+    pub labelled: bool,
+    /// How many rows.
+    pub n_rows: usize,
+    /// Which of the downloads has it.
+    pub download: usize,
+}
+
+impl Set {
+    /// The part of that name.
+    pub fn part(&self, name: &str) -> Option<&'static Part> {
+        self.parts.iter().find(|part| part.name == name)
+    }
+}
+
+impl Download {
+    /// The last piece of the address: its name in the cache.
+    pub fn file_name(&self) -> &'static str {
+        self.url.rsplit('/').next().unwrap_or(self.url)
+    }
+
+    pub(crate) fn is_zip(&self) -> bool {
+        self.url.ends_with(".zip")
+    }
+}
+
+/// The set of that name. `-`, `_` and `.` are the same, and so are capitals.
+pub fn find(name: &str) -> Result<&'static Set> {
+    let plain = |text: &str| text.to_lowercase().replace(['-', '_'], ".");
+    SETS.iter()
+        .find(|set| plain(set.name) == plain(name))
+        .ok_or_else(|| FetchError::UnknownSet {
+            name: name.to_owned(),
+        })
+}
+
+const fn whole(url: &'static str) -> Download {
+    Download { url, sha256: None }
+}
+
+/// Rows with labels in one file.
+const fn svmlight(name: &'static str, file: &'static str, n_rows: usize, download: usize) -> Part {
+    Part {
+        name,
+        file,
+        labels: None,
+        labelled: true,
+        n_rows,
+        download,
+    }
+}
+
+/// Rows and labels in two files of one zip.
+const fn challenge(
+    name: &'static str,
+    file: &'static str,
+    labels: Option<&'static str>,
+    n_rows: usize,
+) -> Part {
+    Part {
+        name,
+        file,
+        labels,
+        labelled: labels.is_some(),
+        n_rows,
+        download: 0,
+    }
+}
+
+/// Every set that can be fetched.
+pub const SETS: &[Set] = &[
+    Set {
+        name: "dexter",
+        about: "news, bags of words with irrelevant features planted; NIPS 2003 challenge, in the paper",
+        page: "https://archive.ics.uci.edu/dataset/168/dexter",
+        downloads: &[whole(
+            "https://archive.ics.uci.edu/static/public/168/dexter.zip",
+        )],
+        parts: &[
+            challenge(
+                "train",
+                "dexter_train.data",
+                Some("dexter_train.labels"),
+                300,
+            ),
+            challenge(
+                "valid",
+                "dexter_valid.data",
+                Some("dexter_valid.labels"),
+                300,
+            ),
+            challenge("test", "dexter_test.data", None, 2_000),
+        ],
+        n_features: 20_000,
+        n_classes: 2,
+    },
+    Set {
+        name: "dorothea",
+        about: "molecules that bind or do not, half of the features planted; NIPS 2003 challenge, in the paper",
+        page: "https://archive.ics.uci.edu/dataset/169/dorothea",
+        downloads: &[whole(
+            "https://archive.ics.uci.edu/static/public/169/dorothea.zip",
+        )],
+        parts: &[
+            challenge(
+                "train",
+                "dorothea_train.data",
+                Some("dorothea_train.labels"),
+                800,
+            ),
+            challenge(
+                "valid",
+                "dorothea_valid.data",
+                Some("dorothea_valid.labels"),
+                350,
+            ),
+            challenge("test", "dorothea_test.data", None, 800),
+        ],
+        n_features: 100_000,
+        n_classes: 2,
+    },
+    Set {
+        name: "farm-ads",
+        about: "text of farm advertisements, accepted or not",
+        page: "https://archive.ics.uci.edu/dataset/218/farm+ads",
+        downloads: &[whole(
+            "https://archive.ics.uci.edu/static/public/218/farm+ads.zip",
+        )],
+        parts: &[svmlight("all", "farm-ads-vect", 4_143, 0)],
+        n_features: 54_877,
+        n_classes: 2,
+    },
+    Set {
+        name: "rcv1.binary",
+        about: "Reuters news, two groups of topics, unit-length tf-idf; the paper's rcv1_2 is drawn from it",
+        page: "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary.html",
+        downloads: &[
+            whole(
+                "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/rcv1_train.binary.bz2",
+            ),
+            whole(
+                "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/rcv1_test.binary.bz2",
+            ),
+        ],
+        parts: &[
+            svmlight("train", "rcv1_train.binary.bz2", 20_242, 0),
+            svmlight("test", "rcv1_test.binary.bz2", 677_399, 1),
+        ],
+        n_features: 47_236,
+        n_classes: 2,
+    },
+    Set {
+        name: "rcv1.multiclass",
+        about: "Reuters news, 53 topics; the paper's rcv1_4 is of this kind",
+        page: "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass.html",
+        downloads: &[
+            whole(
+                "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/rcv1_train.multiclass.bz2",
+            ),
+            whole(
+                "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/rcv1_test.multiclass.bz2",
+            ),
+        ],
+        parts: &[
+            svmlight("train", "rcv1_train.multiclass.bz2", 15_564, 0),
+            svmlight("test", "rcv1_test.multiclass.bz2", 518_571, 1),
+        ],
+        n_features: 47_236,
+        n_classes: 53,
+    },
+    Set {
+        name: "news20.binary",
+        about: "20 newsgroups in two halves, with over a million features",
+        page: "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary.html",
+        downloads: &[whole(
+            "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/news20.binary.bz2",
+        )],
+        parts: &[svmlight("all", "news20.binary.bz2", 19_996, 0)],
+        n_features: 1_355_191,
+        n_classes: 2,
+    },
+    Set {
+        name: "news20",
+        about: "20 newsgroups, counts of words",
+        page: "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass.html",
+        downloads: &[
+            whole("https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/news20.bz2"),
+            whole(
+                "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/news20.t.bz2",
+            ),
+        ],
+        parts: &[
+            svmlight("train", "news20.bz2", 15_935, 0),
+            svmlight("test", "news20.t.bz2", 3_993, 1),
+        ],
+        n_features: 62_061,
+        n_classes: 20,
+    },
+    Set {
+        name: "real-sim",
+        about: "newsgroups on simulated and on real cars and planes",
+        page: "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary.html",
+        downloads: &[whole(
+            "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/real-sim.bz2",
+        )],
+        parts: &[svmlight("all", "real-sim.bz2", 72_309, 0)],
+        n_features: 20_958,
+        n_classes: 2,
+    },
+    Set {
+        name: "sector",
+        about: "web pages of companies in 105 sectors",
+        page: "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass.html",
+        downloads: &[
+            whole(
+                "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/sector/sector.bz2",
+            ),
+            whole(
+                "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/sector/sector.t.bz2",
+            ),
+        ],
+        parts: &[
+            svmlight("train", "sector.bz2", 6_412, 0),
+            svmlight("test", "sector.t.bz2", 3_207, 1),
+        ],
+        n_features: 55_197,
+        n_classes: 105,
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_part_lies_in_a_download_of_its_set() {
+        let mut names = BTreeSet::new();
+        for set in SETS {
+            assert!(
+                names.insert(set.name.replace('.', "-")),
+                "{} twice",
+                set.name
+            );
+            let mut files = BTreeSet::new();
+            for part in set.parts {
+                let download = &set.downloads[part.download];
+                if !download.is_zip() {
+                    assert_eq!(part.file, download.file_name());
+                }
+                assert!(files.insert(part.file) && set.part(part.name).is_some());
+                assert!(part.labels.is_none_or(|labels| files.insert(labels)));
+            }
+            for (at, download) in set.downloads.iter().enumerate() {
+                assert!(
+                    set.parts.iter().any(|part| part.download == at),
+                    "{}",
+                    download.url
+                );
+                assert!(download.url.starts_with("https://"));
+                assert!(download.sha256.is_none_or(|sum| sum.len() == 64));
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_found_as_people_type_them() {
+        for name in [
+            "rcv1.binary",
+            "rcv1_binary",
+            "RCV1-binary",
+            "farm_ads",
+            "Dexter",
+        ] {
+            assert!(find(name).is_ok(), "{name}");
+        }
+        let error = find("dextr").unwrap_err().to_string();
+        assert!(
+            error.contains("`dextr`") && error.contains("dexter, dorothea"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,433 @@
+//! Fetching against a server on the loopback address with the layouts of the real ones.
+
+mod server;
+
+use hdsl_fetch::{
+    Download, Event, FetchError, FetchOptions, Fetched, Part, Result, Set, fetch, find,
+};
+use server::{Act, Server, bz2_of, dexter_zip, zip_of};
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::Duration;
+use tempfile::TempDir;
+
+const DEXTER: &str = "https://archive.ics.uci.edu/static/public/168/dexter.zip";
+const NEWS: &str = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/news20.bz2";
+const NEWS_TEST: &str =
+    "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/news20.t.bz2";
+
+struct Scene {
+    server: Server,
+    folder: TempDir,
+}
+
+impl Scene {
+    fn new() -> Self {
+        Self {
+            server: Server::start(),
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn options(&self) -> FetchOptions {
+        FetchOptions {
+            folder: Some(self.folder.path().to_owned()),
+            base_url: Some(self.server.base()),
+            pause: Duration::from_millis(1),
+            ..FetchOptions::default()
+        }
+    }
+
+    fn fetch(&self, name: &str, parts: &[&str]) -> Result<Fetched> {
+        let watch = &mut |_: &Event<'_>| ControlFlow::Continue(());
+        fetch(find(name)?, parts, &self.options(), watch)
+    }
+
+    fn files(&self, set: &str) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(self.folder.path().join(set))
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name != ".lock")
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+/// Bytes that no piece of which looks like another, with the magic of bzip2 in front.
+fn long_file(n: usize) -> Vec<u8> {
+    let mut bytes = b"BZh9".to_vec();
+    bytes.extend((0..n as u64).map(|i| (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8));
+    bytes
+}
+
+#[test]
+fn a_zip_is_downloaded_unpacked_and_read_and_then_never_asked_for_again() {
+    let scene = Scene::new();
+    scene.server.serve(DEXTER, dexter_zip());
+    let fetched = scene.fetch("dexter", &[]).unwrap();
+    let sizes: Vec<_> = fetched
+        .parts
+        .iter()
+        .map(|part| {
+            let data = hdsl::read_dataset(&part.data, &hdsl::ReadOptions::default()).unwrap();
+            assert!(part.is_new);
+            assert_eq!(data.labels.is_some(), part.part.labelled);
+            (part.part.name, data.rows.n_rows(), data.rows.nnz())
+        })
+        .collect();
+    assert_eq!(sizes, [("train", 2, 4), ("valid", 3, 4), ("test", 1, 1)]);
+    assert_eq!(scene.server.log().len(), 1);
+    let again = scene.fetch("dexter", &[]).unwrap();
+    assert!(again.parts.iter().all(|part| !part.is_new));
+    assert!(scene.server.log().is_empty());
+    // What sha256sum would check.
+    let sums = fs::read_to_string(fetched.folder.join("SHA256SUMS")).unwrap();
+    assert_eq!(sums.lines().count(), 6, "{sums}");
+}
+
+#[test]
+fn only_the_files_of_the_parts_asked_for_are_downloaded() {
+    let scene = Scene::new();
+    scene.server.serve(NEWS, bz2_of("1 1:1\n2 2:1\n"));
+    scene.server.serve(NEWS_TEST, bz2_of("2 2:1\n"));
+    scene.fetch("news20", &["test"]).unwrap();
+    assert_eq!(scene.files("news20"), ["SHA256SUMS", "news20.t.bz2"]);
+    assert_eq!(scene.server.log().len(), 1);
+    scene.fetch("news20", &[]).unwrap();
+    assert_eq!(scene.server.log().len(), 1);
+    let error = scene.fetch("news20", &["valid"]).unwrap_err().to_string();
+    assert_eq!(error, "news20 has no part `valid`; it has train, test");
+}
+
+#[test]
+fn a_cut_line_is_gone_on_from_where_it_broke() {
+    let scene = Scene::new();
+    let bytes = long_file(300_000);
+    scene.server.serve(NEWS, bytes.clone());
+    scene
+        .server
+        .act(NEWS, &[Act::Cut(100_000), Act::Cut(120_000)]);
+    let mut retries = 0;
+    let mut starts = Vec::new();
+    let mut watch = |event: &Event<'_>| {
+        match event {
+            Event::TryingAgain { .. } => retries += 1,
+            Event::Receiving { done, total, .. } => starts.push((*done, *total)),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    };
+    let fetched = fetch(
+        find("news20").unwrap(),
+        &["train"],
+        &scene.options(),
+        &mut watch,
+    )
+    .unwrap();
+    assert_eq!(fs::read(&fetched.parts[0].data).unwrap(), bytes);
+    assert_eq!(retries, 2);
+    let total = Some(300_004);
+    assert_eq!(starts, [(0, total), (100_000, total), (220_000, total)]);
+    let log = scene.server.log();
+    assert!(
+        log[1].ends_with("bytes=100000-") && log[2].ends_with("bytes=220000-"),
+        "{log:?}"
+    );
+    assert_eq!(scene.files("news20"), ["SHA256SUMS", "news20.bz2"]);
+}
+
+#[test]
+fn a_line_that_keeps_breaking_leaves_what_came_for_the_next_call() {
+    let scene = Scene::new();
+    let bytes = long_file(50_000);
+    scene.server.serve(NEWS, bytes.clone());
+    let mut acts = vec![Act::Cut(20_000)];
+    acts.extend(vec![Act::Cut(0); 6]);
+    scene.server.act(NEWS, &acts);
+    let error = scene.fetch("news20", &["train"]).unwrap_err();
+    assert!(!error.is_bad_input());
+    let text = error.to_string();
+    assert!(
+        text.contains("broke after 20000 of 50004 bytes") && text.contains("127.0.0.1"),
+        "{text}"
+    );
+    assert_eq!(
+        scene.files("news20"),
+        ["news20.bz2.part", "news20.bz2.part.from"]
+    );
+    scene.server.act(NEWS, &[]);
+    scene.server.log();
+    let fetched = scene.fetch("news20", &["train"]).unwrap();
+    assert_eq!(fs::read(&fetched.parts[0].data).unwrap(), bytes);
+    assert!(scene.server.log()[0].ends_with("bytes=20000-"));
+}
+
+#[test]
+fn who_watches_may_stop_and_nothing_half_written_takes_the_name() {
+    let scene = Scene::new();
+    let bytes = long_file(2_000_000);
+    scene.server.serve(NEWS, bytes.clone());
+    let mut watch = |event: &Event<'_>| match event {
+        Event::Received { done, .. } if *done > 200_000 => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    };
+    let error = fetch(
+        find("news20").unwrap(),
+        &["train"],
+        &scene.options(),
+        &mut watch,
+    )
+    .unwrap_err();
+    assert!(matches!(error, FetchError::Stopped), "{error}");
+    assert_eq!(
+        scene.files("news20"),
+        ["news20.bz2.part", "news20.bz2.part.from"]
+    );
+    let fetched = scene.fetch("news20", &["train"]).unwrap();
+    assert_eq!(fs::read(&fetched.parts[0].data).unwrap(), bytes);
+}
+
+#[test]
+fn a_file_that_changed_meanwhile_is_not_pieced_together() {
+    let scene = Scene::new();
+    scene.server.serve(NEWS, long_file(50_000));
+    scene
+        .server
+        .act(NEWS, &[Act::Cut(20_000), Act::Status(404)]);
+    scene.fetch("news20", &["train"]).unwrap_err();
+    let mut other = long_file(60_000);
+    other[100] ^= 1;
+    scene.server.serve(NEWS, other.clone());
+    let fetched = scene.fetch("news20", &["train"]).unwrap();
+    assert_eq!(fs::read(&fetched.parts[0].data).unwrap(), other);
+}
+
+#[test]
+fn a_server_without_ranges_sends_it_all_again() {
+    let scene = Scene::new();
+    let bytes = long_file(50_000);
+    scene.server.serve(NEWS, bytes.clone());
+    scene.server.act(NEWS, &[Act::Cut(20_000), Act::NoRange]);
+    let fetched = scene.fetch("news20", &["train"]).unwrap();
+    assert_eq!(fs::read(&fetched.parts[0].data).unwrap(), bytes);
+}
+
+#[test]
+fn all_bytes_without_a_name_get_their_name() {
+    let scene = Scene::new();
+    let bytes = long_file(50_000);
+    scene.server.serve(NEWS, bytes.clone());
+    let mut watch = |event: &Event<'_>| match event {
+        Event::Received { done, .. } if *done == 50_004 => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    };
+    fetch(
+        find("news20").unwrap(),
+        &["train"],
+        &scene.options(),
+        &mut watch,
+    )
+    .unwrap_err();
+    let fetched = scene.fetch("news20", &["train"]).unwrap();
+    assert_eq!(fs::read(&fetched.parts[0].data).unwrap(), bytes);
+}
+
+/// A set whose checksum is known: that of `BZh`, as sha256sum gives it.
+static SUMMED: Set = Set {
+    name: "summed",
+    about: "for this test",
+    page: "https://example.org",
+    downloads: &[Download {
+        url: "https://example.org/a.bz2",
+        sha256: Some("52db1c0fe993c221429e6cd213de70764d05566ab4cd155092b4a82cf195b530"),
+    }],
+    parts: &[Part {
+        name: "all",
+        file: "a.bz2",
+        labels: None,
+        labelled: true,
+        n_rows: 1,
+        download: 0,
+    }],
+    n_features: 1,
+    n_classes: 1,
+};
+
+#[test]
+fn a_wrong_checksum_is_an_error_and_nothing_is_kept() {
+    let scene = Scene::new();
+    scene
+        .server
+        .serve("https://example.org/a.bz2", bz2_of("1 1:1\n"));
+    let watch = &mut |_: &Event<'_>| ControlFlow::Continue(());
+    let error = fetch(&SUMMED, &[], &scene.options(), watch).unwrap_err();
+    assert!(matches!(error, FetchError::Checksum { .. }), "{error}");
+    assert!(error.to_string().contains("expected 52db1c0f"), "{error}");
+    assert!(scene.files("summed").is_empty());
+    scene.server.serve("https://example.org/a.bz2", "BZh");
+    fetch(&SUMMED, &[], &scene.options(), watch).unwrap();
+    assert_eq!(scene.files("summed"), ["SHA256SUMS", "a.bz2"]);
+}
+
+#[test]
+fn a_missing_file_names_address_and_place_and_a_busy_server_is_asked_again() {
+    let scene = Scene::new();
+    let error = scene.fetch("dexter", &[]).unwrap_err().to_string();
+    let zip = scene.folder.path().join("dexter/dexter.zip");
+    assert!(
+        error.contains("answered 404 Not Found to http://127.0.0.1"),
+        "{error}"
+    );
+    assert!(error.contains(&zip.display().to_string()), "{error}");
+    assert_eq!(scene.server.log().len(), 1);
+    scene.server.serve(DEXTER, dexter_zip());
+    scene
+        .server
+        .act(DEXTER, &[Act::Status(503), Act::Status(503)]);
+    scene.fetch("dexter", &[]).unwrap();
+    assert_eq!(scene.server.log().len(), 3);
+}
+
+#[test]
+fn without_a_network_the_message_says_what_to_do() {
+    let scene = Scene::new();
+    let mut options = scene.options();
+    // A port that was free a moment ago.
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    options.base_url = Some(format!("http://127.0.0.1:{port}"));
+    let watch = &mut |_: &Event<'_>| ControlFlow::Continue(());
+    let error = fetch(find("dexter").unwrap(), &[], &options, watch).unwrap_err();
+    assert!(matches!(error, FetchError::Unreachable { .. }));
+    let text = error.to_string();
+    assert!(
+        text.starts_with(&format!("cannot reach 127.0.0.1:{port}: ")),
+        "{text}"
+    );
+    assert!(text.contains("elsewhere and put it at"), "{text}");
+    // A name nobody has: reserved for that by RFC 2606.
+    options.base_url = Some("http://hdsl.invalid".into());
+    let text = fetch(find("dexter").unwrap(), &[], &options, watch)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        text.starts_with("cannot reach hdsl.invalid: ") || std::env::var_os("http_proxy").is_some(),
+        "{text}"
+    );
+    for base in ["ftp://x", "x", "http://", "http:// /"] {
+        options.base_url = Some(base.into());
+        let error = fetch(find("dexter").unwrap(), &[], &options, watch).unwrap_err();
+        assert!(matches!(error, FetchError::BadBase(_)), "{base}: {error}");
+    }
+}
+
+#[test]
+fn a_redirect_is_followed() {
+    let scene = Scene::new();
+    scene
+        .server
+        .serve("https://elsewhere/moved.zip", dexter_zip());
+    scene
+        .server
+        .act(DEXTER, &[Act::Redirect("/elsewhere/moved.zip".into())]);
+    scene.fetch("dexter", &["train"]).unwrap();
+    assert_eq!(scene.server.log()[1], "/elsewhere/moved.zip");
+}
+
+#[test]
+fn a_login_page_is_not_taken_for_data() {
+    let scene = Scene::new();
+    scene.server.act(DEXTER, &[Act::LoginPage]);
+    let error = scene.fetch("dexter", &[]).unwrap_err().to_string();
+    assert!(
+        error.contains("is not a zip file: it starts with \"<html>"),
+        "{error}"
+    );
+    assert!(scene.files("dexter").is_empty());
+}
+
+#[test]
+fn damage_in_the_cache_is_noticed_and_fetching_again_mends_it() {
+    let scene = Scene::new();
+    scene.server.serve(NEWS, bz2_of("1 1:1\n2 2:1\n"));
+    let fetched = scene.fetch("news20", &["train"]).unwrap();
+    let path = &fetched.parts[0].data;
+    let mut bytes = fs::read(path).unwrap();
+    bytes[10] ^= 1;
+    fs::write(path, &bytes).unwrap();
+    let error = scene.fetch("news20", &["train"]).unwrap_err();
+    assert!(error.is_bad_input());
+    assert!(
+        error
+            .to_string()
+            .contains("news20.bz2 has changed since it was fetched"),
+        "{error}"
+    );
+    let options = FetchOptions {
+        again: true,
+        ..scene.options()
+    };
+    let watch = &mut |_: &Event<'_>| ControlFlow::Continue(());
+    fetch(find("news20").unwrap(), &["train"], &options, watch).unwrap();
+    assert!(!scene.fetch("news20", &["train"]).unwrap().parts[0].is_new);
+}
+
+#[test]
+fn a_zip_put_there_by_hand_needs_no_network() {
+    let scene = Scene::new();
+    let options = FetchOptions {
+        download: false,
+        ..scene.options()
+    };
+    let watch = &mut |_: &Event<'_>| ControlFlow::Continue(());
+    let missing = fetch(find("dexter").unwrap(), &[], &options, watch).unwrap_err();
+    assert!(matches!(missing, FetchError::NotCached { .. }), "{missing}");
+    let zip = scene.folder.path().join("dexter/dexter.zip");
+    fs::create_dir_all(zip.parent().unwrap()).unwrap();
+    fs::write(&zip, dexter_zip()).unwrap();
+    let fetched = fetch(find("dexter").unwrap(), &["valid"], &options, watch).unwrap();
+    assert!(!fetched.parts[0].is_new && fetched.parts[0].data.is_file());
+    assert!(scene.server.log().is_empty());
+}
+
+#[test]
+fn a_zip_that_is_broken_or_of_another_set_is_named() {
+    let scene = Scene::new();
+    scene
+        .server
+        .serve(DEXTER, zip_of(&[("readme", b"hello".as_slice())]));
+    let error = scene.fetch("dexter", &[]).unwrap_err().to_string();
+    assert!(
+        error.contains("dexter.zip: has no `dexter_train.data`"),
+        "{error}"
+    );
+    let mut cut = dexter_zip();
+    cut.truncate(cut.len() / 2);
+    let folder = scene.folder.path().join("dexter");
+    fs::remove_dir_all(&folder).unwrap();
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("dexter.zip"), cut).unwrap();
+    let error = scene.fetch("dexter", &[]).unwrap_err().to_string();
+    assert!(error.contains("dexter.zip: is no zip"), "{error}");
+    assert!(!Path::new(&folder).join("dexter_train.data").exists());
+}
+
+#[test]
+fn two_at_once_download_once() {
+    let scene = Scene::new();
+    scene.server.serve(NEWS, long_file(1_000_000));
+    let new: usize = std::thread::scope(|scope| {
+        let runs: Vec<_> = (0..3)
+            .map(|_| scope.spawn(|| scene.fetch("news20", &["train"]).unwrap().parts[0].is_new))
+            .collect();
+        runs.into_iter()
+            .map(|run| usize::from(run.join().unwrap()))
+            .sum()
+    });
+    assert_eq!((new, scene.server.log().len()), (1, 1));
+}

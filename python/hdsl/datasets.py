@@ -1,0 +1,389 @@
+"""Public data sets of the kind this package is for: downloaded once, checked, kept, and read as sparse matrices.
+
+The original files of UCI and LIBSVM come into the cache that `hdsl fetch` on the command line uses too: the folder that
+the environment variable ``HDSL_DATA`` names, or ``hdsl`` among the user's caches. A download that breaks goes on where it
+stopped. Where there is no network, the error names the address to download from elsewhere and the place to put the file.
+
+>>> import hdsl.datasets
+>>> [name for name in hdsl.datasets.names() if name.startswith("d")]
+['dexter', 'dorothea']
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any, TextIO
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import Bunch
+
+from hdsl import _core
+from hdsl._threads import n_threads
+
+__all__ = [
+    "data_home",
+    "fetch",
+    "fetch_dexter",
+    "fetch_dorothea",
+    "fetch_farm_ads",
+    "fetch_news20",
+    "fetch_news20_binary",
+    "fetch_rcv1_binary",
+    "fetch_rcv1_multiclass",
+    "fetch_real_sim",
+    "fetch_sector",
+    "names",
+]
+
+#: Between two lines of progress where nobody looks at a terminal, in seconds.
+SECONDS_BETWEEN_LINES = 10.0
+
+
+def names() -> list[str]:
+    """The sets that can be fetched."""
+    return [facts["name"] for facts in _core.list_sets()]
+
+
+def data_home(data_home: str | os.PathLike[str] | None = None) -> str:
+    """The folder where sets are kept: `data_home`, or ``HDSL_DATA``, or ``hdsl`` among the user's caches."""
+    return os.fspath(_core.data_folder() if data_home is None else data_home)
+
+
+def fetch(
+    name: str,
+    *,
+    subset: str | None = None,
+    data_home: str | os.PathLike[str] | None = None,
+    download_if_missing: bool = True,
+    return_X_y: bool = False,
+    verbose: bool | None = None,
+    base_url: str | None = None,
+    again: bool = False,
+) -> Any:
+    """Fetch a data set by name.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`names`; ``-``, ``_`` and ``.`` are the same.
+
+    subset : str, default=None
+        A part of the set, as its own function says, or ``"all"`` for the rows of all parts whose classes are public, one
+        part below the other. None is the training part, or all of a set that has only one.
+
+    data_home : path-like, default=None
+        The cache; None for ``HDSL_DATA``, or ``hdsl`` among the user's caches.
+
+    download_if_missing : bool, default=True
+        Whether to go to the network at all. If not, what is missing is an OSError.
+
+    return_X_y : bool, default=False
+        Return ``(data, target)`` instead of a Bunch.
+
+    verbose : bool, default=None
+        Show progress on standard error: rate and time left. None does so on a terminal.
+
+    base_url : str, default=None
+        A mirror: ``https://host/path`` is fetched from ``base_url/host/path``, which is how ``wget -x`` lays files out.
+        None is the environment variable ``HDSL_FETCH_BASE``, or the source itself.
+
+    again : bool, default=False
+        Download again what is there already.
+
+    Returns
+    -------
+    :class:`~sklearn.utils.Bunch`
+        ``data``, a CSR matrix of float64; ``target``, the classes as integers or strings, None where they are not public;
+        ``target_names``, the classes there are; ``filenames``; ``DESCR``.
+    """
+    facts = _facts(name)
+    chosen = _chosen(facts, subset)
+    progress = _Downloads() if (sys.stderr.isatty() if verbose is None else verbose) else None
+    files = _core.fetch_set(name, chosen, data_home, base_url, download_if_missing, again, progress)
+    if progress is not None:
+        progress.close()
+    parts = [_read(data, labels, facts["n_features"]) for _, data, labels in files]
+    n_features = max(rows.shape[1] for rows, _ in parts)
+    for rows, _ in parts:
+        rows.resize(rows.shape[0], n_features)
+    data = parts[0][0] if len(parts) == 1 else sp.vstack([rows for rows, _ in parts], format="csr")
+    labels = [classes for _, classes in parts if classes is not None]
+    target = _as_numbers(np.concatenate(labels)) if len(labels) == len(parts) else None
+    if return_X_y:
+        return data, target
+    return Bunch(
+        data=data,
+        target=target,
+        target_names=None if target is None else np.unique(target),
+        filenames=[os.fspath(data) for _, data, _ in files],
+        DESCR=_describe(facts, [part for part, _, _ in files]),
+    )
+
+
+def _facts(name: str) -> dict[str, Any]:
+    plain = name.lower().replace("-", ".").replace("_", ".")
+    for facts in _core.list_sets():
+        if facts["name"].replace("-", ".") == plain:
+            return facts
+    raise ValueError(f"no data set is called {name!r}; there are {', '.join(names())}")
+
+
+def _chosen(facts: dict[str, Any], subset: str | None) -> list[str]:
+    """The parts that `subset` means."""
+    parts = [part for part, _, _ in facts["parts"]]
+    if subset is None:
+        return parts[:1]
+    if subset in parts:
+        return [subset]
+    if subset == "all":
+        return [part for part, _, labelled in facts["parts"] if labelled]
+    known = ", ".join(repr(part) for part in dict.fromkeys([*parts, "all"]))
+    raise ValueError(f"`subset` is {subset!r}, expected one of {known}")
+
+
+def _read(data: os.PathLike[str], labels: os.PathLike[str] | None, n_features: int) -> tuple[Any, Any]:
+    values, columns, starts, width, names, codes = _core.read_file(data, labels, n_features, n_threads(None))
+    rows = sp.csr_matrix((values, columns, starts), shape=(len(starts) - 1, width))
+    return rows, None if names is None else np.asarray(names, dtype=object)[codes]
+
+
+def _as_numbers(labels: Any) -> Any:
+    """Classes that are whole numbers as such, others as strings.
+
+    >>> _as_numbers(np.array(["-1", "1"], dtype=object))
+    array([-1,  1])
+    >>> _as_numbers(np.array(["ham", "1"], dtype=object))
+    array(['ham', '1'], dtype='<U3')
+    """
+    try:
+        return labels.astype(np.int64)
+    except ValueError:
+        return labels.astype(str)
+
+
+def _describe(facts: dict[str, Any], parts: list[str]) -> str:
+    sizes = ", ".join(f"{part} {rows:,} rows" for part, rows, _ in facts["parts"])
+    lines = [
+        f"{facts['name']}: {facts['about']}",
+        f"{sizes}; {facts['n_features']:,} features, {facts['n_classes']} classes.",
+        f"Here: {', '.join(parts)}. Source: {facts['page']}",
+    ]
+    return "\n".join(lines)
+
+
+class _Downloads:
+    """Shows how far a download is: in place on a terminal, otherwise a line now and then."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self.stream = sys.stderr if stream is None else stream
+        self.in_place = self.stream.isatty()
+        self.file = ""
+        self.since = (0.0, 0)
+        self.last_line = time.monotonic()
+        self.shown = False
+
+    def __call__(self, facts: dict[str, Any]) -> None:
+        now = time.monotonic()
+        if facts["file"] != self.file or facts["done"] < self.since[1]:
+            # Bytes that were there before say nothing about the rate.
+            self.file, self.since = facts["file"], (now, facts["done"])
+        line = describe_download(facts, now - self.since[0], facts["done"] - self.since[1])
+        if self.in_place:
+            self.stream.write(f"\r\x1b[2K{line}")
+            self.stream.flush()
+            self.shown = True
+        elif now - self.last_line >= SECONDS_BETWEEN_LINES:
+            self.last_line = now
+            print(line, file=self.stream)
+
+    def close(self) -> None:
+        """Takes the line away."""
+        if self.shown:
+            self.stream.write("\r\x1b[2K")
+            self.stream.flush()
+
+
+def describe_download(facts: dict[str, Any], seconds: float, received: int) -> str:
+    """One line: how much, how fast, how long to go.
+
+    >>> describe_download({"file": "a.bz2", "done": 3_000_000, "total": 9_000_000}, 2.0, 2_000_000)
+    'a.bz2: 3.0 of 9.0 MB, 1.0 MB/s, 6 s left'
+    >>> describe_download({"file": "a.bz2", "done": 3_000_000, "total": None}, 0.0, 0)
+    'a.bz2: 3.0 MB'
+    """
+    line = f"{facts['file']}: {facts['done'] / 1e6:.1f}"
+    total = facts["total"]
+    line += " MB" if total is None else f" of {total / 1e6:.1f} MB"
+    if seconds > 0 and received > 0:
+        rate = received / seconds
+        line += f", {rate / 1e6:.1f} MB/s"
+        if total is not None:
+            line += f", {(total - facts['done']) / rate:.0f} s left"
+    return line
+
+
+def fetch_dexter(*, subset: str = "train", **options: Any) -> Any:
+    """News as bags of words, 20,000 features of which half are irrelevant (NIPS 2003 challenge; in the paper).
+
+    Parameters
+    ----------
+    subset : str, default="train"
+        ``"train"`` (300 rows), ``"valid"`` (300), ``"test"`` (2,000 rows whose classes were never published) or
+        ``"all"``.
+
+    **options
+        As for :func:`fetch`: `data_home`, `download_if_missing`, `return_X_y` and so on.
+
+    Returns
+    -------
+    :class:`~sklearn.utils.Bunch`
+        As from :func:`fetch`.
+    """
+    return fetch("dexter", subset=subset, **options)
+
+
+def fetch_dorothea(*, subset: str = "train", **options: Any) -> Any:
+    """Molecules that bind or do not, 100,000 binary features of which half are irrelevant (NIPS 2003; in the paper).
+
+    Parameters
+    ----------
+    subset : str, default="train"
+        ``"train"`` (800 rows), ``"valid"`` (350), ``"test"`` (800 rows whose classes were never published) or
+        ``"all"``.
+
+    **options
+        As for :func:`fetch`: `data_home`, `download_if_missing`, `return_X_y` and so on.
+
+    Returns
+    -------
+    :class:`~sklearn.utils.Bunch`
+        As from :func:`fetch`.
+    """
+    return fetch("dorothea", subset=subset, **options)
+
+
+def fetch_farm_ads(**options: Any) -> Any:
+    """Text of farm advertisements, accepted or not: 4,143 rows, 54,877 binary features.
+
+    Parameters
+    ----------
+    **options
+        As for :func:`fetch`: `data_home`, `download_if_missing`, `return_X_y` and so on.
+
+    Returns
+    -------
+    :class:`~sklearn.utils.Bunch`
+        As from :func:`fetch`.
+    """
+    return fetch("farm-ads", **options)
+
+
+def fetch_rcv1_binary(*, subset: str = "train", **options: Any) -> Any:
+    """Reuters news in two groups of topics, 47,236 features, unit-length tf-idf.
+
+    Parameters
+    ----------
+    subset : str, default="train"
+        ``"train"`` (20,242 rows), ``"test"`` (677,399) or ``"all"``.
+
+    **options
+        As for :func:`fetch`: `data_home`, `download_if_missing`, `return_X_y` and so on.
+
+    Returns
+    -------
+    :class:`~sklearn.utils.Bunch`
+        As from :func:`fetch`.
+    """
+    return fetch("rcv1.binary", subset=subset, **options)
+
+
+def fetch_rcv1_multiclass(*, subset: str = "train", **options: Any) -> Any:
+    """Reuters news in 53 topics, 47,236 features.
+
+    Parameters
+    ----------
+    subset : str, default="train"
+        ``"train"`` (15,564 rows), ``"test"`` (518,571) or ``"all"``.
+
+    **options
+        As for :func:`fetch`: `data_home`, `download_if_missing`, `return_X_y` and so on.
+
+    Returns
+    -------
+    :class:`~sklearn.utils.Bunch`
+        As from :func:`fetch`.
+    """
+    return fetch("rcv1.multiclass", subset=subset, **options)
+
+
+def fetch_news20_binary(**options: Any) -> Any:
+    """20 newsgroups in two halves: 19,996 rows, 1,355,191 features.
+
+    Parameters
+    ----------
+    **options
+        As for :func:`fetch`: `data_home`, `download_if_missing`, `return_X_y` and so on.
+
+    Returns
+    -------
+    :class:`~sklearn.utils.Bunch`
+        As from :func:`fetch`.
+    """
+    return fetch("news20.binary", **options)
+
+
+def fetch_news20(*, subset: str = "train", **options: Any) -> Any:
+    """20 newsgroups, 62,061 features.
+
+    Parameters
+    ----------
+    subset : str, default="train"
+        ``"train"`` (15,935 rows), ``"test"`` (3,993) or ``"all"``.
+
+    **options
+        As for :func:`fetch`: `data_home`, `download_if_missing`, `return_X_y` and so on.
+
+    Returns
+    -------
+    :class:`~sklearn.utils.Bunch`
+        As from :func:`fetch`.
+    """
+    return fetch("news20", subset=subset, **options)
+
+
+def fetch_real_sim(**options: Any) -> Any:
+    """Newsgroups on simulated and on real cars and planes: 72,309 rows, 20,958 features.
+
+    Parameters
+    ----------
+    **options
+        As for :func:`fetch`: `data_home`, `download_if_missing`, `return_X_y` and so on.
+
+    Returns
+    -------
+    :class:`~sklearn.utils.Bunch`
+        As from :func:`fetch`.
+    """
+    return fetch("real-sim", **options)
+
+
+def fetch_sector(*, subset: str = "train", **options: Any) -> Any:
+    """Web pages of companies in 105 sectors, 55,197 features.
+
+    Parameters
+    ----------
+    subset : str, default="train"
+        ``"train"`` (6,412 rows), ``"test"`` (3,207) or ``"all"``.
+
+    **options
+        As for :func:`fetch`: `data_home`, `download_if_missing`, `return_X_y` and so on.
+
+    Returns
+    -------
+    :class:`~sklearn.utils.Bunch`
+        As from :func:`fetch`.
+    """
+    return fetch("sector", subset=subset, **options)

@@ -2,7 +2,7 @@
 
 use crate::format::{count, percent, short, thousands};
 use crate::input::{Hint, Input};
-use crate::ranking::{Rankings, plain_scaling};
+use crate::ranking::{Rankings, in_short, plain_scaling};
 use hdsl::{Result, TripletSource, Triplets};
 use serde::Serialize;
 
@@ -218,7 +218,7 @@ fn headline(input: &Input<'_>, rankings: Option<&Rankings>, n_pairs: usize) -> S
         let (dot, learned) = (r.dot.evaluation.as_ref()?, r.learned.evaluation.as_ref()?);
         let (before, after) = (percent(dot.error), percent(learned.error));
                 let rows = count(learned.n_test, "test row");
-        let vote = format!("by {}", r.decision);
+        let vote = format!("by {}", in_short(r.decision));
         Some(match learned.n_wrong.cmp(&dot.n_wrong) {
             std::cmp::Ordering::Less => {
                 format!("Learning took the error on {rows} from {before} to {after}, {vote}. ")

@@ -1,6 +1,7 @@
 //! Who is near whom: test rows ranked among training rows, by the dot product and by the learned similarity. Found
 //! once, and used by the sections on errors and neighbours.
 
+use crate::format::count;
 use crate::input::Input;
 use hdsl::knn::{Evaluation, classify, evaluate};
 use hdsl::{
@@ -97,6 +98,20 @@ impl Rankings {
 /// The scaling of the model's kind, fitted on all features instead of those in use, as the dot product needs it.
 pub(crate) fn plain_scaling(input: &Input<'_>, train: &Rows) -> Scaling {
     Scaling::fit(input.model.scaling().kind(), train)
+}
+
+/// Who decides, in a few words.
+pub(crate) fn in_short(decision: Decision) -> String {
+    let neighbours = count(decision.k, "neighbour");
+    let who = match decision.vote {
+        Vote::Majority => format!("the vote of {neighbours}"),
+        Vote::Weighted => format!("the weighted vote of {neighbours}"),
+        Vote::ClassMean => "the mean similarity to each class".into(),
+    };
+    match decision.form {
+        Form::Dot => who,
+        Form::Cosine => who + " in the cosine form",
+    }
 }
 
 /// How a decision is made, as a sentence about a test row and as half of one about its neighbours.

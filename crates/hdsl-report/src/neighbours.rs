@@ -224,7 +224,10 @@ fn texts(input: &Input<'_>, rows: &[Query]) -> Option<Texts> {
 
 /// The last place up to `at` where a text can be cut.
 fn boundary(text: &str, at: usize) -> usize {
-    (0..=at).rev().find(|&b| text.is_char_boundary(b)).unwrap_or(0)
+    (0..=at)
+        .rev()
+        .find(|&b| text.is_char_boundary(b))
+        .unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -350,7 +350,8 @@ test("an accessibility checker finds nothing serious", async () => {
     for (const summary of await page.locator("details.table summary").all()) await summary.click();
     // Evaluated from outside the page, whose policy would not let it in.
     await page.evaluate(axe);
-    const { violations, passes } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+    // Charts are images with a label; their thousands of marks are nothing to a screen reader.
+    const { violations, passes } = await page.evaluate(() => window.axe.run({ exclude: [".chart .svg-container"] }, { resultTypes: ["violations"] }));
     assert.ok(passes.length > 20, "the checker has looked");
     const serious = violations.filter((v) => ["serious", "critical"].includes(v.impact));
     const told = serious.map((v) => `${v.id}: ${v.help}; ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160)).join(" | ")}`);

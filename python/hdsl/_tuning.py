@@ -132,5 +132,5 @@ def tune(
         "memory": None,
         "journal": None if journal is None else os.fspath(journal),
     }
-    fit_best(learner, X, y, learner._checked_validation(X_val, y_val), options)
+    fit_best(learner, X, y, learner._checked_validation(X_val, y_val), options, depth=2)
     return learner.set_params(**learner.tuned_params_)

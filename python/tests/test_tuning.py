@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hdsl
 import hdsl._core
@@ -89,8 +90,11 @@ def test_the_program_finds_the_same(case, small, valid, tmp_path, program):
         ("--scale", "scale"), ("--triplets", "triplets"), ("--scaling", "scaling"), ("--max-iter", "max_iter"),
         ("--vote", "vote"), ("--form", "form"), ("--rounds", "rounds"), ("--last-iter", "last_iter"), ("--loss", "loss"),
     ]:  # fmt: skip
+        ours = best.get_params()[name]
         if flag in words:
-            assert words[words.index(flag) + 1] in (str(best.get_params()[name]), f"{best.get_params()[name]:g}"), flag
+            assert type(ours)(words[words.index(flag) + 1]) == ours, flag
+        else:
+            assert ours == HDSL().get_params()[name], flag
     (tmp_path / "m.hdsl").unlink()
     run(program, *words[1:], cwd=tmp_path)
     assert (tmp_path / "m.hdsl").read_bytes() == theirs
@@ -284,6 +288,22 @@ def test_one_class_cannot_be_tuned(small):
 def test_what_does_not_go_together_is_said(act, message, small):
     with pytest.raises(ValueError, match=message):
         act(*small)
+
+
+def weightless(estimator):
+    """The checks that need sample_weight, which a search refuses."""
+    names = [
+        "all_zero_sample_weights_error", "classifiers_one_label_sample_weights", "sample_weight_equivalence_on_dense_data",
+        "sample_weight_equivalence_on_sparse_data", "sample_weights_list", "sample_weights_not_an_array",
+        "sample_weights_not_overwritten", "sample_weights_pandas_series", "sample_weights_shape",
+    ]  # fmt: skip
+    return {f"check_{name}": "a search takes no sample_weight" for name in names}
+
+
+@parametrize_with_checks([HDSLClassifier(scale="auto", time=60)], expected_failed_checks=weightless)
+def test_scikit_learn_check(estimator, check, monkeypatch):
+    monkeypatch.setattr(hdsl._search, "ROUND_ITER", 5)
+    check(estimator)
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ class TripletHDSL(HDSLLearner):
     scale, scaling, loss, search, steps, batch, max_iter, tol, certify, max_features, time, memory
         As for :class:`hdsl.HDSL`.
     n_neighbors, form, n_components, warm_start, callback, random_state, n_jobs, verbose
-        As for :class:`hdsl.HDSL`.
+        As for :class:`hdsl.HDSL`; `scale` is a number, since there are no labels to search by.
 
     Attributes
     ----------

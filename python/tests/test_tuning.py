@@ -270,6 +270,15 @@ def test_bad_arguments_are_named(params, message, small):
         hdsl.tune(*small, **params)
 
 
+def test_more_time_than_a_clock_can_tell_is_no_limit(small):
+    assert hdsl.tune(*small, cv=2, time=1.5e19)._model == hdsl.tune(*small, cv=2, time=None)._model
+
+
+def test_too_few_rows_are_counted(small):
+    with pytest.raises(ValueError, match="there are 2 rows, too few"):
+        hdsl.tune(small[0][:2], [0, 1])
+
+
 def test_one_class_cannot_be_tuned(small):
     with pytest.raises(ValueError, match="only 1 class"):
         hdsl.tune(small[0], np.zeros(90))

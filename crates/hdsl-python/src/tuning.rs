@@ -41,7 +41,10 @@ impl TuneSettings {
                 )));
             }
         };
-        let time = self.time.map(Duration::try_from_secs_f64).transpose();
+        let time = self.time.map(|seconds| {
+            Duration::try_from_secs_f64(seconds)
+                .map_err(|_| to_python(hdsl::Error::param("time", seconds, "seconds, 0 or more")))
+        });
         Ok(TuneParams {
             preset,
             judges: match (self.cv, self.holdout) {
@@ -50,7 +53,7 @@ impl TuneSettings {
                 (None, None) => Judges::Auto,
             },
             refit: self.refit,
-            time: time.map_err(|_| PyValueError::new_err("`time` is no number of seconds"))?,
+            time: time.transpose()?,
             max_features: self.max_features,
             max_atoms: self.max_atoms,
             round_iter: self.round_iter,

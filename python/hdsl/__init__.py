@@ -28,6 +28,7 @@ from hdsl._hdsl import HDSL
 from hdsl._mining import mine_triplets
 from hdsl._oasis import OASIS
 from hdsl._triplets import TripletHDSL
+from hdsl._tuning import tune
 
 __all__ = [
     "HDSL",
@@ -40,4 +41,5 @@ __all__ = [
     "mine_triplets",
     "model_selection",
     "plot",
+    "tune",
 ]

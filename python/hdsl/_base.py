@@ -60,6 +60,11 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return "_model" in self.__dict__
 
+    def _decides(self, name: str, default: Any) -> Any:
+        """`n_neighbors`, `vote` or `form`: what a search has found, or else the parameter."""
+        found = self.__dict__.get("_found_decision") or {}
+        return found.get(name, getattr(self, name, default))
+
     # -- the space where the similarity is a dot product ------------------------------------------------------------------
 
     def transform(self, X: Any) -> Any:
@@ -249,7 +254,7 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         X : {array-like, sparse matrix} of shape (n_queries, n_features) or None, default=None
             Raw rows; by default the fitted rows themselves, none of which is then its own neighbour.
         n_neighbors : int or None, default=None
-            How many; by default the `n_neighbors` of the estimator.
+            How many; by default the `n_neighbors` of the estimator, or what ``scale="auto"`` has found.
         return_similarity : bool, default=True
             Whether to return the scores too.
 
@@ -271,7 +276,7 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         (array([[2., 2.]]), array([[0, 1]]))
         """
         check_is_fitted(self)
-        k = getattr(self, "n_neighbors", 3) if n_neighbors is None else n_neighbors
+        k = self._decides("n_neighbors", 3) if n_neighbors is None else n_neighbors
         if not isinstance(k, (int, np.integer)) or isinstance(k, bool):
             raise TypeError(f"n_neighbors does not take {type(k)} value, enter integer value")
         if k <= 0:
@@ -288,7 +293,7 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         return (scores, rows) if return_similarity else rows
 
     def _search(self, queries: Any, k: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        form = getattr(self, "form", "dot")
+        form = self._decides("form", "dot")
         return self._index.neighbors(self._model, form, self._fitted_rows(), queries, k, self._threads())
 
     def _fitted_rows(self) -> Any:

@@ -10,7 +10,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from hdsl import _core
-from hdsl._hdsl import HDSL, _encode
+from hdsl._classes import encode
+from hdsl._hdsl import HDSL
 
 #: What the class that wins a tie gets more than its share of votes, so that `predict` is where `predict_proba` is highest.
 TIE = 1e-9
@@ -63,7 +64,7 @@ class VoteMixin(ClassifierMixin):
         check_is_fitted(self)
         if getattr(self, "_codes", None) is None:
             raise ValueError(f"This {type(self).__name__} knows no classes of the rows it was fitted on.")
-        how = getattr(self, "vote", "majority")
+        how = self._decides("vote", "majority")  # type: ignore[attr-defined]
         if how == "class-mean":
             return self._class_means(X)
         scores, near = self.kneighbors(X)  # type: ignore[attr-defined]
@@ -81,8 +82,9 @@ class VoteMixin(ClassifierMixin):
     def _class_means(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         rows, fitted = self._rows(X), self._fitted_rows()  # type: ignore[attr-defined]
         classes = ([str(c) for c in self.classes_], self._codes)
+        form = self._decides("form", "dot")  # type: ignore[attr-defined]
         (means, winners), within = self._index.class_means(  # type: ignore[attr-defined]
-            self._model, self.form, fitted, classes, rows, self._threads()  # type: ignore[attr-defined]
+            self._model, form, fitted, classes, rows, self._threads()  # type: ignore[attr-defined]
         )
         means = means.reshape(-1, len(self.classes_))
         apart = means - means.max(axis=1, keepdims=True)
@@ -111,6 +113,16 @@ class HDSLClassifier(VoteMixin, HDSL):
     >>> classifier = HDSLClassifier(scale=1000, scaling="unit", max_iter=300).fit(X, y)
     >>> bool(classifier.score(X_test, y_test) > 0.95)
     True
+
+    Without knowing what `scale` and the rest should be:
+
+    >>> X = [[1., 0, 1], [2, 0, 0], [0, 1, 1], [0, 2, 0]] * 4
+    >>> y = [0, 0, 1, 1] * 4
+    >>> found = HDSLClassifier(scale="auto", time=60).fit(X, y)
+    >>> found.score(X, y), found.tuning_.finished
+    (1.0, True)
+    >>> HDSLClassifier(**found.tuned_params_).fit(X, y).scale_ == found.scale_
+    True
     """
 
     def fit_triplets(  # type: ignore[override]
@@ -137,7 +149,7 @@ class HDSLClassifier(VoteMixin, HDSL):
         y = column_or_1d(y)
         if len(y) != (X.shape[0] if hasattr(X, "shape") else len(X)):
             raise ValueError(f"y has {len(y)} classes for {X.shape[0]} rows of X")
-        self.classes_, self._codes = _encode(y, type(self).__name__)
+        self.classes_, self._codes = encode(y, type(self).__name__)
         return super().fit_triplets(X, triplets, sample_weight)
 
     @classmethod
@@ -164,7 +176,7 @@ class HDSLClassifier(VoteMixin, HDSL):
         if (X is None) != (y is None):
             raise ValueError("X and y are given together, or neither.")
         if y is not None:
-            estimator.classes_, estimator._codes = _encode(y, cls.__name__)
+            estimator.classes_, estimator._codes = encode(y, cls.__name__)
             if len(estimator._codes) != estimator._fit_X.shape[0]:
                 raise ValueError(
                     f"y has {len(estimator._codes)} classes for {estimator._fit_X.shape[0]} rows of X"

@@ -126,6 +126,16 @@ def train(
     progress: Callable[[dict[str, Any]], None] | None = ...,
     n_threads: int = ...,
 ) -> tuple[Model, dict[str, Any]]: ...
+def tune(
+    settings: dict[str, Any],
+    x: Any,
+    classes: _Classes,
+    *,
+    valid: tuple[Any, _Classes] | None = ...,
+    names: list[str] | None = ...,
+    progress: Callable[[dict[str, Any]], None] | None = ...,
+    n_threads: int = ...,
+) -> tuple[Model, dict[str, Any], dict[str, Any]]: ...
 def mine(settings: dict[str, Any], x: Any, classes: _Classes, n_threads: int) -> _Ints: ...
 def vote(vote: str, neighbors: _Ints, scores: _Floats, codes: _Ints) -> _Ints: ...
 def report(

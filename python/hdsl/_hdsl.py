@@ -8,10 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import validate_data
 
+from hdsl._callbacks import Hooks
+from hdsl._classes import encode
 from hdsl._learner import HDSLLearner, _weights
 from hdsl._matrix import DTYPES, as_csr
+from hdsl._search import TIME, fit_best
+from hdsl._settings import scales
 
 
 class HDSL(HDSLLearner):
@@ -24,9 +28,13 @@ class HDSL(HDSLLearner):
 
     Parameters
     ----------
-    scale : float or array-like of floats, default=100.0
+    scale : float, array-like of floats or "auto", default=100.0
         λ, the size of the domain: how far the similarity may go. There is no default that is good for all data; scan
-        1, 10, 100, 1000 first. Several values are tried in one fit if there are validation rows to choose by.
+        1, 10, 100, 1000 first. Several values are tried in one fit if there are validation rows to choose by. With
+        ``"auto"``, :meth:`fit` searches as :func:`hdsl.tune` does, for at most `time` seconds (600 by default): `scale`,
+        `triplets`, `scaling`, `loss`, `max_iter`, `rounds`, `last_iter`, `n_neighbors`, `vote` and `form` are what it
+        finds (`tuned_params_`), whatever was given. Only `max_features`, `memory`, `n_components`, `random_state`,
+        `n_jobs` and `verbose` have a say besides.
     triplets : str, default="knn:3:5"
         Where :meth:`fit` takes triplets from: ``"knn:T:I"``, each row with its T nearest of the same label times its I
         nearest of another, or ``"random:N"``, N a row at random; often better where rows are few.
@@ -42,7 +50,12 @@ class HDSL(HDSLLearner):
     batch : int or None, default=None
         Triplets each gradient is taken over, drawn anew each iteration; by default all.
     max_iter : int, default=1000
-        Iterations at most, for each λ.
+        Iterations at most, for each λ and each round.
+    rounds : int, default=0
+        How often triplets are mined again, 3 x 5 neighbours a row under the similarity learned so far, and added to those
+        there were. Often the largest gain there is. Needs labels, and no `sample_weight`.
+    last_iter : int or None, default=None
+        Iterations at most of the last round; by default `max_iter`.
     tol : float or None, default=None
         Stop when the objective is certainly within this of the best possible.
     certify : bool, default=False
@@ -50,7 +63,7 @@ class HDSL(HDSLLearner):
     max_features : int or None, default=None
         Never use more than this many features.
     time : float or None, default=None
-        Stop after this many seconds, for each λ.
+        Stop after this many seconds, for each λ; with ``scale="auto"``, after the search and the last fit together.
     memory : int or None, default=None
         Refuse to start if training would take more bytes than this; by default, than are free.
     early_stopping : bool, default=False
@@ -118,6 +131,12 @@ class HDSL(HDSLLearner):
         The k-NN error on the validation rows of the model in use.
     n_triplets_ : int
         How many triplets were learned from.
+    tuned_params_ : dict
+        Only after ``scale="auto"`` or :func:`hdsl.tune`: the parameters that make the same model from the same rows.
+    leaderboard_ : data frame or list of dict
+        Only then: every setting that was judged, at its best, the winner first.
+    tuning_ : Tuning
+        Only then: both of them, what error to expect, and how the search went.
     stop_ : str
         Why the run ended: ``"max-iter"``, ``"patience"``, ``"feature-budget"``, ``"time-limit"``, ``"tolerance"``,
         ``"satisfied"``, ``"stationary"`` or ``"interrupted"``.
@@ -163,21 +182,26 @@ class HDSL(HDSLLearner):
             Classes.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             How much the triplets count in which a row is the anchor; with 0 a row is no anchor, but others may still
-            be compared with it.
+            be compared with it. Not with `rounds`, nor with ``scale="auto"``.
         X_val, y_val : rows and classes, or None, default=None
-            Validation rows: the iterate with the lowest k-NN error on them is kept.
+            Validation rows: the iterate with the lowest k-NN error on them is kept. With ``scale="auto"`` they judge
+            instead of folds of `X`, and once all is chosen they are learned from as well: they are the last of the fitted
+            rows.
 
         Returns
         -------
         self : object
             The fitted estimator.
         """
-        again = self._goes_on()
+        auto = isinstance(self.scale, str)
+        again = self._goes_on() and not auto
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=DTYPES, reset=not again, ensure_min_samples=2
         )
+        if auto:
+            return self._fit_auto(X, y, sample_weight, X_val, y_val)
         rows = self._enough_features(as_csr(X))
-        self.classes_, codes = _encode(y, type(self).__name__)
+        self.classes_, codes = encode(y, type(self).__name__)
         valid = self._validation(X_val, y_val)
         holdout = self.validation_fraction if self.early_stopping and valid is None else None
         weights = None if sample_weight is None else _weights(sample_weight, X)
@@ -192,24 +216,39 @@ class HDSL(HDSLLearner):
             start=self._model if again else None,
         )
 
+    def _fit_auto(self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any) -> Any:
+        """Searches, and ends as if fitted with what was found."""
+        if self.scale != "auto":
+            scales(self)
+        for name, wrong, why in [
+            ("sample_weight", sample_weight is not None, "the search judges all rows alike"),
+            ("warm_start", self.warm_start, "the search begins anew each time"),
+            ("callback", self.callback is not None, "there is no single run to hear of"),
+        ]:
+            if wrong:
+                raise ValueError(f"{name} cannot be used with scale='auto': {why}.")
+        options = {"time": TIME if self.time is None else self.time, "memory": self.memory}
+        hooks = Hooks(self, X, y, 0)
+        fit_best(self, X, y, self._checked_validation(X_val, y_val), options, depth=4)
+        self._found_decision: dict[str, Any] = {
+            name: self.tuned_params_[name] for name in ("n_neighbors", "vote", "form")
+        }
+        hooks.done()
+        return self
+
     def _validation(self, X_val: Any, y_val: Any) -> Any:
+        checked = self._checked_validation(X_val, y_val)
+        if checked is None:
+            return None
+        names, codes = np.unique(checked[1], return_inverse=True)
+        return checked[0], ([str(name) for name in names], codes.astype(np.int64))
+
+    def _checked_validation(self, X_val: Any, y_val: Any) -> Any:
+        """Rows in CSR form and their classes, if there are any."""
         if X_val is None and y_val is None:
             return None
         if X_val is None or y_val is None:
             raise ValueError("X_val and y_val are given together, or neither.")
         X_val, y_val = validate_data(self, X_val, y_val, accept_sparse="csr", dtype=DTYPES, reset=False)
         check_classification_targets(y_val)
-        names, codes = np.unique(y_val, return_inverse=True)
-        return as_csr(X_val), ([str(name) for name in names], codes.astype(np.int64))
-
-
-def _encode(y: Any, name: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Sorted classes, and the number of each row's."""
-    y = column_or_1d(y, warn=True)
-    check_classification_targets(y)
-    classes, codes = np.unique(y, return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(
-            f"{name} needs rows of at least 2 classes to tell apart, but y contains only 1 class: {classes[0]!r}"
-        )
-    return classes, codes.astype(np.int64)
+        return as_csr(X_val), y_val

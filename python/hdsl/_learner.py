@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import warnings
 from typing import Any, ClassVar
@@ -21,6 +22,10 @@ from hdsl._report import ReportMixin
 from hdsl._settings import CONSTRAINTS, settings
 
 
+#: What a search leaves behind, and any other fit takes away.
+FOUND = ("tuning_", "tuned_params_", "leaderboard_", "_found_decision")
+
+
 class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
     """What :class:`HDSL`, :class:`HDSLClassifier` and :class:`TripletHDSL` have in common."""
 
@@ -28,7 +33,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
 
     def __init__(
         self,
-        scale: float | ArrayLike = 100.0,
+        scale: float | ArrayLike | str = 100.0,
         *,
         triplets: str = "knn:3:5",
         scaling: str = "max",
@@ -37,6 +42,8 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
         steps: str = "away",
         batch: int | None = None,
         max_iter: int = 1000,
+        rounds: int = 0,
+        last_iter: int | None = None,
         tol: float | None = None,
         certify: bool = False,
         max_features: int | None = None,
@@ -64,6 +71,8 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
         self.steps = steps
         self.batch = batch
         self.max_iter = max_iter
+        self.rounds = rounds
+        self.last_iter = last_iter
         self.tol = tol
         self.certify = certify
         self.max_features = max_features
@@ -114,6 +123,10 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
         """
         if self.early_stopping:
             raise ValueError("early_stopping needs labels to compute an error with; use `fit`, or stop by max_iter.")
+        if self.rounds:
+            raise ValueError("rounds needs labels to mine triplets again from; use `fit`, or set rounds=0.")
+        if isinstance(self.scale, str):
+            raise ValueError("scale='auto' needs labels to judge by; use `fit`, or set scale to a number.")
         again = self._goes_on()
         X = validate_data(self, X, accept_sparse="csr", dtype=DTYPES, reset=not again, ensure_min_samples=2)
         rows = self._enough_features(as_csr(X))
@@ -166,9 +179,12 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
         rows = self._enough_features(as_csr(X))
         given = self._given(triplets, sample_weight, rows.shape[0])
         kept = self._fit_X if again else rows
+        # What a search has found holds for what comes after it, too.
+        found = {name: self.__dict__[name] for name in FOUND if again and name in self.__dict__}
         self._learn(
             rows, triplets=given, start=self._model if again else None, keep_scaling=True, max_iter=max_iter
         )
+        self.__dict__.update(found)
         self._fit_X = kept
         return self
 
@@ -212,12 +228,19 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
         max_iter: int | None = None,
     ) -> Any:
         """Calls the compiled half and keeps what it learned."""
-        chosen = settings(self, validated=valid is not None or holdout is not None, holdout=holdout)
+        learner: Any = self
+        if keep_scaling:
+            found = self.__dict__.get("tuned_params_") if isinstance(self.scale, str) else None
+            learner = copy.copy(self).set_params(**(found or {}))
+            learner.rounds, learner.last_iter = 0, None  # of triplets that are given there is one round
+        chosen = settings(learner, validated=valid is not None or holdout is not None, holdout=holdout)
+        if row_weights is not None and self.rounds:
+            raise ValueError("sample_weight cannot be used with rounds: triplets that are mined again have no weights.")
         if max_iter is not None:
             chosen["max_iter"] = max_iter
-        most = chosen["max_iter"] * len(chosen["scale"])
+        most = chosen["max_iter"] * len(chosen["scale"]) * (1 + chosen["rounds"])
         hooks = Hooks(self, rows, y, most)
-        progress = Progress(chosen["max_iter"]) if self.verbose else None
+        progress = Progress(chosen["max_iter"] * (1 + chosen["rounds"])) if self.verbose else None
         names = getattr(self, "feature_names_in_", None)
         model, facts = _core.train(
             chosen,
@@ -234,6 +257,8 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
             progress=progress,
             n_threads=self._threads(),
         )
+        for name in FOUND:
+            self.__dict__.pop(name, None)
         self._model, self._index, self._fit_X = model, _core.Index(), rows
         self._take_facts(facts)
         if progress is not None:
@@ -384,8 +409,8 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
         array([ 2., -2.])
         """
         check_is_fitted(self)
-        ours = {name: getattr(self, name) for name in ("vote", "form") if name in self._get_param_names()}
-        model = self._model.with_decision(self.n_neighbors, ours.get("vote"), ours.get("form"))
+        ours = {name: self._decides(name, None) for name in ("vote", "form") if name in self._get_param_names()}
+        model = self._model.with_decision(self._decides("n_neighbors", 3), ours.get("vote"), ours.get("form"))
         model.write(os.fspath(path))
 
     @classmethod
@@ -410,7 +435,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
         told = dict(model.settings)
         known: dict[str, Any] = {"scale": model.scale, "scaling": model.scaling}
         known |= {name: told[name] for name in ("loss", "search", "steps", "vote", "form") if name in told}
-        numbers = {"k": "n_neighbors", "seed": "random_state", "batch": "batch"}
+        numbers = {"k": "n_neighbors", "seed": "random_state", "batch": "batch", "rounds": "rounds"}
         known |= {ours: int(told[theirs]) for theirs, ours in numbers.items() if theirs in told}
         if not told.get("triplets", "given:").startswith("given:"):
             known["triplets"] = told["triplets"]

@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_X_y
 
 from hdsl import _core
-from hdsl._hdsl import HDSL, _encode
+from hdsl._classes import encode
+from hdsl._hdsl import HDSL
 from hdsl._matrix import DTYPES, as_csr
 from hdsl._settings import settings
 from hdsl._threads import n_threads
@@ -56,7 +57,7 @@ def mine_triplets(
     X, y = check_X_y(X, y, accept_sparse="csr", dtype=DTYPES)
     learner = HDSL(triplets=triplets, scaling=scaling, random_state=random_state)
     learner._validate_params()
-    classes, codes = _encode(y, "mine_triplets")
+    classes, codes = encode(y, "mine_triplets")
     chosen = settings(learner, validated=False, holdout=None)
     mined = _core.mine(chosen, as_csr(X), ([str(c) for c in classes], codes), n_threads(n_jobs))
     return mined.reshape(-1, 3)

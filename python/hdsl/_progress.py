@@ -42,7 +42,7 @@ class Progress:
         self.last_log = time.monotonic()
 
     def __call__(self, facts: dict[str, Any]) -> None:
-        self.last_line = describe(facts, self.max_iter)
+        self.last_line = self.describe(facts)
         if self.in_notebook:
             self._show_in_notebook()
         elif self.on_terminal:
@@ -51,6 +51,10 @@ class Progress:
         elif time.monotonic() - self.last_log >= 10:
             self.last_log = time.monotonic()
             print(self.last_line, file=self.stream)
+
+    def describe(self, facts: dict[str, Any]) -> str:
+        """The line to show now."""
+        return describe(facts, self.max_iter)
 
     def close(self, summary: str) -> None:
         """Replaces the bar by a last line."""

@@ -78,7 +78,8 @@ class ReportMixin:
         if X_test is not None:
             rows = self._rows(X_test)  # type: ignore[attr-defined]
             test = (rows, _classes(y_test, rows, "y_test"), _texts(test_texts, rows, "test_texts"))
-        k = getattr(self, "n_neighbors", 3) if n_neighbors is None else n_neighbors
+        found = self._decides("n_neighbors", 3)  # type: ignore[attr-defined]
+        k = found if n_neighbors is None else n_neighbors
         if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
             raise ValueError(f"n_neighbors is {k!r}, expected a whole number of at least 1")
         names = None

@@ -17,9 +17,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hdsl import _core
 from hdsl._base import Explanation, SimilarityEstimator
+from hdsl._classes import encode
 from hdsl._classifier import VoteMixin
 from hdsl._frames import frame
-from hdsl._hdsl import _encode
 from hdsl._learner import HDSLLearner, _weights
 from hdsl._matrix import DTYPES, as_csr, from_parts
 from hdsl._progress import Progress
@@ -64,7 +64,7 @@ class Rival(VoteMixin, SimilarityEstimator):
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=DTYPES, reset=not again, ensure_min_samples=2
         )
-        self.classes_, self._codes = _encode(y, type(self).__name__)
+        self.classes_, self._codes = encode(y, type(self).__name__)
         weights = None if sample_weight is None else _weights(sample_weight, X)
         classes = ([str(c) for c in self.classes_], self._codes)
         return self._learn(as_csr(X), classes=classes, row_weights=weights)
@@ -95,7 +95,7 @@ class Rival(VoteMixin, SimilarityEstimator):
         X = validate_data(self, X, accept_sparse="csr", dtype=DTYPES, reset=not again, ensure_min_samples=2)
         rows = as_csr(X)
         if y is not None:
-            self.classes_, self._codes = _encode(y, type(self).__name__)
+            self.classes_, self._codes = encode(y, type(self).__name__)
             if len(self._codes) != rows.shape[0]:
                 raise ValueError(f"y has {len(self._codes)} classes for {rows.shape[0]} rows of X")
         given = HDSLLearner._given(triplets, sample_weight, rows.shape[0])

@@ -19,7 +19,7 @@ _from_1 = Interval(Integral, 1, None, closed="left")
 
 #: In scikit-learn's form; messages are scikit-learn's own.
 CONSTRAINTS: dict[str, list[Any]] = {
-    "scale": [_above_0, "array-like"],
+    "scale": [_above_0, "array-like", StrOptions({"auto"})],
     "triplets": [str],
     "scaling": [StrOptions({"none", "max", "unit", "max+unit"})],
     "loss": [StrOptions({"smoothed-hinge", "squared-hinge", "logistic", "exponential"})],
@@ -27,6 +27,8 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "steps": [StrOptions({"away", "pairwise", "forward"})],
     "batch": [_from_1, None],
     "max_iter": [_from_1],
+    "rounds": [Interval(Integral, 0, None, closed="left")],
+    "last_iter": [_from_1, None],
     "tol": [_above_0, None],
     "certify": ["boolean"],
     "max_features": [Interval(Integral, 2, None, closed="left"), None],
@@ -51,6 +53,8 @@ CONSTRAINTS: dict[str, list[Any]] = {
 def scales(estimator: Any) -> list[float]:
     """λ, or all of them."""
     given = estimator.scale
+    if isinstance(given, str):
+        raise ValueError(f"The 'scale' parameter is {given!r}, expected numbers above 0, or 'auto' where there are labels.")
     several = [float(s) for s in given] if isinstance(given, Iterable) else [float(given)]
     if not several or not all(np.isfinite(s) and s > 0 for s in several):
         raise ValueError(f"The 'scale' parameter holds {given!r}, expected finite numbers above 0.")
@@ -91,6 +95,8 @@ def settings(estimator: Any, *, validated: bool, holdout: float | None) -> dict[
         "steps": estimator.steps,
         "batch": estimator.batch,
         "max_iter": estimator.max_iter,
+        "rounds": estimator.rounds,
+        "last_iter": estimator.last_iter,
         "tol": estimator.tol,
         "certify": bool(estimator.certify),
         "max_features": estimator.max_features,

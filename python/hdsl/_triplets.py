@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from hdsl._base import _whole
@@ -29,7 +30,7 @@ class TripletHDSL(HDSLLearner):
     scale, scaling, loss, search, steps, batch, max_iter, tol, certify, max_features, time, memory
         As for :class:`hdsl.HDSL`.
     n_neighbors, form, n_components, warm_start, callback, random_state, n_jobs, verbose
-        As for :class:`hdsl.HDSL`.
+        As for :class:`hdsl.HDSL`; `scale` is a number, since there are no labels to search by.
 
     Attributes
     ----------
@@ -60,13 +61,20 @@ class TripletHDSL(HDSLLearner):
         **{
             name: kinds
             for name, kinds in CONSTRAINTS.items()
-            if name not in ("triplets", "early_stopping", "validation_fraction", "n_iter_no_change", "eval_every", "vote")
+            if name
+            not in (
+                "triplets", "rounds", "last_iter", "early_stopping", "validation_fraction", "n_iter_no_change",
+                "eval_every", "vote",
+            )
         },
+        "scale": [kind for kind in CONSTRAINTS["scale"] if not isinstance(kind, StrOptions)],
         "preprocessor": ["array-like", "sparse matrix", None],
     }
 
     # What labels are needed for is no parameter here.
     triplets = "knn:3:5"
+    rounds = 0
+    last_iter = None
     early_stopping = False
     n_iter_no_change = None
     eval_every = 10

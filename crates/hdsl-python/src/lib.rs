@@ -15,6 +15,7 @@ mod report;
 mod rivals;
 mod settings;
 mod training;
+mod tuning;
 mod work;
 
 use pyo3::prelude::*;
@@ -28,6 +29,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(rivals::fit_diagonal, module)?)?;
     module.add_function(wrap_pyfunction!(rivals::fit_oasis, module)?)?;
     module.add_function(wrap_pyfunction!(training::train, module)?)?;
+    module.add_function(wrap_pyfunction!(tuning::tune, module)?)?;
     module.add_function(wrap_pyfunction!(training::mine, module)?)?;
     module.add_function(wrap_pyfunction!(labels::vote, module)?)?;
     module.add_function(wrap_pyfunction!(report::report, module)?)?;

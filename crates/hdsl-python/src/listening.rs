@@ -44,6 +44,55 @@ impl Facts {
     }
 }
 
+/// How far a search has come.
+#[derive(Clone, Default)]
+pub(crate) struct Search {
+    pub(crate) rung: usize,
+    pub(crate) n_rungs: usize,
+    pub(crate) done: usize,
+    pub(crate) n_settings: usize,
+    pub(crate) scouting: bool,
+    /// The lowest error on the judged rows so far, and whose it is.
+    pub(crate) best: Option<(f64, String)>,
+    pub(crate) dot_error: f64,
+    /// Rows of the final training, once that has begun.
+    pub(crate) training: Option<usize>,
+    pub(crate) seconds: f64,
+}
+
+impl Search {
+    fn to_python<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let facts = PyDict::new(py);
+        facts.set_item("rung", self.rung)?;
+        facts.set_item("n_rungs", self.n_rungs)?;
+        facts.set_item("done", self.done)?;
+        facts.set_item("n_settings", self.n_settings)?;
+        facts.set_item("scouting", self.scouting)?;
+        facts.set_item("best_error", self.best.as_ref().map(|best| best.0))?;
+        facts.set_item("best_setting", self.best.as_ref().map(|best| &best.1))?;
+        facts.set_item("dot_error", self.dot_error)?;
+        facts.set_item("training", self.training)?;
+        facts.set_item("seconds", self.seconds)?;
+        Ok(facts)
+    }
+}
+
+/// The latest there is to tell.
+#[derive(Clone)]
+enum News {
+    Fit(Facts),
+    Search(Search),
+}
+
+impl News {
+    fn to_python<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        match self {
+            News::Fit(facts) => facts.to_python(py),
+            News::Search(search) => search.to_python(py),
+        }
+    }
+}
+
 /// Who in Python listens: `each(facts, snapshot)` after every iteration, true to stop; `progress(facts)` now and then.
 pub(crate) struct Listeners {
     pub(crate) each: Option<Py<PyAny>>,
@@ -72,15 +121,43 @@ type Ask<'a> = Box<dyn FnMut(Facts, Option<ActiveSet>) -> bool + Send + 'a>;
 /// The worker's side: what it tells, and whether it shall stop.
 pub(crate) struct Watch<'a> {
     stop: &'a AtomicBool,
-    latest: &'a Mutex<Option<Facts>>,
+    latest: &'a Mutex<Option<News>>,
     ask: Option<Ask<'a>>,
     snapshots: bool,
+}
+
+/// The side of a worker that searches: several threads may look at it, and nobody in Python is waited for.
+#[derive(Clone, Copy)]
+pub(crate) struct SearchWatch<'a> {
+    stop: &'a AtomicBool,
+    latest: &'a Mutex<Option<News>>,
+}
+
+impl SearchWatch<'_> {
+    pub(crate) fn tell(&self, search: &Search) {
+        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(News::Search(search.clone()));
+    }
+
+    /// Whether somebody wants the search to end.
+    pub(crate) fn asked(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+impl<'a> Watch<'a> {
+    pub(crate) fn of_search(&self) -> SearchWatch<'a> {
+        SearchWatch {
+            stop: self.stop,
+            latest: self.latest,
+        }
+    }
 }
 
 impl Watch<'_> {
     /// After an iteration.
     pub(crate) fn tell(&mut self, facts: Facts, active: Option<&ActiveSet>) -> ControlFlow<()> {
-        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(facts);
+        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(News::Fit(facts));
         if let Some(ask) = &mut self.ask {
             let snapshot = active.filter(|_| self.snapshots).cloned();
             if ask(facts, snapshot) {
@@ -112,7 +189,7 @@ pub(crate) fn listen<T: Send>(
     work: impl FnOnce(&mut Watch<'_>) -> PyResult<T> + Send,
 ) -> PyResult<(T, bool)> {
     let stop = AtomicBool::new(false);
-    let latest: Mutex<Option<Facts>> = Mutex::new(None);
+    let latest: Mutex<Option<News>> = Mutex::new(None);
     let (say, hear) = channel::<Message<T>>();
     let (answer, wait) = sync_channel::<bool>(1);
     let mut heard = Heard::default();
@@ -155,7 +232,7 @@ fn hear_out<T>(
     answer: &SyncSender<bool>,
     listeners: &Listeners,
     stop: &AtomicBool,
-    latest: &Mutex<Option<Facts>>,
+    latest: &Mutex<Option<News>>,
     heard: &mut Heard,
 ) -> PyResult<T> {
     loop {
@@ -177,9 +254,12 @@ fn hear_out<T>(
             Err(RecvTimeoutError::Timeout) => {
                 let pulse = Python::attach(|py| {
                     py.check_signals()?;
-                    let facts = *latest.lock().unwrap_or_else(PoisonError::into_inner);
-                    if let (Some(progress), Some(facts)) = (&listeners.progress, facts) {
-                        progress.call1(py, (facts.to_python(py)?,))?;
+                    let news = latest
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .clone();
+                    if let (Some(progress), Some(news)) = (&listeners.progress, news) {
+                        progress.call1(py, (news.to_python(py)?,))?;
                     }
                     Ok(())
                 });

@@ -17,6 +17,8 @@ pub(crate) struct Settings {
     steps: String,
     batch: Option<usize>,
     max_iter: usize,
+    rounds: usize,
+    last_iter: Option<usize>,
     tol: Option<f64>,
     certify: bool,
     max_features: Option<usize>,
@@ -72,6 +74,8 @@ impl Settings {
             vote: self.vote.parse()?,
             form: self.form.parse()?,
         };
+        params.again.rounds = self.rounds;
+        params.last_iter = self.last_iter;
         params.eval_every = self.eval_every;
         params.patience = self.patience;
         Ok(params)

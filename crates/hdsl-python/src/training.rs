@@ -95,9 +95,15 @@ pub(crate) fn train<'py>(
             })
         })
     })?;
+    let facts = facts(py, &trained)?;
+    facts.set_item("interrupted", interrupted)?;
+    Ok((Model::new(trained.model), facts))
+}
+
+/// What there is to know about a training besides its model.
+pub(crate) fn facts<'py>(py: Python<'py>, trained: &Trained) -> PyResult<Bound<'py, PyDict>> {
     let facts = PyDict::new(py);
     facts.set_item("stop", trained.stop.to_string())?;
-    facts.set_item("interrupted", interrupted)?;
     facts.set_item("objective", trained.objective)?;
     facts.set_item("gap", trained.gap.value())?;
     facts.set_item("gap_certified", trained.gap.is_certified())?;
@@ -121,7 +127,7 @@ pub(crate) fn train<'py>(
         })
         .collect();
     facts.set_item("grid", grid)?;
-    Ok((Model::new(trained.model), facts))
+    Ok(facts)
 }
 
 /// Everything a run needs, for a thread without the interpreter.
@@ -149,7 +155,7 @@ impl Part {
 }
 
 /// Columns of a matrix have a place and no other number.
-fn by_position<'a>(rows: RowsView<'a>, labels: Option<&'a Labels>) -> Labelled<'a> {
+pub(crate) fn by_position<'a>(rows: RowsView<'a>, labels: Option<&'a Labels>) -> Labelled<'a> {
     Labelled {
         rows,
         labels,

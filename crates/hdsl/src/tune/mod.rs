@@ -51,7 +51,7 @@ pub enum Preset {
 /// Which rows judge, where no validation rows are given.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Judges {
-    /// Five folds where rows are few, a fifth of the rows where they are many.
+    /// Five folds where rows are few (fewer than that where there are fewer rows), a fifth of the rows where they are many.
     Auto,
     /// So many folds, each of which judges what is learned from the others.
     Folds(usize),
@@ -250,7 +250,7 @@ pub fn tune(
             Judges::Folds(count) => Folds::crossed((train.rows, labels), count, params.seed)?,
             Judges::Share(share) => Folds::held_out((train.rows, labels), share, params.seed)?,
             Judges::Auto if labels.len() < FEW_ROWS => {
-                Folds::crossed((train.rows, labels), 5, params.seed)?
+                Folds::crossed((train.rows, labels), labels.len().min(5), params.seed)?
             }
             Judges::Auto => Folds::held_out((train.rows, labels), 0.2, params.seed)?,
         },

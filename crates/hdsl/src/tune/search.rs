@@ -368,7 +368,9 @@ impl Search<'_> {
             RESERVE * more * a_round * (rung + 1) as f64
         });
         let search = (budget - spent - last).max(0.0) * TIME_SHARES[rung];
-        Some(self.started + Duration::from_secs_f64(search))
+        // More time than a clock can tell is no limit.
+        self.started
+            .checked_add(Duration::try_from_secs_f64(search).ok()?)
     }
 
     pub(super) fn tell(&self, event: &TuneEvent<'_>) {

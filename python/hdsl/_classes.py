@@ -1,0 +1,22 @@
+"""Classes as the compiled half takes them: sorted, and the number of each row's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+
+def encode(y: Any, name: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Sorted classes, and the number of each row's."""
+    y = column_or_1d(y, warn=True)
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"{name} needs rows of at least 2 classes to tell apart, but y contains only 1 class: {classes[0]!r}"
+        )
+    return classes, codes.astype(np.int64)

@@ -1,0 +1,397 @@
+"""Searching for the best similarity: `hdsl.tune`, and `scale="auto"`."""
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import hdsl
+import hdsl._core
+import hdsl._search
+from conftest import planted
+from hdsl import HDSL, HDSLClassifier, TripletHDSL
+
+
+@pytest.fixture(autouse=True)
+def short_rounds(monkeypatch):
+    """A search of seconds, not of minutes."""
+    monkeypatch.setattr(hdsl._search, "ROUND_ITER", 12)
+
+
+@pytest.fixture(scope="module")
+def small():
+    return planted(90, 60)
+
+
+@pytest.fixture(scope="module")
+def valid():
+    return planted(50, 60, seed=3)
+
+
+def write(folder, name, X, y):
+    sp.save_npz(folder / f"{name}.npz", X)
+    (folder / f"{name}.labels").write_text("\n".join(map(str, y)) + "\n")
+
+
+def run(program, *args, cwd):
+    out = subprocess.run([program, *map(str, args)], capture_output=True, text=True, cwd=cwd)
+    assert out.returncode == 0, out.stderr
+    return out.stdout
+
+
+CASES = {
+    "folds": (["--cv", 3], dict(cv=3)),
+    "the paper's recipe": (["--cv", 2, "--preset", "paper", "--seed", 4], dict(cv=2, preset="paper", random_state=4)),
+    "few features": (["--cv", 3, "--max-features", 8], dict(cv=3, max_features=8)),
+    "few atoms": (["--cv", 3, "--max-atoms", 5], dict(cv=3, max_atoms=5)),
+    "validation rows": (["--valid", "valid.npz"], dict()),
+    "validation rows kept apart": (["--valid", "valid.npz", "--no-refit"], dict(refit=False)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_program_finds_the_same(case, small, valid, tmp_path, program):
+    flags, params = CASES[case]
+    write(tmp_path, "train", *small)
+    write(tmp_path, "valid", *valid)
+    if "--valid" in flags:
+        params = {**params, "X_val": valid[0], "y_val": valid[1]}
+    told = json.loads(
+        run(program, "tune", "train.npz", *flags, "--round-iter", 12, "--json", "-o", "m.hdsl", cwd=tmp_path)
+    )
+    best = hdsl.tune(*small, **params)
+    theirs = (tmp_path / "m.hdsl").read_bytes()
+    assert best._model.to_bytes() == theirs
+    best.save(tmp_path / "python.hdsl")
+    assert (tmp_path / "python.hdsl").read_bytes() == theirs
+    for name in (
+        "expected_error", "expected_error_deviation", "dot_error", "n_judged", "n_models", "n_rows", "finished", "refitted",
+    ):  # fmt: skip
+        assert getattr(best.tuning_, name) == told[name], name
+    board = [{"n_neighbors": line.pop("k"), **line} for line in told["leaderboard"]]
+    assert board == best.leaderboard_.to_dict("records")
+
+    # The line that makes it again says what the parameters say, and does what they do.
+    words = told["command"].split()
+    for flag, name in [
+        ("--scale", "scale"), ("--triplets", "triplets"), ("--scaling", "scaling"), ("--max-iter", "max_iter"),
+        ("--vote", "vote"), ("--form", "form"), ("--rounds", "rounds"), ("--last-iter", "last_iter"), ("--loss", "loss"),
+    ]:  # fmt: skip
+        ours = best.get_params()[name]
+        if flag in words:
+            assert type(ours)(words[words.index(flag) + 1]) == ours, flag
+        else:
+            assert ours == HDSL().get_params()[name], flag
+    (tmp_path / "m.hdsl").unlink()
+    run(program, *words[1:], cwd=tmp_path)
+    assert (tmp_path / "m.hdsl").read_bytes() == theirs
+
+
+@pytest.mark.parametrize("refit", [True, False])
+def test_a_clone_on_the_same_rows_is_the_same(refit, small, valid):
+    best = hdsl.tune(*small, X_val=valid[0], y_val=valid[1], refit=refit, random_state=np.random.RandomState(1))
+    X, y = small
+    if refit:
+        X, y = sp.vstack([X, valid[0]], format="csr"), np.concatenate([y, valid[1]])
+    again = clone(best).fit(X, y)
+    assert again._model == best._model
+    assert best._fit_X.shape == X.shape and best.tuning_.n_rows == X.shape[0]
+    test = planted(40, 60, seed=8)[0]
+    np.testing.assert_array_equal(again.predict(test), best.predict(test))
+    np.testing.assert_array_equal(again.predict_proba(test), best.predict_proba(test))
+    assert not hasattr(again, "tuning_")
+
+
+def test_threads_change_nothing(small):
+    one, two = (hdsl.tune(*small, cv=2, n_jobs=n) for n in (1, 2))
+    assert one._model == two._model
+    assert one.leaderboard_.equals(two.leaderboard_)
+
+
+def test_auto_is_tune_in_fit(small, valid):
+    X, y = small
+    best = hdsl.tune(X, y)
+    # Nothing of this is what the search finds.
+    auto = HDSLClassifier(scale="auto", n_neighbors=2, vote="majority", form="dot", max_iter=3)
+    before = auto.get_params()
+    assert auto.fit(X, y) is auto and auto.get_params() == before
+    assert auto._model == best._model
+    assert auto.tuned_params_ == best.tuned_params_ and auto.scale_ == best.scale
+    assert HDSLClassifier(**auto.tuned_params_).fit(X, y)._model == best._model
+    np.testing.assert_array_equal(auto.predict(valid[0]), best.predict(valid[0]))
+    np.testing.assert_array_equal(auto.predict_proba(valid[0]), best.predict_proba(valid[0]))
+    for ours, theirs in zip(auto.kneighbors(valid[0]), best.kneighbors(valid[0])):
+        np.testing.assert_array_equal(ours, theirs)
+    assert HDSL(scale="auto").fit(X, y)._model == best._model
+    # Another fit forgets what was found.
+    auto.set_params(scale=10).fit(X, y)
+    assert not hasattr(auto, "tuned_params_")
+    assert auto.kneighbors(valid[0])[1].shape[1] == 2
+
+
+def test_auto_with_validation_rows(small, valid):
+    best = hdsl.tune(*small, X_val=valid[0], y_val=valid[1], max_features=10)
+    auto = HDSLClassifier(scale="auto", max_features=10).fit(*small, X_val=valid[0], y_val=valid[1])
+    assert auto._model == best._model
+    assert auto.n_active_features_ <= 10
+    np.testing.assert_array_equal(auto.predict(valid[0]), best.predict(valid[0]))
+
+
+def test_the_decision_found_is_saved_and_loaded(small, valid, tmp_path, monkeypatch):
+    tune = hdsl._core.tune
+
+    def decided(*args, **kwargs):  # whatever this data would have chosen
+        model, facts, found = tune(*args, **kwargs)
+        found["params"] |= {"n_neighbors": 5, "vote": "weighted", "form": "cosine"}
+        return model, facts, found
+
+    monkeypatch.setattr(hdsl._core, "tune", decided)
+    auto = HDSLClassifier(scale="auto").fit(*small)
+    assert auto.kneighbors(valid[0])[0].shape[1] == 5
+    assert abs(auto.kneighbors(valid[0])[0]).max() <= 1 + 1e-12  # cosines
+    auto.save(tmp_path / "m.hdsl")
+    loaded = HDSLClassifier.load(tmp_path / "m.hdsl", *small)
+    assert (loaded.n_neighbors, loaded.vote, loaded.form) == (5, "weighted", "cosine")
+    np.testing.assert_array_equal(loaded.predict(valid[0]), auto.predict(valid[0]))
+    given = HDSLClassifier(n_neighbors=5, vote="weighted", form="cosine")
+    given.__dict__ |= {k: v for k, v in auto.__dict__.items() if k.startswith("_") or k == "classes_"}
+    del given._found_decision
+    np.testing.assert_array_equal(given.predict_proba(valid[0]), auto.predict_proba(valid[0]))
+
+
+def test_pickled_and_copied(small, valid):
+    for learner in (hdsl.tune(*small, cv=2), HDSLClassifier(scale="auto").fit(*small)):
+        again = pickle.loads(pickle.dumps(learner))
+        np.testing.assert_array_equal(again.predict(valid[0]), learner.predict(valid[0]))
+        assert again.tuned_params_ == learner.tuned_params_
+        assert again.tuning_.leaderboard.equals(learner.leaderboard_)
+        assert again.tuning_.expected_error == learner.tuning_.expected_error
+        early = learner.at(iteration=1)
+        assert early.predict(valid[0]).shape == valid[1].shape
+
+
+def test_in_pipelines_and_grids(small):
+    X, y = small
+    names = np.array(["a", "b", "c", "d"])[y]
+    fitted = make_pipeline(MaxAbsScaler(), HDSLClassifier(scale="auto", time=60)).fit(X, names)
+    assert fitted.score(X, names) > 0.9
+    grid = GridSearchCV(HDSLClassifier(scale="auto", time=60), {"max_features": [4, None]}, cv=2).fit(X, names)
+    assert grid.best_estimator_.tuned_params_["max_features"] == grid.best_params_["max_features"]
+
+
+def test_names_of_a_frame_are_kept(small):
+    pandas = pytest.importorskip("pandas")
+    X, y = small
+    table = pandas.DataFrame(X.toarray(), columns=[f"word{n}" for n in range(X.shape[1])])
+    best = hdsl.tune(table, y, cv=2)
+    assert all(name.startswith("word") for name in best.explain().features["name"])
+    assert clone(best).fit(table, y)._model == best._model
+
+
+def test_classes_that_only_validation_rows_have(small, valid):
+    X, y = small
+    known = y != 3
+    best = hdsl.tune(X[known], y[known], X_val=valid[0], y_val=valid[1])
+    assert list(best.classes_) == [0, 1, 2, 3]
+    assert best.predict(valid[0]).shape == valid[1].shape
+
+
+def test_without_pandas_the_leaderboard_is_a_list(small, monkeypatch):
+    frame = hdsl._search._frame
+
+    def without_pandas(lines):  # scikit-learn itself may want to look for it
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, "pandas", None)
+            return frame(lines)
+
+    board = hdsl.tune(*small, cv=2).leaderboard_
+    monkeypatch.setattr(hdsl._search, "_frame", without_pandas)
+    assert hdsl.tune(*small, cv=2).leaderboard_ == board.to_dict("records")
+
+
+def test_feedback_after_a_search(small):
+    X, y = small
+    auto = HDSLClassifier(scale="auto").fit(X, y)
+    found = auto.tuned_params_
+    auto.partial_fit_triplets(X, [[0, 1, 2]], max_iter=2)
+    assert auto.scale_ == found["scale"] and auto.tuned_params_ == found
+    assert auto.predict(X).shape == y.shape
+
+
+def test_rounds_mine_again(small):
+    X, y = small
+    once = HDSL(scale=20, max_iter=10).fit(X, y)
+    thrice = HDSL(scale=20, max_iter=10, rounds=2, last_iter=4).fit(X, y)
+    assert once.n_iter_ == 10 and thrice.n_iter_ == 24
+    assert thrice.n_triplets_ >= once.n_triplets_
+    np.testing.assert_array_equal(thrice.path_["n_atoms"][:11], once.path_["n_atoms"])  # the first round is the same
+
+
+def test_rounds_are_those_of_the_program(small, tmp_path, program):
+    write(tmp_path, "train", *small)
+    flags = ["--scale", 20, "--max-iter", 10, "--rounds", 2, "--last-iter", 4]
+    run(program, "train", "train.npz", *flags, "-o", "m.hdsl", cwd=tmp_path)
+    learned = HDSL(scale=20, max_iter=10, rounds=2, last_iter=4).fit(*small)
+    assert learned._model.to_bytes() == (tmp_path / "m.hdsl").read_bytes()
+    assert HDSL.load(tmp_path / "m.hdsl").rounds == 2
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        (dict(cv=1), "'cv' parameter of tune"),
+        (dict(cv=1000), "."),
+        (dict(time=0), "'time' parameter of tune"),
+        (dict(time=-3.0), "'time' parameter of tune"),
+        (dict(max_features=1), "'max_features' parameter of tune"),
+        (dict(max_atoms=0), "'max_atoms' parameter of tune"),
+        (dict(preset="good"), "'preset' parameter of tune"),
+        (dict(journal=3), "'journal' parameter of tune"),
+        (dict(X_val=np.ones((2, 60))), "together"),
+        (dict(X_val=np.ones((2, 60)), y_val=[0, 1], cv=3), "cv and X_val"),
+        (dict(X_val=np.ones((2, 59)), y_val=[0, 1]), "59 features"),
+    ],
+)
+def test_bad_arguments_are_named(params, message, small):
+    with pytest.raises(ValueError, match=message):
+        hdsl.tune(*small, **params)
+
+
+def test_more_time_than_a_clock_can_tell_is_no_limit(small):
+    assert hdsl.tune(*small, cv=2, time=1.5e19)._model == hdsl.tune(*small, cv=2, time=None)._model
+
+
+def test_too_few_rows_are_counted(small):
+    with pytest.raises(ValueError, match="there are 2 rows, too few"):
+        hdsl.tune(small[0][:2], [0, 1])
+
+
+def test_one_class_cannot_be_tuned(small):
+    with pytest.raises(ValueError, match="only 1 class"):
+        hdsl.tune(small[0], np.zeros(90))
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (lambda X, y: HDSLClassifier(scale="auto").fit(X, y, np.ones(90)), "sample_weight .* scale='auto'"),
+        (lambda X, y: HDSL(scale="auto", warm_start=True).fit(X, y), "warm_start .* scale='auto'"),
+        (lambda X, y: HDSL(scale="auto", callback=print).fit(X, y), "callback .* scale='auto'"),
+        (lambda X, y: HDSL(scale="auto").fit_triplets(X, [[0, 1, 2]]), "needs labels"),
+        (lambda X, y: HDSL(scale="auto").partial_fit_triplets(X, [[0, 1, 2]]), "'scale' parameter"),
+        (lambda X, y: HDSL(scale="best").fit(X, y), "'scale' parameter"),
+        (lambda X, y: TripletHDSL(X, scale="auto").fit([[0, 1, 2]]), "'scale' parameter"),
+        (lambda X, y: HDSL(rounds=1).fit_triplets(X, [[0, 1, 2]]), "rounds needs labels"),
+        (lambda X, y: HDSL(rounds=1).fit(X, y, np.ones(90)), "sample_weight .* rounds"),
+        (lambda X, y: HDSL(rounds=-1).fit(X, y), "'rounds' parameter"),
+        (lambda X, y: HDSL(last_iter=0).fit(X, y), "'last_iter' parameter"),
+    ],
+)
+def test_what_does_not_go_together_is_said(act, message, small):
+    with pytest.raises(ValueError, match=message):
+        act(*small)
+
+
+def weightless(estimator):
+    """The checks that need sample_weight, which a search refuses."""
+    names = [
+        "all_zero_sample_weights_error", "classifiers_one_label_sample_weights", "sample_weight_equivalence_on_dense_data",
+        "sample_weight_equivalence_on_sparse_data", "sample_weights_list", "sample_weights_not_an_array",
+        "sample_weights_not_overwritten", "sample_weights_pandas_series", "sample_weights_shape",
+    ]  # fmt: skip
+    return {f"check_{name}": "a search takes no sample_weight" for name in names}
+
+
+@parametrize_with_checks([HDSLClassifier(scale="auto", time=60)], expected_failed_checks=weightless)
+def test_scikit_learn_check(estimator, check, monkeypatch):
+    monkeypatch.setattr(hdsl._search, "ROUND_ITER", 5)
+    check(estimator)
+
+
+@pytest.fixture
+def heeds_ctrl_c():
+    """Programs that a shell starts in the background are started with Ctrl-C ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeds_ctrl_c")
+def test_ctrl_c_keeps_the_best_so_far(monkeypatch):
+    # A search of very many iterations, of which the signal comes after the first setting has been judged.
+    monkeypatch.setattr(hdsl._search, "ROUND_ITER", 300)
+    X, y = planted(600, 3000)
+    judged, tune = threading.Event(), hdsl._core.tune
+
+    def interrupt():
+        judged.wait()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def told(facts):
+        if facts["best_error"] is not None:
+            judged.set()
+
+    monkeypatch.setattr(hdsl._core, "tune", lambda *args, **more: tune(*args, **{**more, "progress": told}))
+    threading.Thread(target=interrupt).start()
+    with pytest.warns(ConvergenceWarning, match="Ctrl-C"):
+        best = hdsl.tune(X, y, time=None)
+    assert not best.tuning_.finished and best.tuning_.n_models > 0
+    assert best.predict(X).shape == y.shape
+
+
+@pytest.mark.usefixtures("heeds_ctrl_c")
+def test_ctrl_c_before_there_is_anything_raises(monkeypatch):
+    tune = hdsl._core.tune
+
+    def told(facts):  # as a signal would, at the first look
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(hdsl._search, "ROUND_ITER", 10**7)
+    monkeypatch.setattr(hdsl._core, "tune", lambda *args, **more: tune(*args, **{**more, "progress": told}))
+    learner = HDSLClassifier(scale="auto")
+    with pytest.raises(KeyboardInterrupt):
+        learner.fit(*planted(600, 3000))
+    assert not hasattr(learner, "tuning_")
+
+
+def test_a_journal_is_gone_on_with_and_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(hdsl._search, "ROUND_ITER", 150)
+    X, y = planted(400, 2000)
+    journal, tune, seen = tmp_path / "search.tune", hdsl._core.tune, []
+
+    def told(facts):  # what a kill would leave behind
+        if facts["training"] is None and journal.exists():
+            seen.append(journal.read_bytes())
+
+    with monkeypatch.context() as patch:
+        patch.setattr(hdsl._core, "tune", lambda *args, **more: tune(*args, **{**more, "progress": told}))
+        whole = hdsl.tune(X, y, cv=2, journal=journal)
+    assert not journal.exists()
+    assert seen[-1].count(b"\n") > 1
+    journal.write_bytes(seen[-1][:-5])
+    with pytest.raises(ValueError, match="search.tune is of another search"):
+        hdsl.tune(X, y, cv=3, journal=journal)
+    again = hdsl.tune(X, y, cv=2, journal=str(journal))
+    assert again._model == whole._model and again.leaderboard_.equals(whole.leaderboard_)
+    assert not journal.exists()
+
+
+def test_a_search_sums_itself_up(small, capfd):
+    hdsl.tune(*small, cv=2, verbose=1)
+    told = capfd.readouterr()
+    assert "best of" in told.err and "of 60 features" in told.err and told.out == ""
+    hdsl.tune(*small, cv=2)
+    assert capfd.readouterr() == ("", "")

@@ -170,7 +170,7 @@ class Rival(VoteMixin, SimilarityEstimator):
             "n_iter": self.n_iter_,
             "names": {str(feature): name for feature, name in self._names.items()},
         }
-        arrays = {
+        arrays: dict[str, Any] = {
             "about": np.array(json.dumps(about)),
             "maxima_features": np.array([m[0] for m in maxima], dtype=np.int64),
             "maxima": np.array([m[1] for m in maxima], dtype=np.float64),
@@ -206,7 +206,7 @@ class Rival(VoteMixin, SimilarityEstimator):
         """
         try:
             with np.load(path, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in ("maxima_features", "maxima", "features", "values")}
+                arrays: dict[str, Any] = {name: file[name] for name in ("maxima_features", "maxima", "features", "values")}
                 about = json.loads(str(file["about"]))
         except OSError:
             raise

@@ -17,8 +17,9 @@ def by_dot_product(train: Rows) -> Predictor:
     fitted, index = as_csr(train.X), _core.Index()
 
     def predict(X: sp.csr_matrix) -> np.ndarray:
-        _, near = index.search(fitted, as_csr(X), False, K, 1)
-        return classes[_core.vote(near.reshape(-1, K), codes.astype(np.int64))]
+        scores, near = index.search(fitted, as_csr(X), False, K, 1)
+        near, scores = near.reshape(-1, K), scores.reshape(-1, K)
+        return classes[_core.vote("majority", near, scores, codes.astype(np.int64))]
 
     return predict
 
@@ -28,8 +29,10 @@ def by_scores(scores: np.ndarray, y: np.ndarray) -> np.ndarray:
     classes, codes = np.unique(y, return_inverse=True)
     scores = np.array(scores, dtype=np.float64)
     near = np.empty((len(scores), K), dtype=np.int64)
+    best = np.empty((len(scores), K))
     rows = np.arange(len(scores))
     for place in range(K):
         near[:, place] = scores.argmax(axis=1)
+        best[:, place] = scores[rows, near[:, place]]
         scores[rows, near[:, place]] = -np.inf
-    return classes[_core.vote(near, codes.astype(np.int64))]
+    return classes[_core.vote("majority", near, best, codes.astype(np.int64))]

@@ -6,7 +6,7 @@ use crate::input::Input;
 use crate::names::Names;
 use crate::ranking::{Ranked, Rankings, in_words};
 use crate::sample::thinned;
-use hdsl::{Rows, SparseRow};
+use hdsl::{Form, Rows, SparseRow};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -112,7 +112,7 @@ impl NeighbourStory {
                         };
                         let class = voters.as_ref().map(|v| v[n.row as usize]);
                         // Reasons add up to the similarity itself, in whatever form it ranks.
-                        let score = match is_learned {
+                        let score = match is_learned && rankings.decision.form == Form::Cosine {
                             true => learned.score(query, item),
                             false => n.score,
                         };

@@ -58,6 +58,8 @@ const texts = (page, selector) => page.locator(selector).evaluateAll((all) => al
 // All rows of a table, page after page: what `read` makes of each.
 async function allRows(page, table, read) {
   const rows = [];
+  // A table behind a summary is filled in when it is opened, a moment after the click.
+  await page.locator(`${table} tbody tr`).first().waitFor();
   for (;;) {
     rows.push(...await page.locator(`${table} tbody tr`).evaluateAll(read));
     const next = page.locator(`${table} .pager button`).nth(1);

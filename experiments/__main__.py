@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 EPILOG = """
 settings:
-  (none)     the full run: all four datasets, five seeds, every grid; about an hour and a half on two cores
+  (none)     the full run: all four datasets, five seeds, every grid; some hours on two cores
   --quick    the same systems with two seeds and coarse grids; minutes
   --tiny     planted data made on the fly; seconds. Tests that everything works, and nothing else
 

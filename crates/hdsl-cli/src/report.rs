@@ -3,6 +3,7 @@
 use crate::args::Global;
 use crate::failure::Failure;
 use anstyle::{AnsiColor, Style};
+pub(crate) use hdsl_report::format::{count, percent, short, thousands};
 use serde_json::Value;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
@@ -91,53 +92,6 @@ pub(crate) fn json(value: &Value) -> Result<(), Failure> {
     stdout(&format!("{value:#}\n"))
 }
 
-/// A share as a percentage with one decimal.
-pub(crate) fn percent(share: f64) -> String {
-    format!("{:.1}%", 100.0 * share)
-}
-
-/// `1 row`, `2 rows`, `1,234 rows`.
-pub(crate) fn count(n: usize, what: &str) -> String {
-    let plural = if n == 1 {
-        what.to_owned()
-    } else if let Some(stem) = what.strip_suffix("ss") {
-        format!("{stem}sses")
-    } else {
-        format!("{what}s")
-    };
-    format!("{} {plural}", thousands(n))
-}
-
-/// A number with commas between thousands.
-pub(crate) fn thousands(n: usize) -> String {
-    let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// A number in at most `digits` significant digits, without a tail of zeros.
-pub(crate) fn short(x: f64) -> String {
-    if x == 0.0 {
-        return "0".into();
-    }
-    let magnitude = x.abs();
-    if !(1e-4..1e7).contains(&magnitude) {
-        return format!("{x:.3e}");
-    }
-    let decimals = (3 - magnitude.log10().floor() as i32).clamp(0, 8) as usize;
-    let text = format!("{x:.decimals$}");
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
-    }
-}
-
 /// A table with columns as wide as they need to be: columns of numbers to the right, others to the left.
 pub(crate) fn table(indent: &str, rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -168,23 +122,4 @@ pub(crate) fn table(indent: &str, rows: &[Vec<String>]) -> String {
 fn is_number(cell: &str) -> bool {
     let digits = cell.trim_end_matches('%').replace(',', "");
     digits.parse::<f64>().is_ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_short() {
-        assert_eq!(short(0.0), "0");
-        assert_eq!(short(0.123456), "0.1235");
-        assert_eq!(short(1234.0), "1234");
-        assert_eq!(short(100.0), "100");
-        assert_eq!(short(-2.5), "-2.5");
-        assert_eq!(short(1e-9), "1.000e-9");
-        assert_eq!(thousands(1234567), "1,234,567");
-        assert_eq!(count(1, "row"), "1 row");
-        assert_eq!(count(2, "class"), "2 classes");
-        assert_eq!(count(1000, "triplet"), "1,000 triplets");
-    }
 }

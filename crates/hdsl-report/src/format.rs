@@ -1,12 +1,13 @@
-//! Numbers as people read them. The page's script has the same rules, so that no number is told in two ways.
+//! Numbers as people read them, on pages and on the command line. The page's script has the same rules, so that no number
+//! is told in two ways.
 
 /// A share as a percentage with one decimal.
-pub(crate) fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     format!("{:.1}%", 100.0 * share)
 }
 
 /// A number with commas between thousands.
-pub(crate) fn thousands(n: usize) -> String {
+pub fn thousands(n: usize) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -19,7 +20,7 @@ pub(crate) fn thousands(n: usize) -> String {
 }
 
 /// `1 row`, `2 rows`, `2 classes`.
-pub(crate) fn count(n: usize, what: &str) -> String {
+pub fn count(n: usize, what: &str) -> String {
     let plural = match (n, what.strip_suffix("ss")) {
         (1, _) => what.to_owned(),
         (_, Some(stem)) => format!("{stem}sses"),
@@ -29,7 +30,7 @@ pub(crate) fn count(n: usize, what: &str) -> String {
 }
 
 /// A number in at most four significant digits, without a tail of zeros.
-pub(crate) fn short(x: f64) -> String {
+pub fn short(x: f64) -> String {
     if x == 0.0 {
         return "0".into();
     }
@@ -53,9 +54,15 @@ mod tests {
     fn numbers_are_short() {
         assert_eq!(percent(0.0543), "5.4%");
         assert_eq!(thousands(1_234_567), "1,234,567");
+        assert_eq!(count(1, "row"), "1 row");
         assert_eq!(count(1, "class"), "1 class");
         assert_eq!(count(2000, "class"), "2,000 classes");
+        assert_eq!(count(1000, "triplet"), "1,000 triplets");
+        assert_eq!(short(0.0), "0");
         assert_eq!(short(0.123456), "0.1235");
+        assert_eq!(short(1234.0), "1234");
+        assert_eq!(short(100.0), "100");
+        assert_eq!(short(-2.5), "-2.5");
         assert_eq!(short(1e-9), "1.000e-9");
     }
 }

@@ -30,7 +30,7 @@ mod classes;
 mod compact;
 mod dimension;
 mod errors;
-mod format;
+pub mod format;
 mod glance;
 mod graph;
 mod input;

@@ -134,11 +134,20 @@ pub(crate) fn in_words(decision: Decision) -> (String, String) {
             "all of them decide, by the mean of each class".into(),
         ),
     };
-    match decision.form {
+    let (row, near) = match decision.form {
         Form::Dot => (row, near),
         Form::Cosine => (
             row + ", where the similarity is divided by the lengths of both rows",
             near + "; they are ordered by the similarity divided by the lengths of both rows",
+        ),
+    };
+    match decision == Decision::nearest(k) {
+        true => (row, near),
+        false => (
+            format!(
+                "{row}. Under the plain dot product it gets the class most of its {k} nearest have"
+            ),
+            near,
         ),
     }
 }

@@ -109,9 +109,10 @@ impl<'t> InRounds<'t> {
             seconds: self.run.seconds,
             observer,
         };
+        // What fitted once is let try again, for memory that was given back may not look free yet; a limit that somebody
+        // set holds all the same.
+        solver.memory_limit.get_or_insert(u64::MAX);
         let next = solver
-            // What fitted once is let try again; memory that was given back may not look free yet.
-            .memory_limit(u64::MAX)
             .build()?
             .fit_from(&self.run.active, rows, &self.triplets, &mut onward);
         let next = match next {

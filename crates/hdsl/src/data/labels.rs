@@ -96,9 +96,7 @@ impl Labels {
             codes: which.iter().map(|&r| self.codes[r as usize]).collect(),
         }
     }
-}
 
-impl Labels {
     /// Adds other labels behind these, matched by name; new names come after those there are.
     ///
     /// ```

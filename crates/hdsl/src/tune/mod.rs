@@ -74,7 +74,7 @@ pub struct TuneParams {
     pub max_features: Option<usize>,
     /// Atoms a model may have at most.
     pub max_atoms: Option<usize>,
-    /// Iterations of a round; by default they go by the number of classes.
+    /// Iterations of a round; by default they go by the number of classes and of rows.
     pub round_iter: Option<usize>,
     /// Seed of everything random.
     pub seed: u64,
@@ -102,6 +102,21 @@ impl Default for TuneParams {
 }
 
 impl TuneParams {
+    /// The solver of a setting, in the search and in the final training.
+    fn solver(&self, setting: &Setting, length: usize) -> SolverParams {
+        let mut solver = SolverParams::new(setting.scale)
+            .loss(setting.loss)
+            .seed(self.seed)
+            .max_iter(length);
+        if let Some(most) = self.max_features {
+            solver = solver.max_features(most);
+        }
+        if let Some(limit) = self.memory_limit {
+            solver = solver.memory_limit(limit);
+        }
+        solver
+    }
+
     /// Whether a point is within what a model may use.
     fn allows(&self, point: &Point) -> bool {
         self.max_features.is_none_or(|most| point.features <= most)
@@ -376,20 +391,10 @@ fn together(train: Labelled<'_>, valid: Labelled<'_>) -> Result<(Rows, Labels)> 
 /// The settings that train the winner.
 fn final_params(winner: &Contender, length: usize, params: &TuneParams) -> TrainParams {
     let setting = &winner.setting;
-    let mut solver = SolverParams::new(setting.scale)
-        .loss(setting.loss)
-        .seed(params.seed)
-        .max_iter(length);
-    if let Some(most) = params.max_features {
-        solver = solver.max_features(most);
-    }
-    if let Some(limit) = params.memory_limit {
-        solver = solver.memory_limit(limit);
-    }
     TrainParams {
         scaling: setting.scaling,
         triplets: setting.triplets.clone(),
-        solver,
+        solver: params.solver(setting, length),
         decision: winner.decision,
         again: Again {
             rounds: winner.rounds,

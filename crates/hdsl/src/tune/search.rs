@@ -233,9 +233,7 @@ impl Search<'_> {
             decisions: self.decisions,
             looks: self.looks,
             again: Again::default(),
-            seed: self.params.seed,
-            max_features: self.params.max_features,
-            memory_limit: self.params.memory_limit,
+            params: self.params,
             halt: &halted,
         };
         let jobs: Vec<(usize, usize)> = going

@@ -1,5 +1,6 @@
 //! One setting on one fold, round by round, with looks at the validation rows on the way.
 
+use super::TuneParams;
 use super::folds::Fold;
 use super::setting::Setting;
 use crate::atoms::ActiveSet;
@@ -7,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::knn::Jury;
 use crate::model::{BilinearModel, Decision};
 use crate::rounds::{Again, InRounds};
-use crate::solver::{Iteration, Observer, SolverParams, Stop};
+use crate::solver::{Iteration, Observer, Stop};
 use crate::train::mine;
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -46,29 +47,12 @@ pub(super) struct Course<'a> {
     /// When to look, by iterations of a round; the last is its length.
     pub(super) looks: &'a [usize],
     pub(super) again: Again,
-    pub(super) seed: u64,
-    pub(super) max_features: Option<usize>,
-    pub(super) memory_limit: Option<u64>,
+    pub(super) params: &'a TuneParams,
     /// Whether to stop at once.
     pub(super) halt: &'a (dyn Fn() -> bool + Sync),
 }
 
 impl Course<'_> {
-    pub(super) fn solver(&self, setting: &Setting) -> SolverParams {
-        let length = *self.looks.last().expect("a round has a last look");
-        let mut solver = SolverParams::new(setting.scale)
-            .loss(setting.loss)
-            .seed(self.seed)
-            .max_iter(length);
-        if let Some(most) = self.max_features {
-            solver = solver.max_features(most);
-        }
-        if let Some(limit) = self.memory_limit {
-            solver = solver.memory_limit(limit);
-        }
-        solver
-    }
-
     /// The next round of a setting on a fold. `state` is where its last round ended, and where this one does; if it is lost,
     /// the rounds before are learned again, without looks. None if halted before there was anything to judge.
     pub(super) fn round(
@@ -79,7 +63,8 @@ impl Course<'_> {
         state: &mut Option<InRounds<'static>>,
     ) -> Result<Option<Judged>> {
         let (rows, judged) = fold.scaled(setting.scaling);
-        let solver = self.solver(setting);
+        let length = *self.looks.last().expect("a round has a last look");
+        let solver = self.params.solver(setting, length);
         let mut watch = Watch {
             jury: Jury::new(&rows, &fold.labels, &judged)?,
             fold,
@@ -100,7 +85,12 @@ impl Course<'_> {
             let seconds = match state {
                 None => {
                     watch.before = 0;
-                    let triplets = mine(&setting.triplets, &rows, Some(&fold.labels), self.seed)?;
+                    let triplets = mine(
+                        &setting.triplets,
+                        &rows,
+                        Some(&fold.labels),
+                        self.params.seed,
+                    )?;
                     let first =
                         InRounds::first(&rows, Cow::Owned(triplets), &solver, None, &mut watch)?;
                     let seconds = first.run.seconds;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from experiments.page import Page, table
 from experiments.retrieval import Collection, Quality, bm25, by_chance, collection, cranfield, quality, tfidf
 
 TITLE = "Ranking: judgments instead of classes"
-VERSION = 1
+VERSION = 2
 
 #: Unjudged documents that rank highest by cosine are what a learner has to tell from answers; so many, of which so many
 #: stand against each answer.
@@ -44,13 +46,16 @@ def cells(setting: Setting) -> list[Cell]:
         "cosine": {"sublinear": (False, True)},
         "bm25": {"k1": (0.5, 0.8, 1.2, 1.6, 2.0, 2.5, 3.0), "b": (0.3, 0.5, 0.65, 0.75, 0.85, 1.0)},
     }
-    grids["hdsl"] = grids["hdsl_titles"] = {
+    learned: dict[str, Any] = {
         "scales": setting.choose(full=(300.0, 1000.0, 3000.0), quick=(1000.0,), tiny=(100.0,)),
-        "iterations": setting.choose(full=tuple(range(200, 1201, 200)), quick=(200, 400, 600), tiny=(20, 40)),
+        "iterations": setting.choose(full=(400, 800, 1200, 1600), quick=(400, 800), tiny=(20, 40)),
+        "forms": ("dot", "cosine"),
         "weights": (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0),
         "inner": setting.choose(full=3, quick=2, tiny=2),
         "models": setting.choose(full=4, quick=1, tiny=1),
     }
+    grids["hdsl"] = {**learned, "titles": (0.0,)}
+    grids["hdsl_titles"] = {**learned, "titles": setting.choose(full=(1.0, 3.0), quick=(3.0,), tiny=(1.0,))}
     folds = setting.choose(full=range(FOLDS), quick=range(2), tiny=range(2))
     return [cell("ranking", name, system, fold, VERSION, **grids[system]) for fold in folds for system in SYSTEMS]
 
@@ -105,8 +110,10 @@ class Rows:
         self.by_title = (self.titles @ self.bodies.T).toarray()
 
 
-def triplets(of: Collection, rows: Rows, queries: np.ndarray, titles: bool, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Triplets with weights. Every query counts the same, and titles together as much as queries together."""
+def triplets(
+    of: Collection, rows: Rows, queries: np.ndarray, titles: float, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Triplets with weights. Every query counts the same, and titles together `titles` times as much as queries."""
     random = np.random.default_rng([seed, 7])
     found, weights = [], []
     for query in queries:
@@ -122,7 +129,7 @@ def triplets(of: Collection, rows: Rows, queries: np.ndarray, titles: bool, seed
                 found.append((query, rows.starts[1] + answer, rows.starts[1] + other))
                 weights.append((gains[answer] - gains[other]) / len(answers))
     judged = np.array(weights) / np.sum(weights)
-    if not titles:
+    if titles == 0.0:
         return np.array(found), judged
     # A title and its own abstract, against abstracts that look like it: no judgment is needed, nor used.
     usable = np.flatnonzero((np.diff(rows.titles.indptr) >= 2) & (np.diff(rows.bodies.indptr) >= 5))
@@ -133,71 +140,86 @@ def triplets(of: Collection, rows: Rows, queries: np.ndarray, titles: bool, seed
         hard = np.argsort(-others, kind="stable")[:HARD]
         for other in random.choice(hard, min(AGAINST, len(hard)), replace=False):
             own.append((rows.starts[2] + document, rows.starts[3] + document, rows.starts[3] + other))
-    return np.vstack([found, own]), np.r_[judged, np.full(len(own), 1.0 / len(own))]
+    return np.vstack([found, own]), np.r_[judged, np.full(len(own), titles / len(own))]
 
 
-def scores_along(
-    of: Collection, rows: Rows, learn: np.ndarray, ask: np.ndarray, scale: float, cell: Cell
-) -> dict[int, tuple[np.ndarray, float, int]]:
-    """By iteration: scores of the queries asked, the spread of scores of those learned from, and features in use.
+@dataclass(frozen=True)
+class Learned:
+    """A similarity that was learned, and how it scores."""
 
-    The mean of several models, each with other documents against the answers, is again such a model.
-    """
+    M: Any
+    form: str
+
+    @property
+    def n_features(self) -> int:
+        return len(np.unique(self.M.tocoo().row))
+
+    def scores(self, queries: sp.csr_matrix, documents: sp.csr_matrix) -> np.ndarray:
+        """Of each query and document; in the cosine form divided by both their lengths under M."""
+        scores = ((queries @ self.M) @ documents.T).toarray()
+        if self.form == "cosine":
+            lengths = [np.sqrt(np.asarray((rows @ self.M).multiply(rows).sum(axis=1))).ravel() for rows in (queries, documents)]
+            # A row without any of the words in use has no length, and scores nothing either way.
+            scores /= np.maximum(np.outer(*lengths), 1e-12)
+        return scores
+
+
+def learned_along(
+    of: Collection, rows: Rows, learn: np.ndarray, scale: float, titles: float, cell: Cell
+) -> dict[int, Any]:
+    """M by iteration: the mean of several models, each with other documents against the answers; such a mean is again
+    a convex combination of atoms."""
     from hdsl import HDSL
 
     iterations = cell.get("iterations")
     matrices: dict[int, Any] = {}
     for model in range(cell.get("models")):
-        mined, weights = triplets(of, rows, learn, cell.system == "hdsl_titles", model)
+        mined, weights = triplets(of, rows, learn, titles, model)
         learner = HDSL(scale=scale, scaling="none", max_iter=max(iterations), random_state=model, n_jobs=1)
         learner.fit_triplets(rows.all, mined, sample_weight=weights)
         for at in iterations:
             M = learner.at(iteration=min(at, learner.n_iter_)).get_bilinear_matrix() / cell.get("models")
             matrices[at] = M if model == 0 else matrices[at] + M
-
-    def scored(queries: np.ndarray, M: Any) -> np.ndarray:
-        return ((rows.queries[queries] @ M) @ rows.documents.T).toarray()
-
-    return {
-        at: (scored(ask, M), float(scored(learn, M).std()) or 1.0, int(len(np.unique(M.tocoo().row))))
-        for at, M in matrices.items()
-    }
+    return matrices
 
 
 def learned(cell: Cell, of: Collection, learn: np.ndarray, test: np.ndarray) -> dict[str, Any]:
-    """λ, iteration and weight by folds within the queries that are not for the test; then learned from all of them."""
+    """All is chosen by folds within the queries that are not for the test; then learned from all of them."""
     rows = Rows(of)
-    names = [(scale, at) for scale in cell.get("scales") for at in cell.get("iterations")]
-    weights = cell.get("weights")
-    alone = {name: np.zeros(len(learn)) for name in names}
-    added = {(*name, weight): np.zeros(len(learn)) for name in names for weight in weights}
+    ways = [(scale, titles) for scale in cell.get("scales") for titles in cell.get("titles")]
+    alone: dict[tuple[Any, ...], np.ndarray] = defaultdict(lambda: np.zeros(len(learn)))
+    added: dict[tuple[Any, ...], np.ndarray] = defaultdict(lambda: np.zeros(len(learn)))
     inner = KFold(cell.get("inner"), shuffle=True, random_state=1).split(np.arange(len(learn)))
     for first, second in inner:
-        ask = learn[second]
-        for scale in cell.get("scales"):
-            for at, (scores, spread, _) in scores_along(of, rows, learn[first], ask, scale, cell).items():
-                alone[scale, at][second] = judged(scores, of, ask).ndcg
-                for weight, mixed in mixtures(rows, learn[first], ask, scores, spread, weights):
-                    added[scale, at, weight][second] = judged(mixed, of, ask).ndcg
-    chosen_alone = max(alone, key=lambda name: alone[name].mean())
-    chosen_added = max(added, key=lambda name: added[name].mean())
+        for way in ways:
+            for at, M in learned_along(of, rows, learn[first], *way, cell).items():
+                for form in cell.get("forms"):
+                    model, name = Learned(M, form), (*way, at, form)
+                    ask = learn[second]
+                    scores = model.scores(rows.queries[ask], rows.documents)
+                    alone[name][second] = judged(scores, of, ask).ndcg
+                    unit = unit_of(model, rows, learn[first])
+                    for weight in cell.get("weights"):
+                        mixed = rows.cosine[ask] + weight * unit * scores
+                        added[(*name, weight)][second] = judged(mixed, of, ask).ndcg
     result: dict[str, Any] = {"test": test.tolist()}
-    for kind, (scale, at, *weight) in [("alone", chosen_alone), ("added", chosen_added)]:
-        scores, spread, used = scores_along(of, rows, learn, test, scale, cell)[at]
+    for kind, tried in [("alone", alone), ("added", added)]:
+        scale, titles, at, form, *weight = max(tried, key=lambda name: tried[name].mean())
+        model = Learned(learned_along(of, rows, learn, scale, titles, cell)[at], form)
+        scores = model.scores(rows.queries[test], rows.documents)
+        choice = {"scale": scale, "titles": titles, "iteration": at, "form": form, "n_features": model.n_features}
         if weight:
-            [(_, scores)] = mixtures(rows, learn, test, scores, spread, weight)
+            scores = rows.cosine[test] + weight[0] * unit_of(model, rows, learn) * scores
+            choice["weight"] = weight[0]
         result[kind] = told(scores, of, test)
-        result[f"choice_{kind}"] = {"scale": scale, "iteration": at, "n_features": used}
-        if weight:
-            result["choice_added"]["weight"] = weight[0]
+        result[f"choice_{kind}"] = choice
     return result
 
 
-def mixtures(rows: Rows, learn: np.ndarray, ask: np.ndarray, scores: np.ndarray, spread: float, weights: Any) -> Any:
-    """The cosine, with so much of the learned similarity added, both in units of their spread."""
-    unit = float(rows.cosine[learn].std()) / spread
-    return [(weight, rows.cosine[ask] + weight * unit * scores) for weight in weights]
-
+def unit_of(model: Learned, rows: Rows, learn: np.ndarray) -> float:
+    """What brings learned scores to the spread of the cosine, on the queries learned from."""
+    spread = float(model.scores(rows.queries[learn], rows.documents).std())
+    return float(rows.cosine[learn].std()) / (spread or 1.0)
 
 
 def planted() -> Collection:
@@ -281,7 +303,7 @@ def report(found: Found, page: Page) -> str:
 
 
 def in_words(kind: str, choice: dict[str, Any]) -> str:
-    told_ = ", ".join(f"{name} {value:g}" for name, value in choice.items())
+    told_ = ", ".join(f"{name} {value if isinstance(value, str) else format(value, 'g')}" for name, value in choice.items())
     return told_ if kind == "choice" else f"{kind.removeprefix('choice_')}: {told_}"
 
 

@@ -65,14 +65,14 @@ def test_chance_is_what_signs_at_random_give():
 def test_triplets_are_what_was_judged(of):
     rows = ranking.Rows(of)
     queries = np.arange(5)
-    mined, weights = ranking.triplets(of, rows, queries, False, 0)
+    mined, weights = ranking.triplets(of, rows, queries, 0.0, 0)
     np.testing.assert_allclose(weights.sum(), 1.0)
     first = rows.starts[1]
     for query, near, far in mined:
         assert query in queries
         assert of.gains[query, near - first] > of.gains[query, far - first]
         assert not of.sources[query, near - first] and not of.sources[query, far - first]
-    both, weights = ranking.triplets(of, rows, queries, True, 0)
+    both, weights = ranking.triplets(of, rows, queries, 1.0, 0)
     own = both[len(mined) :]
     assert np.all(own[:, 1] - rows.starts[3] == own[:, 0] - rows.starts[2]), "a title and its own abstract"
     assert np.all(own[:, 2] != own[:, 1])

@@ -32,7 +32,7 @@ class HDSL(HDSLLearner):
         λ, the size of the domain: how far the similarity may go. There is no default that is good for all data; scan
         1, 10, 100, 1000 first. Several values are tried in one fit if there are validation rows to choose by. With
         ``"auto"``, :meth:`fit` searches as :func:`hdsl.tune` does, for at most `time` seconds (600 by default): `scale`,
-        `triplets`, `scaling`, `loss`, `max_iter`, `rounds`, `last_iter`, `n_neighbors`, `vote` and `form` are what it
+        `triplets`, `scaling`, `loss`, `max_iter`, `rounds`, `last_iter`, `models`, `n_neighbors`, `vote` and `form` are what it
         finds (`tuned_params_`), whatever was given. Only `max_features`, `memory`, `n_components`, `random_state`,
         `n_jobs` and `verbose` have a say besides.
     triplets : str, default="knn:3:5"
@@ -56,6 +56,9 @@ class HDSL(HDSLLearner):
         there were. Often the largest gain there is. Needs labels, and no `sample_weight`.
     last_iter : int or None, default=None
         Iterations at most of the last round; by default `max_iter`.
+    models : int, default=1
+        Take the mean of this many models, which differ in their random triplets and starts. It is steadier than one of them
+        and uses more features. Its path meets the pairs by weight, the heaviest first.
     tol : float or None, default=None
         Stop when the objective is certainly within this of the best possible.
     certify : bool, default=False

@@ -44,6 +44,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
         max_iter: int = 1000,
         rounds: int = 0,
         last_iter: int | None = None,
+        models: int = 1,
         tol: float | None = None,
         certify: bool = False,
         max_features: int | None = None,
@@ -73,6 +74,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
         self.max_iter = max_iter
         self.rounds = rounds
         self.last_iter = last_iter
+        self.models = models
         self.tol = tol
         self.certify = certify
         self.max_features = max_features
@@ -232,13 +234,14 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
         if keep_scaling:
             found = self.__dict__.get("tuned_params_") if isinstance(self.scale, str) else None
             learner = copy.copy(self).set_params(**(found or {}))
-            learner.rounds, learner.last_iter = 0, None  # of triplets that are given there is one round
+            # Of triplets that are given there is one round, and what goes on from a model is one.
+            learner.rounds, learner.last_iter, learner.models = 0, None, 1
         chosen = settings(learner, validated=valid is not None or holdout is not None, holdout=holdout)
         if row_weights is not None and self.rounds:
             raise ValueError("sample_weight cannot be used with rounds: triplets that are mined again have no weights.")
         if max_iter is not None:
             chosen["max_iter"] = max_iter
-        most = chosen["max_iter"] * len(chosen["scale"]) * (1 + chosen["rounds"])
+        most = chosen["max_iter"] * len(chosen["scale"]) * (1 + chosen["rounds"]) * chosen["models"]
         hooks = Hooks(self, rows, y, most)
         progress = Progress(chosen["max_iter"] * (1 + chosen["rounds"])) if self.verbose else None
         names = getattr(self, "feature_names_in_", None)
@@ -435,7 +438,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
         told = dict(model.settings)
         known: dict[str, Any] = {"scale": model.scale, "scaling": model.scaling}
         known |= {name: told[name] for name in ("loss", "search", "steps", "vote", "form") if name in told}
-        numbers = {"k": "n_neighbors", "seed": "random_state", "batch": "batch", "rounds": "rounds"}
+        numbers = {"k": "n_neighbors", "seed": "random_state", "batch": "batch", "rounds": "rounds", "models": "models"}
         known |= {ours: int(told[theirs]) for theirs, ours in numbers.items() if theirs in told}
         if not told.get("triplets", "given:").startswith("given:"):
             known["triplets"] = told["triplets"]

@@ -50,6 +50,8 @@ class Tuning:
     """How long all of it took."""
     leaderboard: Any = field(repr=False)
     """Every setting that was judged, at its best, the winner first: a data frame, or without pandas a list of dict."""
+    without: Any = field(repr=False)
+    """What would have been chosen without each part of the search, and the error to expect of it: what a part is worth."""
 
 
 def fit_best(
@@ -80,6 +82,7 @@ def fit_best(
     names = getattr(learner, "feature_names_in_", None)
     settings = {
         "preset": "best",
+        "without": [],
         "cv": None,
         "holdout": None,
         "refit": True,
@@ -108,7 +111,7 @@ def fit_best(
     learner.__dict__.pop("_found_decision", None)
     learner._take_facts(facts)
     found["params"] |= {"max_features": learner.max_features, "random_state": settings["seed"]}
-    found["leaderboard"] = _frame(found["leaderboard"])
+    found |= {name: _frame(found[name]) for name in ("leaderboard", "without")}
     tuning = Tuning(**found, seconds=time.monotonic() - started)
     learner.tuning_, learner.tuned_params_, learner.leaderboard_ = tuning, tuning.params, tuning.leaderboard
     if progress is not None:

@@ -29,6 +29,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "max_iter": [_from_1],
     "rounds": [Interval(Integral, 0, None, closed="left")],
     "last_iter": [_from_1, None],
+    "models": [_from_1],
     "tol": [_above_0, None],
     "certify": ["boolean"],
     "max_features": [Interval(Integral, 2, None, closed="left"), None],
@@ -86,6 +87,10 @@ def settings(estimator: Any, *, validated: bool, holdout: float | None) -> dict[
         )
     if estimator.tol is not None and estimator.batch is not None:
         raise ValueError("tol cannot be used with batch: a gap over a batch of triplets certifies nothing.")
+    if estimator.models > 1 and (len(several) > 1 or estimator.max_features is not None):
+        raise ValueError(
+            "models takes one scale and no max_features: a mean of models has one scale and the features of them all."
+        )
     return {
         "scale": several,
         "triplets": estimator.triplets,
@@ -97,6 +102,7 @@ def settings(estimator: Any, *, validated: bool, holdout: float | None) -> dict[
         "max_iter": estimator.max_iter,
         "rounds": estimator.rounds,
         "last_iter": estimator.last_iter,
+        "models": estimator.models,
         "tol": estimator.tol,
         "certify": bool(estimator.certify),
         "max_features": estimator.max_features,

@@ -63,7 +63,7 @@ class TripletHDSL(HDSLLearner):
             for name, kinds in CONSTRAINTS.items()
             if name
             not in (
-                "triplets", "rounds", "last_iter", "early_stopping", "validation_fraction", "n_iter_no_change",
+                "triplets", "rounds", "last_iter", "models", "early_stopping", "validation_fraction", "n_iter_no_change",
                 "eval_every", "vote",
             )
         },
@@ -75,6 +75,7 @@ class TripletHDSL(HDSLLearner):
     triplets = "knn:3:5"
     rounds = 0
     last_iter = None
+    models = 1
     early_stopping = False
     n_iter_no_change = None
     eval_every = 10

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
@@ -19,6 +20,7 @@ _CONSTRAINTS: dict[str, list[Any]] = {
     "time": [Interval(Real, 0, None, closed="neither"), None],
     "max_atoms": [Interval(Integral, 1, None, closed="left"), None],
     "preset": [StrOptions({"best", "paper"})],
+    "without": ["array-like"],
     "refit": ["boolean"],
     "journal": [str, os.PathLike, None],
     **{name: CONSTRAINTS[name] for name in ("max_features", "random_state", "n_jobs", "verbose")},
@@ -36,6 +38,7 @@ def tune(
     max_features: int | None = None,
     max_atoms: int | None = None,
     preset: str = "best",
+    without: Iterable[str] = (),
     refit: bool = True,
     random_state: Any = 0,
     n_jobs: int | None = None,
@@ -68,6 +71,10 @@ def tune(
         Pairs of features the model may have at most.
     preset : {"best", "paper"}, default="best"
         What is searched over: all that was found to help, or λ alone with the paper's recipe.
+    without : list of str, default=()
+        Parts of the search to leave out: "rounds" (triplets mined again under what was learned), "means" (of several
+        models), "votes" (other ways to decide than the majority of 3), "cosine", "random" (triplets), "neighbours" (as
+        triplets), "unit" (rows of length 1), "losses" (other than the smoothed hinge).
     refit : bool, default=True
         Whether the winner learns from `X_val` as well, once all is chosen. Its rows are then the last of the fitted rows.
     random_state : int, RandomState instance or None, default=0
@@ -114,6 +121,7 @@ def tune(
     """
     given = {
         "cv": cv, "time": time, "max_features": max_features, "max_atoms": max_atoms, "preset": preset, "refit": refit,
+        "without": without,
         "random_state": random_state, "n_jobs": n_jobs, "verbose": verbose, "journal": journal,
     }  # fmt: skip
     validate_parameter_constraints(_CONSTRAINTS, given, caller_name="tune")
@@ -125,6 +133,7 @@ def tune(
     X, y = validate_data(learner, X, y, accept_sparse="csr", dtype=DTYPES, ensure_min_samples=2)
     options = {
         "preset": preset,
+        "without": list(without),
         "cv": cv,
         "refit": bool(refit),
         "time": time,

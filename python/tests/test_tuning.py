@@ -89,6 +89,7 @@ def test_the_program_finds_the_same(case, small, valid, tmp_path, program):
     for flag, name in [
         ("--scale", "scale"), ("--triplets", "triplets"), ("--scaling", "scaling"), ("--max-iter", "max_iter"),
         ("--vote", "vote"), ("--form", "form"), ("--rounds", "rounds"), ("--last-iter", "last_iter"), ("--loss", "loss"),
+        ("--models", "models"),
     ]:  # fmt: skip
         ours = best.get_params()[name]
         if flag in words:
@@ -249,9 +250,36 @@ def test_rounds_are_those_of_the_program(small, tmp_path, program):
     assert HDSL.load(tmp_path / "m.hdsl").rounds == 2
 
 
+def test_a_mean_is_that_of_its_members_and_the_program_s(small, tmp_path, program):
+    write(tmp_path, "train", *small)
+    flags = ["--triplets", "random:3", "--scale", 20, "--max-iter", 10, "--rounds", 1, "--models", 3, "--seed", 4]
+    run(program, "train", "train.npz", *flags, "-o", "m.hdsl", cwd=tmp_path)
+    settings = dict(triplets="random:3", scale=20, max_iter=10, rounds=1)
+    mean = HDSL(**settings, models=3, random_state=4).fit(*small)
+    assert mean._model.to_bytes() == (tmp_path / "m.hdsl").read_bytes()
+    loaded = HDSL.load(tmp_path / "m.hdsl")
+    assert loaded.models == 3 and np.isnan(loaded.objective_)
+    members = [HDSL(**settings, random_state=4 + i).fit(*small).get_bilinear_matrix() for i in range(3)]
+    np.testing.assert_allclose(mean.get_bilinear_matrix().toarray(), (sum(members) / 3).toarray(), atol=1e-12)
+    assert mean.at(n_features=4).n_active_features_ <= 4
+
+
+def test_parts_can_be_left_out_and_each_is_told_the_worth_of(small):
+    parts = ["means", "random", "losses"]
+    best = hdsl.tune(*small, cv=2, without=parts)
+    board = best.leaderboard_
+    assert set(board["models"]) == {1} and set(board["triplets"]) == {"knn:3:5"} and set(board["loss"]) == {"smoothed-hinge"}
+    told = best.tuning_.without.set_index("part")
+    assert not set(told.index) & {*parts, "neighbours"}  # nothing would be left without neighbours, too
+    assert (told.loc["rounds", "rounds"], told.loc["cosine", "form"], told.loc["unit", "scaling"]) == (0, "dot", "max")
+    assert (told["expected_error"] >= 0).all()
+
+
 @pytest.mark.parametrize(
     ("params", "message"),
     [
+        (dict(without=["luck"]), "without"),
+        (dict(without=["random", "neighbours"]), "triplets to come from"),
         (dict(cv=1), "'cv' parameter of tune"),
         (dict(cv=1000), "."),
         (dict(time=0), "'time' parameter of tune"),
@@ -298,6 +326,8 @@ def test_one_class_cannot_be_tuned(small):
         (lambda X, y: HDSL(rounds=1).fit(X, y, np.ones(90)), "sample_weight .* rounds"),
         (lambda X, y: HDSL(rounds=-1).fit(X, y), "'rounds' parameter"),
         (lambda X, y: HDSL(last_iter=0).fit(X, y), "'last_iter' parameter"),
+        (lambda X, y: HDSL(models=0).fit(X, y), "'models' parameter"),
+        (lambda X, y: HDSL(models=2, max_features=9).fit(X, y), "no max_features"),
     ],
 )
 def test_what_does_not_go_together_is_said(act, message, small):

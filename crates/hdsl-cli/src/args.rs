@@ -2,8 +2,10 @@
 //! checked as far as they can be on their own, and the commands do the rest.
 
 use clap::builder::styling::{AnsiColor, Styles};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use hdsl::data::Frequency;
+use hdsl::tune::Part;
 use hdsl::{Decision, Form, Vote};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -231,6 +233,12 @@ pub(crate) struct Train {
     /// are, and training goes on from where it was.
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Method")]
     pub(crate) rounds: usize,
+    /// Take the mean of so many models, which differ in their random triplets and starts
+    ///
+    /// The first has --seed, the others the numbers after it. Their mean is again a combination of atoms: steadier than one
+    /// of them, and of more features. Its path meets the atoms by weight, the heaviest first.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = positive, allow_negative_numbers = true, help_heading = "Method")]
+    pub(crate) models: usize,
     /// How raw values are scaled; learned on TRAIN and saved in the model
     #[arg(long, value_name = "HOW", value_enum, default_value_t = ScalingArg::Max, help_heading = "Method")]
     pub(crate) scaling: ScalingArg,
@@ -303,7 +311,7 @@ pub(crate) struct Train {
 /// Nobody has to know what lambda is. Searches, under a limit of time: how values are scaled; where triplets come from
 /// (neighbours or chance) and how often they are mined again under the similarity learned so far; lambda; the loss; where
 /// on the path to stop; how many neighbours decide, whether they vote with their similarity, and whether the similarity or
-/// its cosine ranks them. Weak settings are given up early. Everything is chosen on rows that were not learned from:
+/// its cosine ranks them; one model or the mean of several. Weak settings are given up early. Everything is chosen on rows that were not learned from:
 /// those of --valid, or folds of the training rows. Then the winner is trained on all rows.
 ///
 /// Ends with a leaderboard, the error to expect on new rows (of the choice, estimated on rows that did not choose), and the
@@ -340,12 +348,32 @@ pub(crate) struct Tune {
     /// The best model of at most this many atoms (dimensions of `transform`)
     #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true)]
     pub(crate) max_atoms: Option<usize>,
-    /// Iterations of a round [default: 400 to 1200, by the number of classes and of rows]
+    /// Iterations of a round [default: 400 to 800, by the number of classes and of rows]
     #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true)]
     pub(crate) round_iter: Option<usize>,
     /// What is searched over
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = PresetArg::Best)]
     pub(crate) preset: PresetArg,
+    /// Leave parts of the search out
+    ///
+    /// rounds      triplets mined again under what was learned
+    /// means       means of several models
+    /// votes       other numbers of neighbours and ways to decide than the majority of 3
+    /// cosine      the cosine form of the similarity
+    /// random      random triplets
+    /// neighbours  triplets of neighbours under the dot product
+    /// unit        rows of length 1
+    /// losses      other losses than the smoothed hinge
+    #[arg(
+        long,
+        value_name = "PART",
+        value_delimiter = ',',
+        value_parser = PossibleValuesParser::new(Part::ALL.map(Part::name)).map(|name| name.parse::<Part>().expect("it is one of them")),
+        hide_possible_values = true,
+        conflicts_with = "preset",
+        verbatim_doc_comment
+    )]
+    pub(crate) without: Vec<Part>,
     /// Seed of everything random: same seed, same bytes, if the time allows all that is planned
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,

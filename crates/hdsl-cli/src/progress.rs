@@ -53,6 +53,8 @@ pub(crate) struct Watch<'a> {
     validated: bool,
     error: Option<f64>,
     mine_seconds: f64,
+    /// Which of several models, if the mean of several is taken.
+    model: String,
 }
 
 impl<'a> Watch<'a> {
@@ -64,6 +66,7 @@ impl<'a> Watch<'a> {
             validated,
             error: None,
             mine_seconds: 0.0,
+            model: String::new(),
         }
     }
 
@@ -100,11 +103,16 @@ impl Watcher for Watch<'_> {
                 self.mine_seconds = seconds;
                 self.line(&format!("{} in {seconds:.2} s", count(n, "triplet")));
             }
+            Event::ModelStarted { index, of } => {
+                self.model = format!("model {}/{of}", index + 1);
+                self.line(&self.model);
+            }
             Event::ScaleStarted { index, of, scale } => {
                 self.error = None;
                 self.bar.reset();
                 self.bar.set_prefix(match of {
-                    1 => "training".to_owned(),
+                    1 if self.model.is_empty() => "training".to_owned(),
+                    1 => self.model.clone(),
                     _ => format!("lambda {} ({}/{of})", short(scale), index + 1),
                 });
                 if of > 1 {
@@ -244,15 +252,16 @@ impl TuneWatcher for TuneWatch<'_> {
                 rung,
                 of,
                 settings,
+                models,
                 scouting,
             } => {
-                let sample = if scouting {
-                    ", on a sample of rows"
-                } else {
-                    ""
+                let note = match (scouting, models) {
+                    (true, _) => ", on a sample of rows".to_owned(),
+                    (false, 1) => String::new(),
+                    (false, several) => format!(", the mean of {several} models"),
                 };
                 self.line(&format!(
-                    "round {}: {}{sample}",
+                    "round {}: {}{note}",
                     rung + 1,
                     count(settings, "setting")
                 ));

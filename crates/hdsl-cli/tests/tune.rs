@@ -134,6 +134,82 @@ fn the_paper_s_recipe_stays_available() {
 }
 
 #[test]
+fn parts_that_are_left_out_are_not_searched() {
+    let scratch = Scratch::planted();
+    let all = "rounds,means,votes,cosine,neighbours,unit,losses";
+    let told = scratch
+        .hdsl(&format!("{TUNE} --without {all} --json"))
+        .json();
+    for contender in told["leaderboard"].as_array().expect("a list") {
+        assert_eq!(contender["scaling"], "max");
+        assert_ne!(contender["triplets"], "knn:3:5");
+        assert_eq!(contender["loss"], "smoothed-hinge");
+        assert_eq!(contender["k"], 3);
+        assert_eq!(contender["vote"], "majority");
+        assert_eq!(contender["form"], "dot");
+        assert_eq!(contender["rounds"], 0);
+        assert_eq!(contender["models"], 1);
+    }
+    let ran = scratch.hdsl(&format!("{TUNE} --without random --without neighbours"));
+    assert_eq!(ran.status, Some(2));
+    assert!(
+        ran.stderr.contains("triplets to come from"),
+        "{}",
+        ran.stderr
+    );
+    let ran = scratch.hdsl(&format!("{TUNE} --without luck"));
+    assert_eq!(ran.status, Some(2));
+    assert!(ran.stderr.contains("neighbours"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_mean_of_models_is_tried_and_its_line_makes_it_again() {
+    let scratch = Scratch::planted();
+    // With nothing else to choose from, a mean is among the best.
+    let told = scratch
+        .hdsl(&format!(
+            "{TUNE} --without rounds,votes,cosine,neighbours,losses --round-iter 40 --seed 2 --json"
+        ))
+        .json();
+    let board = told["leaderboard"].as_array().expect("a list");
+    assert!(board.iter().any(|c| c["models"] == 3), "{board:?}");
+    let line = "train train.svm --triplets random:5 --scale 20 --max-iter 60 --rounds 1 --models 3 --seed 4";
+    let mean = scratch
+        .hdsl(&format!("{line} --threads 1 -o a.hdsl --json"))
+        .json();
+    scratch.hdsl(&format!("{line} --threads 3 -o b.hdsl")).ok();
+    assert!(scratch.read("a.hdsl") == scratch.read("b.hdsl"));
+    // It is what its members are on average.
+    let score = |model: &str| -> Vec<f64> {
+        let told = scratch
+            .hdsl(&format!("score {model} test.svm valid.svm --json"))
+            .json();
+        let scores = told["scores"].as_array().expect("a list");
+        scores
+            .iter()
+            .map(|s| s["score"].as_f64().expect("a number"))
+            .collect()
+    };
+    let one = "train train.svm --triplets random:5 --scale 20 --max-iter 60 --rounds 1";
+    let members: Vec<Vec<f64>> = (4..7)
+        .map(|seed| {
+            scratch
+                .hdsl(&format!("{one} --seed {seed} -o one.hdsl"))
+                .ok();
+            score("one.hdsl")
+        })
+        .collect();
+    for (at, &ours) in score("a.hdsl").iter().enumerate() {
+        let theirs = members.iter().map(|m| m[at]).sum::<f64>() / 3.0;
+        assert!((ours - theirs).abs() < 1e-9, "{ours} and {theirs}");
+    }
+    // Its path is of fewer and fewer atoms.
+    let atoms = mean["n_atoms"].as_u64().expect("a number");
+    let sparser = scratch.hdsl("explain a.hdsl --max-atoms 5 --json").json();
+    assert!(atoms > 5 && sparser["n_atoms"] == 5, "{atoms}, {sparser}");
+}
+
+#[test]
 fn what_cannot_be_tuned_is_said() {
     let scratch = Scratch::planted();
     scratch.write("one.svm", "1 1:1\n1 2:1\n1 1:1 2:1\n1 3:1\n1 2:2\n");

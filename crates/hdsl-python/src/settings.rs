@@ -19,6 +19,7 @@ pub(crate) struct Settings {
     max_iter: usize,
     rounds: usize,
     last_iter: Option<usize>,
+    models: usize,
     tol: Option<f64>,
     certify: bool,
     max_features: Option<usize>,
@@ -76,6 +77,7 @@ impl Settings {
         };
         params.again.rounds = self.rounds;
         params.last_iter = self.last_iter;
+        params.models = self.models;
         params.eval_every = self.eval_every;
         params.patience = self.patience;
         Ok(params)

@@ -5,7 +5,9 @@ use crate::listening::{Listeners, Search, SearchWatch, listen};
 use crate::matrix::{Csr, view};
 use crate::model::Model;
 use crate::training::{Classes, by_position, facts, to_labels};
-use hdsl::tune::{Contender, Judges, Preset, TuneEvent, TuneParams, TuneWatcher, Tuned};
+use hdsl::tune::{
+    Contender, Judges, Part, Preset, TuneEvent, TuneParams, TuneWatcher, Tuned, Without,
+};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -24,6 +26,7 @@ pub(crate) struct TuneSettings {
     time: Option<f64>,
     max_features: Option<usize>,
     max_atoms: Option<usize>,
+    without: Vec<String>,
     round_iter: Option<usize>,
     seed: u64,
     memory: Option<u64>,
@@ -45,6 +48,8 @@ impl TuneSettings {
             Duration::try_from_secs_f64(seconds)
                 .map_err(|_| to_python(hdsl::Error::param("time", seconds, "seconds, 0 or more")))
         });
+        let without: hdsl::Result<Vec<Part>> =
+            self.without.iter().map(|part| part.parse()).collect();
         Ok(TuneParams {
             preset,
             judges: match (self.cv, self.holdout) {
@@ -56,6 +61,7 @@ impl TuneSettings {
             time: time.transpose()?,
             max_features: self.max_features,
             max_atoms: self.max_atoms,
+            without: without.map_err(to_python)?,
             round_iter: self.round_iter,
             seed: self.seed,
             memory_limit: self.memory,
@@ -143,6 +149,7 @@ impl TuneWatcher for Telling<'_> {
                 of,
                 settings,
                 scouting,
+                ..
             } => {
                 // What a sample said is not to be compared with what all rows say.
                 if search.scouting && !scouting {
@@ -183,6 +190,8 @@ fn found<'py>(py: Python<'py>, tuned: &Tuned) -> PyResult<Bound<'py, PyDict>> {
     let found = PyDict::new(py);
     let board: PyResult<Vec<_>> = tuned.leaderboard.iter().map(|c| line(py, c)).collect();
     found.set_item("leaderboard", board?)?;
+    let without: PyResult<Vec<_>> = tuned.without.iter().map(|w| missed(py, w)).collect();
+    found.set_item("without", without?)?;
     found.set_item("params", winner(py, tuned)?)?;
     found.set_item("expected_error", tuned.expected_error.map(|e| e.0))?;
     found.set_item(
@@ -211,10 +220,18 @@ fn line<'py>(py: Python<'py>, contender: &Contender) -> PyResult<Bound<'py, PyDi
     line.set_item("loss", setting.loss.to_string())?;
     line.set_item("rounds", contender.rounds)?;
     line.set_item("last_iter", contender.last_iter)?;
+    line.set_item("models", setting.models)?;
     line.set_item("n_neighbors", contender.decision.k)?;
     line.set_item("vote", contender.decision.vote.to_string())?;
     line.set_item("form", contender.decision.form.to_string())?;
     Ok(line)
+}
+
+fn missed<'py>(py: Python<'py>, without: &Without) -> PyResult<Bound<'py, PyDict>> {
+    let missed = line(py, &without.contender)?;
+    missed.set_item("part", without.part.name())?;
+    missed.set_item("expected_error", without.expected_error.map(|e| e.0))?;
+    Ok(missed)
 }
 
 /// The parameters of an estimator that makes the same model.
@@ -228,6 +245,7 @@ fn winner<'py>(py: Python<'py>, tuned: &Tuned) -> PyResult<Bound<'py, PyDict>> {
     winner.set_item("max_iter", params.solver.iterations())?;
     winner.set_item("rounds", params.again.rounds)?;
     winner.set_item("last_iter", params.last_iter)?;
+    winner.set_item("models", params.models)?;
     winner.set_item("n_neighbors", params.decision.k)?;
     winner.set_item("vote", params.decision.vote.to_string())?;
     winner.set_item("form", params.decision.form.to_string())?;

@@ -60,6 +60,7 @@ mod halt;
 pub mod knn;
 mod lmo;
 pub mod loss;
+mod mean;
 pub mod model;
 mod objective;
 pub(crate) mod random;
@@ -80,6 +81,7 @@ pub use error::{Error, Result};
 pub use halt::Halt;
 pub use knn::{KnnIndex, Neighbor, Neighbors};
 pub use loss::LossKind;
+pub use mean::mean;
 pub use model::{
     BilinearModel, Cosine, Decision, Dot, Form, Model, ModelParts, Path, Similarity, Vote,
 };

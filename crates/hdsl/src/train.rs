@@ -7,6 +7,7 @@ use crate::data::{Dataset, IndexBase, Labels, Rows, RowsView, Scaling, ScalingKi
 use crate::error::{Error, Result};
 use crate::halt::Halt;
 use crate::knn;
+use crate::mean::train_mean;
 use crate::model::{BilinearModel, Decision, Dot, Model, ModelParts, TracePoint};
 use crate::objective::{Problem, candidates};
 use crate::rounds::{Again, InRounds};
@@ -108,6 +109,9 @@ pub struct TrainParams {
     pub again: Again,
     /// Iterations at most of the last round, where those are not as many as of the others.
     pub last_iter: Option<usize>,
+    /// Take the mean of so many models, each with its own seed (one after the other, from the solver's): other random
+    /// triplets, other starts of the search. It is steadier than one, and uses more features.
+    pub models: usize,
 }
 
 impl TrainParams {
@@ -128,6 +132,7 @@ impl TrainParams {
             fitted: None,
             again: Again::default(),
             last_iter: None,
+            models: 1,
         }
     }
 
@@ -147,6 +152,7 @@ impl TrainParams {
             ("eval-every", Some(self.eval_every)),
             ("patience", self.patience),
             ("last-iter", self.last_iter),
+            ("models", Some(self.models)),
         ] {
             if value == Some(0) {
                 return Err(Error::param(name, 0, "a whole number above 0"));
@@ -158,6 +164,22 @@ impl TrainParams {
                 format!("a list of {}", self.scales.len()),
                 "one number, or validation rows to choose by",
             ));
+        }
+        if self.models > 1 {
+            let one = |name, value: String| {
+                let wanted = "one model where it is given";
+                Err(Error::param(
+                    "models",
+                    format!("{} with {name} {value}", self.models),
+                    wanted,
+                ))
+            };
+            if self.scales.len() > 1 {
+                return one("scale", format!("a list of {}", self.scales.len()));
+            }
+            if let Some(most) = self.solver.max_features {
+                return one("max-features", most.to_string());
+            }
         }
         if self.patience.is_some() && !validated {
             return Err(Error::param(
@@ -201,6 +223,13 @@ pub enum Event<'a> {
         count: usize,
         /// How long mining took.
         seconds: f64,
+    },
+    /// One of several models begins, of which the mean will be taken.
+    ModelStarted {
+        /// Which, from 0.
+        index: usize,
+        /// How many there are.
+        of: usize,
     },
     /// A run begins.
     ScaleStarted {
@@ -331,6 +360,9 @@ pub fn train_borrowed(
     watcher: &mut dyn Watcher,
 ) -> Result<Trained> {
     params.check(valid.is_some())?;
+    if params.models > 1 {
+        return train_mean(train, valid, names, params, watcher);
+    }
     let labels = train.labels;
     let scaling = match &params.fitted {
         Some(known) => known.clone(),

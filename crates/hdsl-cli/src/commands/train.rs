@@ -108,6 +108,11 @@ fn check(args: &Train, validated: bool) -> Result<(), Failure> {
             "several values of --scale need validation rows to choose by: give --valid FILE or --holdout FRACTION",
         ));
     }
+    if args.models > 1 && (args.scale.len() > 1 || args.max_features.is_some()) {
+        return Err(Failure::usage(
+            "--models takes one --scale and no --max-features: a mean of models has one lambda and the features of them all",
+        ));
+    }
     if args.patience.is_some() && !validated {
         return Err(Failure::usage(
             "--patience needs validation rows to watch: give --valid FILE or --holdout FRACTION",
@@ -208,6 +213,7 @@ fn params(args: &Train, given: Option<hdsl::Triplets>) -> TrainParams {
         ..Again::default()
     };
     params.last_iter = args.last_iter;
+    params.models = args.models;
     params
 }
 
@@ -298,28 +304,20 @@ fn to_text(
         ),
     );
     row("lambda", short(model.parts().scale));
-    row(
-        "iterations",
-        format!(
-            "{} ({}); kept the model after {}",
-            thousands(trained.iterations),
-            why(trained.stop),
-            thousands(model.chosen())
-        ),
-    );
-    let gap = short(trained.gap.value().max(0.0));
-    let bound = match trained.gap.is_certified() {
-        true => format!("proved to be at most {gap} above the best possible"),
-        false => format!("gap about {gap}, an estimate (--certify proves one)"),
-    };
-    let kept = match model.chosen() == trained.iterations {
-        true => String::new(),
-        false => format!("; {} where kept", short(trained.chosen_objective)),
-    };
-    row(
-        "objective",
-        format!("{} at the end{kept}; {bound}", short(trained.objective)),
-    );
+    let taken = thousands(trained.iterations);
+    if args.models > 1 {
+        // A mean has no iterations of its own, nor triplets to have an objective on.
+        let why = why(trained.stop);
+        row("iterations", format!("{taken} ({why})"));
+        row("kept", format!("the mean of {} models", trained.grid.len()));
+    } else {
+        let (why, chosen) = (why(trained.stop), thousands(model.chosen()));
+        row(
+            "iterations",
+            format!("{taken} ({why}); kept the model after {chosen}"),
+        );
+        row("objective", objective(trained));
+    }
     row(
         "uses",
         format!(
@@ -349,14 +347,18 @@ fn to_text(
     let mut text = report::table("", &rows);
     if trained.grid.len() > 1 {
         text += "\n";
+        let first = if args.models > 1 { "seed" } else { "lambda" };
         let mut grid = vec![
-            ["lambda", "error", "objective", "iterations", "kept"]
+            [first, "error", "objective", "iterations", "kept"]
                 .map(str::to_owned)
                 .to_vec(),
         ];
-        for point in &trained.grid {
+        for (seed, point) in (args.seed..).zip(&trained.grid) {
             grid.push(vec![
-                short(point.scale),
+                match args.models {
+                    1 => short(point.scale),
+                    _ => seed.to_string(),
+                },
                 point.valid_error.map_or(String::new(), percent),
                 short(point.objective),
                 thousands(point.iterations),
@@ -366,6 +368,20 @@ fn to_text(
         text += &report::table("  ", &grid);
     }
     text
+}
+
+/// The objective and how far it may be from the best possible.
+fn objective(trained: &Trained) -> String {
+    let gap = short(trained.gap.value().max(0.0));
+    let bound = match trained.gap.is_certified() {
+        true => format!("proved to be at most {gap} above the best possible"),
+        false => format!("gap about {gap}, an estimate (--certify proves one)"),
+    };
+    let kept = match trained.model.chosen() == trained.iterations {
+        true => String::new(),
+        false => format!("; {} where kept", short(trained.chosen_objective)),
+    };
+    format!("{} at the end{kept}; {bound}", short(trained.objective))
 }
 
 fn to_json(

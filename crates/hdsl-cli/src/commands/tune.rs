@@ -6,7 +6,7 @@ use crate::files::{self, Reader};
 use crate::progress::{self, TuneWatch};
 use crate::report::{self, Talk, count, percent, short, thousands};
 use clap::ValueEnum;
-use hdsl::tune::{Contender, Judges, Preset, TuneParams, Tuned, tune};
+use hdsl::tune::{Contender, Judges, Preset, TuneParams, Tuned, Without, tune};
 use hdsl::{Labelled, Vote};
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -85,6 +85,7 @@ fn params(args: &Tune) -> TuneParams {
         time: Some(args.time),
         max_features: args.max_features,
         max_atoms: args.max_atoms,
+        without: args.without.clone(),
         round_iter: args.round_iter,
         seed: args.seed,
         memory_limit: args.memory,
@@ -127,6 +128,9 @@ fn command(args: &Tune, tuned: &Tuned) -> String {
     }
     if params.again.rounds > 0 {
         flag("--rounds", params.again.rounds.to_string());
+    }
+    if params.models > 1 {
+        flag("--models", params.models.to_string());
     }
     flag("--max-iter", solver.iterations().to_string());
     if let Some(last) = params.last_iter {
@@ -174,7 +178,8 @@ fn path(path: &Path) -> String {
 fn to_text(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> String {
     let mut board = vec![
         [
-            "", "error", "features", "scaling", "triplets", "lambda", "loss", "rounds", "decides",
+            "", "error", "features", "scaling", "triplets", "lambda", "loss", "rounds", "models",
+            "decides",
         ]
         .map(str::to_owned)
         .to_vec(),
@@ -190,6 +195,7 @@ fn to_text(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> String {
             short(setting.scale),
             setting.loss.to_string(),
             contender.rounds.to_string(),
+            setting.models.to_string(),
             contender.decision.to_string(),
         ]);
     }
@@ -262,10 +268,18 @@ fn to_json(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> Value {
             "scale": c.setting.scale,
             "loss": c.setting.loss.to_string(),
             "rounds": c.rounds,
+            "models": c.setting.models,
             "last_iter": c.last_iter,
             "k": c.decision.k,
             "vote": c.decision.vote.to_string(),
             "form": c.decision.form.to_string(),
+        })
+    };
+    let without = |w: &Without| {
+        json!({
+            "part": w.part.name(),
+            "expected_error": w.expected_error.map(|e| e.0),
+            "instead": contender(&w.contender),
         })
     };
     json!({
@@ -283,6 +297,7 @@ fn to_json(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> Value {
         "n_features_total": tuned.trained.model.n_features(),
         "n_atoms": learned.atoms().len(),
         "leaderboard": tuned.leaderboard.iter().map(contender).collect::<Vec<_>>(),
+        "without": tuned.without.iter().map(without).collect::<Vec<_>>(),
         "seconds": seconds,
         "bytes": n_bytes,
     })

@@ -94,17 +94,28 @@ impl Path {
 
     /// The active set after `iteration` steps.
     pub fn at(&self, iteration: usize) -> Result<ActiveSet> {
-        if iteration > self.steps.len() {
-            return Err(Error::Data(format!(
-                "iteration {iteration} is asked for, but the path has {} steps",
-                self.steps.len()
-            )));
-        }
+        self.at_each(&[iteration]).map(|mut at| at.swap_remove(0))
+    }
+
+    /// The active sets after so many steps each, in increasing order. One pass.
+    pub fn at_each(&self, iterations: &[usize]) -> Result<Vec<ActiveSet>> {
         let mut active = self.first();
-        self.steps[..iteration]
-            .iter()
-            .for_each(|step| active.apply(step));
-        Ok(active)
+        let mut done = 0;
+        let mut found = Vec::with_capacity(iterations.len());
+        for &iteration in iterations {
+            if iteration > self.steps.len() {
+                return Err(Error::Data(format!(
+                    "iteration {iteration} is asked for, but the path has {} steps",
+                    self.steps.len()
+                )));
+            }
+            for step in &self.steps[done..iteration] {
+                active.apply(step);
+            }
+            done = iteration;
+            found.push(active.clone());
+        }
+        Ok(found)
     }
 
     /// How many atoms and how many features each iterate uses, the start first. One pass.

@@ -21,16 +21,18 @@ pub use setting::Setting;
 use crate::data::{Labels, Rows, ScalingKind};
 use crate::error::{Error, Result};
 use crate::knn;
-use crate::model::{Decision, Dot};
+use crate::loss::LossKind;
+use crate::model::{Decision, Dot, Form, Vote};
 use crate::rounds::Again;
 use crate::solver::SolverParams;
-use crate::train::{Labelled, TrainParams, Trained, train_borrowed};
+use crate::train::{Labelled, TrainParams, Trained, TripletSource, train_borrowed};
 use folds::{Fold, Folds};
 use journal::Journal;
 use points::{Choice, Chosen, Point};
 use search::{Found, Search};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -46,6 +48,79 @@ pub enum Preset {
     Best,
     /// The paper's recipe: [0, 1] scaling, 3 x 5 static neighbours, λ from 1 to 10^9, the majority of 3.
     Paper,
+}
+
+/// A part of the search that can be left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Triplets that are mined again under the similarity learned so far.
+    Rounds,
+    /// Means of several models.
+    Means,
+    /// How many neighbours decide, and how: without, it is the majority of 3.
+    Votes,
+    /// The cosine form of the learned similarity.
+    Cosine,
+    /// Random triplets.
+    Random,
+    /// Triplets of neighbours under the dot product.
+    Neighbours,
+    /// Rows of length 1: without, values are scaled to [0, 1] by their maxima and no more.
+    Unit,
+    /// Losses other than the smoothed hinge.
+    Losses,
+}
+
+impl Part {
+    /// All of them.
+    pub const ALL: [Part; 8] = [
+        Part::Rounds,
+        Part::Means,
+        Part::Votes,
+        Part::Cosine,
+        Part::Random,
+        Part::Neighbours,
+        Part::Unit,
+        Part::Losses,
+    ];
+
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::Rounds => "rounds",
+            Part::Means => "means",
+            Part::Votes => "votes",
+            Part::Cosine => "cosine",
+            Part::Random => "random",
+            Part::Neighbours => "neighbours",
+            Part::Unit => "unit",
+            Part::Losses => "losses",
+        }
+    }
+
+    /// Whether a point owes something to it.
+    fn is_in(self, setting: &Setting, point: &Point) -> bool {
+        let Decision { k, vote, form } = point.decision;
+        match self {
+            Part::Rounds => point.round > 0,
+            Part::Means => setting.models > 1,
+            Part::Votes => k != 3 || vote != Vote::Majority,
+            Part::Cosine => form == Form::Cosine,
+            Part::Random => matches!(setting.triplets, TripletSource::Random { .. }),
+            Part::Neighbours => matches!(setting.triplets, TripletSource::Neighbours { .. }),
+            Part::Unit => setting.scaling != ScalingKind::Max,
+            Part::Losses => setting.loss != LossKind::SmoothedHinge,
+        }
+    }
+}
+
+impl FromStr for Part {
+    type Err = Error;
+    fn from_str(text: &str) -> Result<Self> {
+        let found = Part::ALL.into_iter().find(|part| part.name() == text);
+        let names = "rounds, means, votes, cosine, random, neighbours, unit or losses";
+        found.ok_or_else(|| Error::param("without", text, names))
+    }
 }
 
 /// Which rows judge, where no validation rows are given.
@@ -74,6 +149,8 @@ pub struct TuneParams {
     pub max_features: Option<usize>,
     /// Atoms a model may have at most.
     pub max_atoms: Option<usize>,
+    /// Parts of the search that are left out.
+    pub without: Vec<Part>,
     /// Iterations of a round; by default they go by the number of classes and of rows.
     pub round_iter: Option<usize>,
     /// Seed of everything random.
@@ -93,6 +170,7 @@ impl Default for TuneParams {
             time: None,
             max_features: None,
             max_atoms: None,
+            without: Vec::new(),
             round_iter: None,
             seed: 0,
             memory_limit: None,
@@ -115,6 +193,23 @@ impl TuneParams {
             solver = solver.memory_limit(limit);
         }
         solver
+    }
+
+    /// Whether a part is searched over.
+    fn uses(&self, part: Part) -> bool {
+        self.preset == Preset::Best && !self.without.contains(&part)
+    }
+
+    fn check(&self) -> Result<()> {
+        let sources = [Part::Random, Part::Neighbours];
+        match sources.iter().all(|part| self.without.contains(part)) {
+            true => Err(Error::param(
+                "without",
+                "random and neighbours",
+                "one of them to be left, for triplets to come from",
+            )),
+            false => Ok(()),
+        }
     }
 
     /// Whether a point is within what a model may use.
@@ -141,12 +236,15 @@ pub enum TuneEvent<'a> {
     },
     /// A rung begins.
     Rung {
-        /// Which, from 0.
+        /// Which, from 0: on the first, settings have one round, on each further one more, and on the last are means of
+        /// several models.
         rung: usize,
         /// How many there are.
         of: usize,
         /// Settings on it.
         settings: usize,
+        /// Models of each of them.
+        models: usize,
         /// Whether on a sample of the rows.
         scouting: bool,
     },
@@ -201,6 +299,17 @@ pub struct Contender {
     pub atoms: usize,
 }
 
+/// What would have been chosen without a part of the search: what that part is worth here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Without {
+    /// The part.
+    pub part: Part,
+    /// What the same choice takes of all that was judged but has nothing of the part.
+    pub contender: Contender,
+    /// The error to expect of that on new rows, as [`Tuned::expected_error`].
+    pub expected_error: Option<(f64, f64)>,
+}
+
 /// What [`tune`] gives back.
 #[derive(Clone, Debug)]
 pub struct Tuned {
@@ -214,6 +323,8 @@ pub struct Tuned {
     pub refitted: bool,
     /// Every setting that was judged at its best; the first is the winner.
     pub leaderboard: Vec<Contender>,
+    /// What would have been chosen without each part that was searched over and can be missed.
+    pub without: Vec<Without>,
     /// The error to expect on new rows: of the choice, on rows that did not choose. With its standard deviation.
     pub expected_error: Option<(f64, f64)>,
     /// 3-NN error of the dot product on the judged rows.
@@ -255,6 +366,7 @@ pub fn tune(
     halt: &(dyn Fn() -> bool + Sync),
 ) -> Result<Tuned> {
     let started = Instant::now();
+    params.check()?;
     let labels = labelled(train.labels, "training")?;
     let judges = match valid {
         Some(valid) => Folds::apart(
@@ -277,7 +389,7 @@ pub fn tune(
     let resumed = journal.len();
     let dot_error = dot_error(&judges)?;
     let smallest = judges.folds.iter().map(Fold::n_train).min().unwrap_or(0);
-    let decisions = setting::decisions(params.preset, smallest);
+    let decisions = setting::decisions(params, smallest);
     let length = params
         .round_iter
         .unwrap_or_else(|| setting::iterations(labels));
@@ -306,7 +418,7 @@ pub fn tune(
     let Found { trials, n_judged } = search.run(&judges)?;
     let points: Vec<&Point> = trials.iter().flat_map(|t| &t.points).collect();
     let allowed = points.iter().copied().filter(|p| params.allows(p));
-    let choice = Choice::new(allowed, n_judged);
+    let choice = Choice::new(allowed.clone(), n_judged);
     let Some(best) = choice.best() else {
         return Err(Error::data(match points.is_empty() {
             true => "the search was stopped before anything was learned; give it more time",
@@ -336,6 +448,19 @@ pub fn tune(
             .map(contender),
     );
     let expected_error = choice.expected_error(params.seed);
+    let setting = |point: &Point| &trials[point.trial].setting;
+    let without = Part::ALL.into_iter().filter(|&part| params.uses(part));
+    let without = without.filter_map(|part| {
+        let rest = allowed.clone().filter(|p| !part.is_in(setting(p), p));
+        let choice = Choice::new(rest, n_judged);
+        let best = choice.best()?;
+        Some(Without {
+            part,
+            contender: contender(&best),
+            expected_error: choice.expected_error(params.seed),
+        })
+    });
+    let without = without.collect();
     let n_points = points.len();
     let winning = final_params(&winner, length, params);
     let joined = match valid {
@@ -367,6 +492,7 @@ pub fn tune(
         n_rows: all.rows.n_rows(),
         refitted: joined.is_some(),
         leaderboard,
+        without,
         expected_error,
         dot_error,
         n_judged,
@@ -401,6 +527,7 @@ fn final_params(winner: &Contender, length: usize, params: &TuneParams) -> Train
             ..Again::default()
         },
         last_iter: (winner.last_iter < length).then_some(winner.last_iter),
+        models: setting.models,
         ..TrainParams::new(setting.scale)
     }
 }
@@ -453,9 +580,10 @@ fn fingerprint(folds: &Folds, params: &TuneParams) -> String {
         }
     }
     format!(
-        "hdsl {} {:?} data {:08x} judged {} by {} seed {} features {:?} atoms {:?} iterations {:?}",
+        "hdsl {} {:?} without {:?} data {:08x} judged {} by {} seed {} features {:?} atoms {:?} iterations {:?}",
         env!("CARGO_PKG_VERSION"),
         params.preset,
+        params.without,
         hasher.finalize(),
         folds.n_judged,
         folds.folds.len(),

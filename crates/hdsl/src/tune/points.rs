@@ -15,6 +15,11 @@ const NEIGHBOURHOOD: f64 = 150.0;
 /// Fewer features are worth this share of the standard error of the best point.
 const SPARSITY: f64 = 0.25;
 
+/// A mean of several models is taken to be better by this share of its standard error than its rows say. It is judged at a
+/// tenth of the points that single models are, so it is less often the luckiest; and means of three were better by a third to
+/// a half of a per cent than their members, on the validation rows of farm ads and dexter over five seeds.
+const STEADIER: f64 = 0.5;
+
 /// How often rows are drawn.
 const DRAWS: usize = 200;
 
@@ -34,6 +39,8 @@ pub(super) struct Point {
     pub(super) atoms: usize,
     /// Features they use; the most of all folds.
     pub(super) features: usize,
+    /// Models it is the mean of.
+    pub(super) models: usize,
     /// How a class is decided.
     pub(super) decision: Decision,
     /// The judged rows it gets wrong.
@@ -158,12 +165,23 @@ impl<'a> Choice<'a> {
         for ends in self.starts.windows(2) {
             let mine = &errors[ends[0]..ends[1]];
             let mean = mine.iter().sum::<f64>() / mine.len() as f64;
-            scores.extend(
-                mine.iter()
-                    .map(|e| (n * e + NEIGHBOURHOOD * mean) / (n + NEIGHBOURHOOD)),
-            );
+            let several = self.points[ends[0]].models > 1;
+            scores.extend(mine.iter().map(|e| {
+                let drawn = (n * e + NEIGHBOURHOOD * mean) / (n + NEIGHBOURHOOD);
+                match several {
+                    true => drawn - STEADIER * self.deviation(drawn),
+                    false => drawn,
+                }
+            }));
         }
         scores
+    }
+
+    /// The standard error of an error.
+    fn deviation(&self, error: f64) -> f64 {
+        (error * (1.0 - error) / self.n_judged as f64)
+            .max(0.0)
+            .sqrt()
     }
 
     fn pick(&self, scores: &[f64]) -> Option<usize> {
@@ -174,10 +192,7 @@ impl<'a> Choice<'a> {
     fn pick_among(&self, range: std::ops::Range<usize>, scores: &[f64]) -> Option<usize> {
         let scores = &scores[range.clone()];
         let least = scores.iter().copied().min_by(f64::total_cmp)?;
-        let deviation = (least * (1.0 - least) / self.n_judged as f64)
-            .max(0.0)
-            .sqrt();
-        let most = least + SPARSITY * deviation;
+        let most = least + SPARSITY * self.deviation(least);
         (0..scores.len())
             .filter(|&at| scores[at] <= most)
             .min_by(|&a, &b| {
@@ -199,6 +214,7 @@ mod tests {
             iteration,
             atoms: features,
             features,
+            models: 1,
             decision: Decision::default(),
             wrong: wrong.to_vec(),
         }
@@ -224,6 +240,22 @@ mod tests {
         let trials: Vec<usize> = choice.by_trial().iter().map(|c| c.point.trial).collect();
         assert_eq!(trials, [1, 0]);
         assert_eq!(choice.by_trial()[1].point, &lucky[1]);
+    }
+
+    #[test]
+    fn a_mean_is_believed_to_be_better_than_its_rows_say() {
+        let wrong: Vec<u32> = (0..20).collect();
+        let single = point(0, 1, 10, &wrong[..19]);
+        let of_several = |wrong: &[u32]| Point {
+            models: 3,
+            ..point(1, 1, 30, wrong)
+        };
+        // Half of √(0.1 · 0.9 / 200) is 1.06%: two rows.
+        let near = [single.clone(), of_several(&wrong)];
+        assert_eq!(Choice::new(&near, 200).best().unwrap().point, &near[1]);
+        let far: Vec<u32> = (0..24).collect();
+        let far = [single, of_several(&far)];
+        assert_eq!(Choice::new(&far, 200).best().unwrap().point, &far[0]);
     }
 
     #[test]

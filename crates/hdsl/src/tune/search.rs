@@ -4,11 +4,12 @@ use super::folds::Folds;
 use super::journal::{Job, Journal};
 use super::points::{Choice, Point};
 use super::setting::{self, Setting};
-use super::trial::{Course, Judged};
-use super::{Preset, TuneEvent, TuneParams, TuneWatcher};
+use super::trial::{Course, Judged, State};
+use super::{Part, Preset, TuneEvent, TuneParams, TuneWatcher};
 use crate::error::{Error, Result};
 use crate::model::Decision;
-use crate::rounds::{Again, InRounds};
+use crate::rounds::Again;
+use crate::train::TripletSource;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,10 +22,16 @@ const SCOUTING_ROWS: usize = 4000;
 const SCOUTING_JUDGED: usize = 2000;
 
 /// How many settings go on to each round after the first.
-const SURVIVORS: [usize; 3] = [6, 4, 2];
+const SURVIVORS: [usize; 3] = [5, 3, 2];
+
+/// Models of a mean.
+const MODELS: usize = 3;
+
+/// Rungs there are at most: a first one, one with each further round, and one for means.
+const RUNGS: usize = SURVIVORS.len() + 2;
 
 /// By when each rung has to be done, as a share of the time for the search.
-const TIME_SHARES: [f64; 4] = [0.4, 0.75, 0.9, 1.0];
+const TIME_SHARES: [f64; RUNGS] = [0.35, 0.6, 0.72, 0.8, 1.0];
 
 /// Time kept for the last training, as a multiple of what it took in the search.
 const RESERVE: f64 = 1.5;
@@ -33,7 +40,7 @@ const RESERVE: f64 = 1.5;
 pub(super) struct Trial {
     pub(super) setting: Setting,
     /// Where it is on each fold; none where that is not known any more.
-    states: Vec<Option<InRounds<'static>>>,
+    states: Vec<State>,
     pub(super) points: Vec<Point>,
     /// Rounds that are judged.
     rounds: usize,
@@ -66,6 +73,7 @@ impl Trial {
                     iteration: judged[0].looks[look].iteration,
                     atoms: seen().map(|l| l.atoms).max().unwrap_or(0),
                     features: seen().map(|l| l.features).max().unwrap_or(0),
+                    models: self.setting.models,
                     decision,
                     wrong: seen().flat_map(|l| l.wrong[at].iter().copied()).collect(),
                 });
@@ -110,8 +118,12 @@ pub(super) struct Found {
 /// A stage of the search.
 #[derive(Clone, Copy)]
 struct Rung {
-    /// Which, from 0: settings on it do rounds up to this one.
+    /// Which, from 0.
     number: usize,
+    /// Settings on it do rounds up to this one.
+    round: usize,
+    /// Models of each setting on it.
+    models: usize,
     /// Whether on a sample of the rows.
     scouting: bool,
 }
@@ -119,11 +131,13 @@ struct Rung {
 impl Search<'_> {
     /// All rungs.
     pub(super) fn run(&mut self, judges: &Folds) -> Result<Found> {
-        let first = setting::first(self.params.preset, judges.folds[0].train());
+        let first = setting::first(self.params, judges.folds[0].train());
         let scouting =
             self.params.preset == Preset::Best && judges.folds[0].n_train() > SCOUTING_ROWS;
         let rung = Rung {
             number: 0,
+            round: 0,
+            models: 1,
             scouting,
         };
         let sample = match scouting {
@@ -139,45 +153,33 @@ impl Search<'_> {
             ranked = (0..ranked.len()).collect();
             scouts = Some((std::mem::replace(&mut trials, on_all), sample.n_judged));
         }
-        for (round, &keep) in SURVIVORS.iter().enumerate() {
-            if self.params.preset == Preset::Paper {
-                break;
-            }
-            let number = round + 1;
-            let on = ranked.iter().copied().filter(|&at| trials[at].goes_on);
-            let mut going: Vec<usize> = on.clone().take(keep).collect();
-            if number == 1 {
-                // Triplets of neighbours gain most from being mined again: they are not given up before they were.
-                let kind = |at: usize| std::mem::discriminant(&trials[at].setting.triplets);
-                let mut others = on.clone().filter(|&at| kind(at) != kind(ranked[0]));
-                going.extend(
-                    others
-                        .by_ref()
-                        .take(2)
-                        .filter(|at| !going.contains(at))
-                        .collect::<Vec<_>>(),
-                );
-                let leaders: Vec<Setting> = ranked
-                    .iter()
-                    .take(2)
-                    .map(|&at| trials[at].setting.clone())
-                    .collect();
-                for new in leaders.iter().flat_map(setting::around) {
-                    if trials.iter().all(|t| t.setting != new) {
-                        going.push(trials.len());
-                        trials.push(Trial::new(new, judges));
+        if self.params.preset == Preset::Best {
+            for (at, &keep) in SURVIVORS.iter().enumerate() {
+                let round = if self.params.uses(Part::Rounds) {
+                    at + 1
+                } else {
+                    0
+                };
+                if round <= at && at > 0 {
+                    break;
+                }
+                let rung = Rung {
+                    number: at + 1,
+                    round,
+                    models: 1,
+                    scouting: false,
+                };
+                let going = self.survivors(&mut trials, &ranked, judges, keep, at == 0);
+                self.rung(rung, judges, &mut trials, &going)?;
+                ranked = self.ranked(&trials, judges.n_judged);
+                // The states of those that stay behind are not needed any more.
+                for (at, trial) in trials.iter_mut().enumerate() {
+                    if !going.contains(&at) {
+                        trial.states.iter_mut().for_each(|s| *s = None);
                     }
                 }
             }
-            let scouting = false;
-            self.rung(Rung { number, scouting }, judges, &mut trials, &going)?;
-            // The states of those that stay behind are not needed any more.
-            ranked = self.ranked(&trials, judges.n_judged);
-            for (at, trial) in trials.iter_mut().enumerate() {
-                if !going.contains(&at) {
-                    trial.states.iter_mut().for_each(|s| *s = None);
-                }
-            }
+            self.means(&mut trials, judges)?;
         }
         // Where the time was not enough for all rows, the impression from a sample has to do.
         if let Some((scouts, n_judged)) = scouts
@@ -192,6 +194,77 @@ impl Search<'_> {
             trials,
             n_judged: judges.n_judged,
         })
+    }
+
+    /// Who goes on to the next rung: the best, and after the first also new ones around them.
+    fn survivors(
+        &self,
+        trials: &mut Vec<Trial>,
+        ranked: &[usize],
+        judges: &Folds,
+        keep: usize,
+        first: bool,
+    ) -> Vec<usize> {
+        let on: Vec<usize> = ranked
+            .iter()
+            .copied()
+            .filter(|&at| trials[at].goes_on)
+            .collect();
+        let mut going: Vec<usize> = on.iter().copied().take(keep).collect();
+        if !first {
+            return going;
+        }
+        // Triplets of neighbours gain most from being mined again: they are not given up before they were.
+        let kind = |at: usize| std::mem::discriminant(&trials[at].setting.triplets);
+        let others = on.iter().filter(|&&at| kind(at) != kind(ranked[0])).take(2);
+        let others: Vec<usize> = others.copied().filter(|at| !going.contains(at)).collect();
+        going.extend(others);
+        let leaders: Vec<Setting> = ranked
+            .iter()
+            .take(2)
+            .map(|&at| trials[at].setting.clone())
+            .collect();
+        let near = |setting: &Setting| setting::around(self.params, setting);
+        for new in leaders.iter().flat_map(near) {
+            if trials.iter().all(|t| t.setting != new) {
+                going.push(trials.len());
+                trials.push(Trial::new(new, judges));
+            }
+        }
+        going
+    }
+
+    /// The last rung: the mean of several models of the best setting that draws its triplets at random, as far as its best
+    /// round. Models of the same neighbours would be too much alike for their mean to be any better.
+    ///
+    /// A limit of features or atoms is for one model to keep, and none of several does more than its share.
+    fn means(&mut self, trials: &mut Vec<Trial>, judges: &Folds) -> Result<()> {
+        let limited = self.params.max_features.is_some() || self.params.max_atoms.is_some();
+        if limited || !self.params.uses(Part::Means) {
+            return Ok(());
+        }
+        let points = trials.iter().flat_map(|t| &t.points);
+        let ranked = Choice::new(points, judges.n_judged).by_trial();
+        let random = |at: usize| {
+            let triplets = &trials[at].setting.triplets;
+            matches!(triplets, TripletSource::Random { .. })
+        };
+        let Some(best) = ranked.iter().find(|c| random(c.point.trial)) else {
+            return Ok(());
+        };
+        let rung = Rung {
+            number: RUNGS - 1,
+            round: best.point.round,
+            models: MODELS,
+            scouting: false,
+        };
+        let several = Setting {
+            models: MODELS,
+            ..trials[best.point.trial].setting.clone()
+        };
+        let at = trials.len();
+        trials.push(Trial::new(several, judges));
+        self.rung(rung, judges, trials, &[at])
     }
 
     fn first_rung(&mut self, rung: Rung, first: Vec<Setting>, folds: &Folds) -> Result<Vec<Trial>> {
@@ -220,13 +293,14 @@ impl Search<'_> {
         self.tell(&TuneEvent::Rung {
             rung: rung.number,
             of: match self.params.preset {
-                Preset::Best => SURVIVORS.len() + 1,
+                Preset::Best => RUNGS,
                 Preset::Paper => 1,
             },
             settings: going.len(),
+            models: rung.models,
             scouting: rung.scouting,
         });
-        let deadline = self.deadline(rung.number, trials, folds);
+        let deadline = self.deadline(rung, trials, folds);
         let late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
         let halted = || late() || (self.halt)() || self.stopped.load(Ordering::SeqCst);
         let course = Course {
@@ -275,7 +349,7 @@ impl Search<'_> {
                 let mut board = lock(&desk.board);
                 match judged {
                     Ok(judged) => {
-                        let wanted = rung.number + 1 - rounds;
+                        let wanted = rung.round + 1 - rounds;
                         let ended = judged.last().is_some_and(|j| !j.goes_on);
                         board.complete &= judged.len() == wanted || (ended && !halted());
                         board.trials[trial].states[fold] = state;
@@ -324,11 +398,11 @@ impl Search<'_> {
         course: &Course<'_>,
         (setting, mut job): (&Setting, Job),
         folds: &Folds,
-        state: &mut Option<InRounds<'static>>,
+        state: &mut State,
     ) -> Result<Vec<Judged>> {
         let fold = &folds.folds[job.fold];
         let mut rounds = Vec::new();
-        while job.round <= rung.number {
+        while job.round <= rung.round {
             let known = lock(&self.journal).finished(&job).cloned();
             let judged = match known {
                 Some(known) => Some(known),
@@ -355,7 +429,7 @@ impl Search<'_> {
     }
 
     /// By when a rung has to be done.
-    fn deadline(&self, rung: usize, trials: &[Trial], folds: &Folds) -> Option<Instant> {
+    fn deadline(&self, rung: Rung, trials: &[Trial], folds: &Folds) -> Option<Instant> {
         let budget = self.params.time?.as_secs_f64();
         let spent = lock(&self.journal).spent;
         let ranked = self.ranked(trials, folds.n_judged);
@@ -363,9 +437,9 @@ impl Search<'_> {
             let trial = &trials[at];
             let more = self.all_rows as f64 / folds.folds[0].n_train() as f64;
             let a_round = trial.seconds / (trial.rounds * folds.folds.len()) as f64;
-            RESERVE * more * a_round * (rung + 1) as f64
+            RESERVE * more * a_round * ((rung.round + 1) * rung.models) as f64
         });
-        let search = (budget - spent - last).max(0.0) * TIME_SHARES[rung];
+        let search = (budget - spent - last).max(0.0) * TIME_SHARES[rung.number];
         // More time than a clock can tell is no limit.
         self.started
             .checked_add(Duration::try_from_secs_f64(search).ok()?)

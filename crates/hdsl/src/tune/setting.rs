@@ -1,6 +1,6 @@
 //! What is searched over.
 
-use super::Preset;
+use super::{Part, Preset, TuneParams};
 use crate::data::{Labels, Rows, Scaling, ScalingKind};
 use crate::loss::LossKind;
 use crate::model::{Decision, Form, Vote};
@@ -18,6 +18,8 @@ pub struct Setting {
     pub scale: f64,
     /// What a margin costs.
     pub loss: LossKind,
+    /// Models whose mean is taken.
+    pub models: usize,
 }
 
 impl fmt::Display for Setting {
@@ -27,8 +29,13 @@ impl fmt::Display for Setting {
             triplets,
             scale,
             loss,
+            models,
         } = self;
-        write!(f, "{scaling} {triplets} {scale} {loss}")
+        write!(f, "{scaling} {triplets} {scale} {loss}")?;
+        match models {
+            1 => Ok(()),
+            several => write!(f, ", mean of {several}"),
+        }
     }
 }
 
@@ -43,15 +50,16 @@ const RELATIVE_SCALES: [f64; 3] = [100.0, 1000.0, 10.0];
 const CLOSER: f64 = 3.162;
 
 /// The settings of the first rung, the most promising first.
-pub(super) fn first(preset: Preset, rows: &Rows) -> Vec<Setting> {
-    match preset {
-        Preset::Best => promising(rows),
+pub(super) fn first(params: &TuneParams, rows: &Rows) -> Vec<Setting> {
+    match params.preset {
+        Preset::Best => promising(params, rows),
         Preset::Paper => (0..10)
             .map(|power| Setting {
                 scaling: ScalingKind::Max,
                 triplets: STATIC,
                 scale: 10f64.powi(power),
                 loss: LossKind::SmoothedHinge,
+                models: 1,
             })
             .collect(),
     }
@@ -63,20 +71,29 @@ const STATIC: TripletSource = TripletSource::Neighbours {
     impostors: 5,
 };
 
-fn promising(rows: &Rows) -> Vec<Setting> {
+fn promising(params: &TuneParams, rows: &Rows) -> Vec<Setting> {
     let per_row = (RANDOM_TRIPLETS / rows.n_rows().max(1)).clamp(10, 100);
-    let random = TripletSource::Random { per_row };
+    let mut sources = Vec::new();
+    if params.uses(Part::Random) {
+        sources.push(TripletSource::Random { per_row });
+    }
+    if params.uses(Part::Neighbours) {
+        sources.push(STATIC);
+    }
     let mut scalings = vec![ScalingKind::Unit, ScalingKind::Max, ScalingKind::MaxUnit];
     // Where the maxima change nothing, as in rows of zeros and ones, two of them are one.
     if Scaling::fit(ScalingKind::Max, rows.view()).apply(rows.view()) == *rows {
         scalings.pop();
+    }
+    if !params.uses(Part::Unit) {
+        scalings.retain(|&scaling| scaling == ScalingKind::Max);
     }
     let mean_squares: Vec<f64> = scalings
         .iter()
         .map(|&scaling| mean_square(rows, scaling))
         .collect();
     let mut settings = Vec::new();
-    for triplets in [random, STATIC] {
+    for triplets in sources {
         for relative in RELATIVE_SCALES {
             for (&scaling, mean_square) in scalings.iter().zip(&mean_squares) {
                 settings.push(Setting {
@@ -84,6 +101,7 @@ fn promising(rows: &Rows) -> Vec<Setting> {
                     triplets: triplets.clone(),
                     scale: round(relative / mean_square),
                     loss: LossKind::SmoothedHinge,
+                    models: 1,
                 });
             }
         }
@@ -92,13 +110,13 @@ fn promising(rows: &Rows) -> Vec<Setting> {
 }
 
 /// Settings that differ little from a good one.
-pub(super) fn around(best: &Setting) -> Vec<Setting> {
+pub(super) fn around(params: &TuneParams, best: &Setting) -> Vec<Setting> {
     let scaled = |factor: f64| Setting {
         scale: round(best.scale * factor),
         ..best.clone()
     };
     let mut near = vec![scaled(CLOSER), scaled(1.0 / CLOSER)];
-    if best.loss == LossKind::SmoothedHinge {
+    if params.uses(Part::Losses) && best.loss == LossKind::SmoothedHinge {
         near.push(Setting {
             loss: LossKind::SquaredHinge,
             ..best.clone()
@@ -125,12 +143,20 @@ fn round(scale: f64) -> f64 {
 
 /// Every way to decide that is tried at each look at a path; those that ask for more neighbours than there are rows of
 /// training left out.
-pub(super) fn decisions(preset: Preset, n_rows: usize) -> Vec<Decision> {
-    if preset == Preset::Paper {
-        return vec![Decision::nearest(3.min(n_rows))];
+pub(super) fn decisions(params: &TuneParams, n_rows: usize) -> Vec<Decision> {
+    let nearest = Decision::nearest(3.min(n_rows));
+    if params.preset == Preset::Paper {
+        return vec![nearest];
     }
     let mut decisions = Vec::new();
     for form in Form::ALL {
+        if form == Form::Cosine && !params.uses(Part::Cosine) {
+            continue;
+        }
+        if !params.uses(Part::Votes) {
+            decisions.push(Decision { form, ..nearest });
+            continue;
+        }
         for k in [1, 3, 5, 9, 15, 31] {
             for vote in [Vote::Majority, Vote::Weighted] {
                 // A single neighbour has no one to outvote.
@@ -148,7 +174,7 @@ pub(super) fn decisions(preset: Preset, n_rows: usize) -> Vec<Decision> {
 /// Iterations of a round: more classes take more features to tell apart, and more rows can tell more of them.
 pub(super) fn iterations(labels: &Labels) -> usize {
     let classes = labels.counts().iter().filter(|&&count| count > 0).count();
-    (100 * classes).max(labels.len() / 2).clamp(400, 1200)
+    (100 * classes).max(labels.len() / 3).clamp(400, 800)
 }
 
 /// After how many iterations of a round the path is looked at: densely at first, where it changes fastest. Where atoms are

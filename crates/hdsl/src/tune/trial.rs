@@ -4,12 +4,15 @@ use super::TuneParams;
 use super::folds::Fold;
 use super::setting::Setting;
 use crate::atoms::ActiveSet;
-use crate::error::{Error, Result};
+use crate::data::Rows;
+use crate::error::Result;
 use crate::knn::Jury;
+use crate::mean::mean;
 use crate::model::{BilinearModel, Decision};
 use crate::rounds::{Again, InRounds};
 use crate::solver::{Iteration, Observer, Stop};
 use crate::train::mine;
+use rayon::prelude::*;
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
@@ -52,151 +55,175 @@ pub(super) struct Course<'a> {
     pub(super) halt: &'a (dyn Fn() -> bool + Sync),
 }
 
+/// Where the models of a setting are on a fold; None where that is not known, or nothing was begun.
+pub(super) type State = Option<Vec<InRounds<'static>>>;
+
 impl Course<'_> {
     /// The next round of a setting on a fold. `state` is where its last round ended, and where this one does; if it is lost,
-    /// the rounds before are learned again, without looks. None if halted before there was anything to judge.
+    /// the rounds before are learned again. None if halted before there was anything to judge.
     pub(super) fn round(
         &self,
         setting: &Setting,
         fold: &Fold,
         round: usize,
-        state: &mut Option<InRounds<'static>>,
+        state: &mut State,
     ) -> Result<Option<Judged>> {
         let (rows, judged) = fold.scaled(setting.scaling);
-        let length = *self.looks.last().expect("a round has a last look");
-        let solver = self.params.solver(setting, length);
-        let mut watch = Watch {
-            jury: Jury::new(&rows, &fold.labels, &judged)?,
-            fold,
-            course: self,
-            setting,
-            n_features: rows.n_features(),
-            silent: true,
-            before: 0,
-            looks: Vec::new(),
-            failed: None,
+        let begun: Vec<_> = match state.take() {
+            Some(models) => models.into_iter().map(Some).collect(),
+            None => vec![None; setting.models],
         };
-        let done = match state {
-            Some(state) => state.ends.len(),
-            None => 0,
+        let seconds = |models: &mut dyn Iterator<Item = &InRounds<'_>>| -> f64 {
+            models.map(|model| model.run.seconds).sum()
         };
-        for number in done..=round {
-            watch.silent = number < round;
-            let seconds = match state {
-                None => {
-                    watch.before = 0;
-                    let triplets = mine(
-                        &setting.triplets,
-                        &rows,
-                        Some(&fold.labels),
-                        self.params.seed,
-                    )?;
-                    let first =
-                        InRounds::first(&rows, Cow::Owned(triplets), &solver, None, &mut watch)?;
-                    let seconds = first.run.seconds;
-                    *state = Some(first);
-                    seconds
-                }
-                Some(state) => {
-                    watch.before = state.run.path.len();
-                    let before = state.run.seconds;
-                    state.again(&rows, &fold.labels, self.again, &solver, &mut watch)?;
-                    state.run.seconds - before
-                }
+        let before = seconds(&mut begun.iter().flatten());
+        let learned: Result<Vec<Option<_>>> = begun
+            .into_par_iter()
+            .enumerate()
+            .map(|(number, begun)| self.learn(setting, number, fold, &rows, round, begun))
+            .collect();
+        let Some(models) = learned?.into_iter().collect::<Option<Vec<_>>>() else {
+            return Ok(None);
+        };
+        let mut looks = Vec::new();
+        let jury = Jury::new(&rows, &fold.labels, &judged)?;
+        for (iteration, active) in self.iterates(&models, round)? {
+            let look = match active {
+                Some(active) => self.look(setting, fold, &jury, iteration, &active)?,
+                // A run that ended by itself stays where it is for all looks to come.
+                None => Look {
+                    iteration,
+                    ..looks
+                        .last()
+                        .cloned()
+                        .expect("it was looked at where it ended")
+                },
             };
-            if let Some(error) = watch.failed.take() {
-                return Err(error);
-            }
-            let learned = state.as_ref().expect("a round was learned");
-            if learned.run.stop == Stop::ObserverAsked && watch.looks.is_empty() {
-                return Ok(None);
-            }
-            if number == round {
-                if learned.run.stop != Stop::ObserverAsked {
-                    watch.last_look(&learned.run.active)?;
+            looks.push(look);
+        }
+        let judged = Judged {
+            looks,
+            seconds: seconds(&mut models.iter()) - before,
+            goes_on: models.iter().all(InRounds::may_go_on),
+        };
+        *state = Some(models);
+        Ok((!judged.looks.is_empty()).then_some(judged))
+    }
+
+    /// One model of a setting up to the end of a round; None if halted before its first iteration.
+    fn learn(
+        &self,
+        setting: &Setting,
+        number: usize,
+        fold: &Fold,
+        rows: &Rows,
+        round: usize,
+        mut begun: Option<InRounds<'static>>,
+    ) -> Result<Option<InRounds<'static>>> {
+        let length = *self.looks.last().expect("a round has a last look");
+        let seed = self.params.seed.wrapping_add(number as u64);
+        let solver = self.params.solver(setting, length).seed(seed);
+        let mut watch = Halted(self.halt);
+        loop {
+            match &mut begun {
+                None => {
+                    let triplets = mine(&setting.triplets, rows, Some(&fold.labels), seed)?;
+                    let triplets = Cow::Owned(triplets);
+                    let first = InRounds::first(rows, triplets, &solver, None, &mut watch)?;
+                    if first.run.stop == Stop::ObserverAsked && round > 0 {
+                        return Ok(None);
+                    }
+                    begun = Some(first);
                 }
-                return Ok(Some(Judged {
-                    looks: watch.looks,
-                    seconds,
-                    goes_on: learned.may_go_on(),
-                }));
+                Some(learned) if learned.ends.len() <= round => {
+                    learned.again(rows, &fold.labels, self.again, &solver, &mut watch)?;
+                    if learned.run.stop == Stop::ObserverAsked {
+                        return Ok((learned.ends.len() > round).then_some(begun).flatten());
+                    }
+                }
+                Some(_) => return Ok(begun),
             }
         }
-        Ok(None)
     }
-}
 
-/// Looks at the judged rows now and then.
-struct Watch<'a> {
-    jury: Jury<'a>,
-    fold: &'a Fold,
-    course: &'a Course<'a>,
-    setting: &'a Setting,
-    n_features: usize,
-    silent: bool,
-    /// Iterations of the rounds before.
-    before: usize,
-    looks: Vec<Look>,
-    failed: Option<Error>,
-}
+    /// The means of the models at each look of a round that all of them came to, by its iteration; None where they are as
+    /// they were at the one before.
+    fn iterates(
+        &self,
+        models: &[InRounds<'_>],
+        round: usize,
+    ) -> Result<Vec<(usize, Option<ActiveSet>)>> {
+        let mut reached = self.looks.len();
+        let mut places = Vec::with_capacity(models.len());
+        for model in models {
+            let start = if round == 0 { 0 } else { model.ends[round - 1] };
+            let end = model.ends[round];
+            if model.run.stop == Stop::ObserverAsked {
+                let come = self.looks.iter().filter(|&&look| start + look <= end);
+                reached = reached.min(come.count());
+            }
+            let place = |&look: &usize| (start + look).min(end);
+            places.push(self.looks.iter().map(place).collect::<Vec<_>>());
+        }
+        let each: Result<Vec<_>> = models
+            .iter()
+            .zip(&places)
+            .map(|(model, places)| model.run.path.at_each(&places[..reached]))
+            .collect();
+        let each = each?;
+        (0..reached)
+            .map(|look| {
+                let stays = |p: &Vec<usize>| look > 0 && p[look] == p[look - 1];
+                let iterate = match places.iter().all(stays) {
+                    true => None,
+                    false => {
+                        let here: Vec<ActiveSet> = each.iter().map(|e| e[look].clone()).collect();
+                        Some(mean(&here)?)
+                    }
+                };
+                Ok((self.looks[look], iterate))
+            })
+            .collect()
+    }
 
-impl Watch<'_> {
-    fn look(&mut self, iteration: usize, active: &ActiveSet) -> Result<()> {
-        let similarity = BilinearModel::from_active(self.n_features, self.setting.scale, active)?;
-        let decisions = self.course.decisions;
-        let wrong = self
-            .jury
-            .predictions(&similarity, decisions)?
+    fn look(
+        &self,
+        setting: &Setting,
+        fold: &Fold,
+        jury: &Jury<'_>,
+        iteration: usize,
+        active: &ActiveSet,
+    ) -> Result<Look> {
+        let n_features = fold.train().n_features();
+        let similarity = BilinearModel::from_active(n_features, setting.scale, active)?;
+        let wrong = jury
+            .predictions(&similarity, self.decisions)?
             .iter()
             .map(|codes| {
-                (self.fold.first..)
-                    .zip(codes.iter().zip(&self.fold.truth))
+                (fold.first..)
+                    .zip(codes.iter().zip(&fold.truth))
                     .filter(|(_, (predicted, truth))| predicted != truth)
                     .map(|(row, _)| row)
                     .collect()
             })
             .collect();
-        self.looks.push(Look {
+        Ok(Look {
             iteration,
             atoms: active.len(),
             features: active.n_features(),
             wrong,
-        });
-        Ok(())
-    }
-
-    /// A run that ended by itself stays where it is for all looks to come.
-    fn last_look(&mut self, active: &ActiveSet) -> Result<()> {
-        let seen = self.looks.len();
-        if seen == self.course.looks.len() {
-            return Ok(());
-        }
-        self.look(self.course.looks[seen], active)?;
-        let last = self.looks[seen].clone();
-        for &iteration in &self.course.looks[seen + 1..] {
-            self.looks.push(Look {
-                iteration,
-                ..last.clone()
-            });
-        }
-        Ok(())
+        })
     }
 }
 
-impl Observer for Watch<'_> {
-    fn after(&mut self, now: &Iteration, active: &ActiveSet) -> ControlFlow<()> {
-        if (self.course.halt)() {
-            return ControlFlow::Break(());
+/// Ends a run when the search is halted.
+struct Halted<'a>(&'a (dyn Fn() -> bool + Sync));
+
+impl Observer for Halted<'_> {
+    fn after(&mut self, _: &Iteration, _: &ActiveSet) -> ControlFlow<()> {
+        match (self.0)() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
         }
-        let iteration = now.iter - self.before;
-        let due = self.course.looks.get(self.looks.len()) == Some(&iteration);
-        if due
-            && !self.silent
-            && let Err(error) = self.look(iteration, active)
-        {
-            self.failed = Some(error);
-            return ControlFlow::Break(());
-        }
-        ControlFlow::Continue(())
     }
 }

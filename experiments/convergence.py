@@ -124,6 +124,8 @@ def report(found: Found, page: Page) -> str:
         ax.set_ylabel("objective above the optimum")
         if unsure:
             ax.axhline(unsure, color="0.7", linewidth=0.8)
+        if not any(len(line.get_xdata()) for line in ax.lines[:-1]):
+            ax.text(0.5, 0.5, "the first step reaches the optimum", transform=ax.transAxes, ha="center")
     if sets:
         handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize="small")

@@ -20,6 +20,9 @@ pub(super) struct Batch<'p> {
     /// The triplets with row r as their anchor are at `starts[r]..starts[r + 1]`.
     starts: Vec<u32>,
     triplets: Vec<Sampled>,
+    /// Near and far of the triplets of each row, where there are no more than two, for a glance: few rows of a batch have
+    /// more. What is not there is `nobody`; where there are more, all are [`everybody`](Batch::everybody).
+    glance: Vec<[u32; 4]>,
     back: Back,
     diagonal: Vec<f64>,
     /// How well D is known, by block of columns.
@@ -29,7 +32,8 @@ pub(super) struct Batch<'p> {
     /// The pushes of each anchor, summed up, and the largest such sum.
     by_anchor: Vec<f64>,
     most_push: f64,
-    /// A column spread out, 0 in between; and a bit for each row, likewise.
+    /// A column spread out, 0 in between; and a bit for each row, likewise, with a word for nobody, whose bits are never
+    /// set, and one for everybody, whose bits always are.
     spread: Vec<f64>,
     bits: Vec<u64>,
     /// Σ_t w_t m_t = <M, G>.
@@ -80,6 +84,7 @@ impl<'p> Batch<'p> {
             problem,
             starts: vec![0; problem.rows.n_rows() + 1],
             triplets: Vec::new(),
+            glance: Vec::new(),
             back: Back::default(),
             diagonal: vec![0.0; n_columns],
             known: vec![Known::Nothing; reaches.len()],
@@ -87,7 +92,7 @@ impl<'p> Batch<'p> {
             by_anchor: Vec::new(),
             most_push: 0.0,
             spread: vec![0.0; problem.rows.n_rows()],
-            bits: vec![0; problem.rows.n_rows().div_ceil(64)],
+            bits: bits_for(problem.rows.n_rows()),
             at_model: 0.0,
             unit: 0.0,
         }
@@ -125,6 +130,25 @@ impl<'p> Batch<'p> {
         self.by_anchor.extend(sums);
         self.most_push = self.by_anchor.iter().copied().fold(0.0, f64::max);
         self.back.set(n_rows, &triplets);
+        let mut glance = std::mem::take(&mut self.glance);
+        glance.clear();
+        glance.extend((0..n_rows).map(|row| match *self.of_anchor(row) {
+            [] => [self.nobody(); 4],
+            [a] => [a.near, a.far, self.nobody(), self.nobody()],
+            [a, b] => [a.near, a.far, b.near, b.far],
+            _ => [self.everybody(); 4],
+        }));
+        self.glance = glance;
+    }
+
+    /// In place of a row, one that no column holds.
+    fn nobody(&self) -> u32 {
+        64 * (self.bits.len() as u32 - 2)
+    }
+
+    /// In place of a row, one that every column holds.
+    fn everybody(&self) -> u32 {
+        64 * (self.bits.len() as u32 - 1)
     }
 
     /// <B, -∇f> of an atom whose D_i + D_j ± H_ij is `score`.
@@ -170,11 +194,17 @@ impl<'p> Batch<'p> {
         let (holders, values) = self.problem.lists.column(column);
         let mut sum = 0.0;
         for (&row, &x) in holders.iter().zip(values) {
-            let triplets = self.of_anchor(row as usize).iter();
-            let of_anchor = triplets.map(|t| t.push * (x_of(t.near) - x_of(t.far)));
-            sum += x * of_anchor.sum::<f64>();
+            sum += x * self.of_row(row, &x_of);
         }
         sum
+    }
+
+    /// Σ_t w_t (x_n - x_f) over the triplets of an anchor.
+    #[inline]
+    fn of_row(&self, row: u32, x_of: impl Fn(u32) -> f64) -> f64 {
+        let triplets = self.of_anchor(row as usize).iter();
+        let sum = |sum: f64, t: &Sampled| sum + t.push * (x_of(t.near) - x_of(t.far));
+        triplets.fold(0.0, sum)
     }
 
     /// D of a column that is not known.
@@ -194,13 +224,18 @@ impl<'p> Batch<'p> {
             let (word, bit) = place(row);
             bits[word] |= bit;
         }
-        let sum = self.sum_up(column, |row| {
-            let (word, bit) = place(row);
-            match bits[word] & bit {
-                0 => 0.0,
-                _ => value_of(row, holders, values),
+        let holds = |row: u32| bits[place(row).0] & place(row).1 != 0;
+        let mut sum = 0.0;
+        for (&row, &x) in holders.iter().zip(values) {
+            let [a, b, c, d] = self.glance[row as usize];
+            // All four at once: that none of them holds the column is a safe guess.
+            if holds(a) | holds(b) | holds(c) | holds(d) {
+                sum += x * self.of_row(row, |row| match holds(row) {
+                    true => value_of(row, holders, values),
+                    false => 0.0,
+                });
             }
-        });
+        }
         for &row in holders {
             bits[place(row).0] = 0;
         }
@@ -348,6 +383,13 @@ impl Back {
     }
 }
 
+/// A bit for each of so many rows, a word for nobody and a word for everybody.
+fn bits_for(n_rows: usize) -> Vec<u64> {
+    let mut bits = vec![0; n_rows.div_ceil(64) + 2];
+    *bits.last_mut().expect("a word for everybody") = u64::MAX;
+    bits
+}
+
 /// What a row holds in a column that is given as a list.
 fn value_of(row: u32, holders: &[u32], values: &[f64]) -> f64 {
     holders.binary_search(&row).map_or(0.0, |at| values[at])
@@ -420,5 +462,70 @@ impl Active {
             slots.push(slot);
         }
         (self.atoms, self.slots) = (atoms, slots);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Labels, Rows, SparseRow};
+    use crate::loss::LossKind;
+    use crate::random;
+    use crate::triplets::Triplets;
+
+    /// Rows with columns in all of them down to columns in one or two.
+    fn rows(n_rows: usize) -> Rows {
+        let mut rng = random::rng(5, 0);
+        let mut rows = Rows::new(400);
+        for _ in 0..n_rows {
+            let holds = |j: u32, rng: &mut _| random::below(rng, 1 + j as usize) < 3;
+            let features: Vec<u32> = (0..400).filter(|&j| holds(j, &mut rng)).collect();
+            let value = |_: &u32| random::below(&mut rng, 9) as f64 / 4.0 - 1.0;
+            let values: Vec<f64> = features.iter().map(value).collect();
+            rows.push(SparseRow::new(&features, &values));
+        }
+        rows
+    }
+
+    #[test]
+    fn every_way_to_d_is_the_same_to_the_last_bit_and_bounds_hold() {
+        let rows = rows(300);
+        let labels = Labels::from_names((0..300).map(|row| (row % 3).to_string()));
+        let triplets = Triplets::at_random(&rows, &labels, 6, 1).unwrap();
+        let problem = Problem::new(&rows, &triplets, 2.0, LossKind::SmoothedHinge).unwrap();
+        let mut rng = random::rng(6, 0);
+        let mut batch = Batch::new(&problem);
+        // Batches in which an anchor has no triplet, one, two and more.
+        for size in [1, 100, 300, 1500] {
+            let which = random::sample(&mut rng, triplets.len(), size);
+            let pushes: Vec<f64> = which.iter().map(|t| f64::from(t % 5) / 3.0).collect();
+            batch.set(&which, &pushes, &vec![0.0; size]);
+            let first: Vec<f64> = batch.bounds().collect();
+            for j in 0..problem.n_columns() as u32 {
+                let mut by_triplets = 0.0;
+                let of = |row: u32| {
+                    let (holders, values) = problem.lists.column(j);
+                    value_of(row, holders, values)
+                };
+                for (&t, push) in which.iter().zip(&pushes) {
+                    let (anchor, near, far) = triplets.get(t as usize);
+                    by_triplets += push * of(anchor) * (of(near) - of(far));
+                }
+                let d = batch.at(j);
+                assert!((d - by_triplets).abs() < 1e-10, "{d} against {by_triplets}");
+                assert_eq!(d, batch.compute_rare(j));
+                assert_eq!(d, batch.compute_common(j));
+                assert_eq!(d, batch.now(j));
+                let block = j as usize / COLUMNS;
+                assert!(d <= batch.bound(block));
+                assert!(batch.bound(block) <= (1.0 + 1e-12) * first[block]);
+            }
+            for block in 0..first.len() {
+                let sharper = [batch.sharpen(block), batch.sharpen(block)].map(Option::unwrap);
+                assert!(sharper[1] <= sharper[0] && batch.sharpen(block).is_none());
+                let most = batch.block(block).map(|j| batch.at(j as u32));
+                assert_eq!(sharper[1], most.fold(f64::NEG_INFINITY, f64::max));
+            }
+        }
     }
 }

@@ -84,7 +84,7 @@ struct Batches<'p> {
     size: usize,
     gradient: Batch<'p>,
     search: PartnerSearch<'p>,
-    /// The features with the largest D, once somebody asked.
+    /// The features with the largest D.
     leaders: Vec<u32>,
     active: Active,
     projection: Projection,
@@ -109,7 +109,6 @@ impl<'p> Batches<'p> {
         feature: u32,
         floor: Option<Scored>,
     ) -> Scored {
-        self.find_leaders();
         let Self {
             gradient,
             search,
@@ -132,10 +131,9 @@ impl<'p> Batches<'p> {
         found.expect("there are at least two features")
     }
 
+    /// Everybody will ask for D of these, and for those beside them.
     fn find_leaders(&mut self) {
-        if self.leaders.is_empty() {
-            self.leaders = self.search.best_diagonals(LEADERS, &mut self.gradient);
-        }
+        self.leaders = self.search.best_diagonals(LEADERS, &mut self.gradient);
     }
 }
 
@@ -231,11 +229,11 @@ impl<'p, K: Keeper<'p>> Engine<'p> for Plain<'p, K> {
         let which = self.draw(size, rng);
         let batches = self.batches.as_mut().expect("there are batches");
         batches.gradient.set(&which, &self.pushes, &self.margins);
-        batches.leaders.clear();
         let blocks = batches.search.block_diagonals.iter_mut();
         for (most, bound) in blocks.zip(batches.gradient.bounds()) {
             *most = bound;
         }
+        batches.find_leaders();
     }
 
     fn refresh_all(&mut self) {
@@ -313,10 +311,7 @@ impl<'p, K: Keeper<'p>> Engine<'p> for Plain<'p, K> {
     fn best_diagonal(&mut self) -> u32 {
         match self.now_mut() {
             Now::Whole(whole) => whole.best_diagonal(),
-            Now::Batch(batches) => {
-                batches.find_leaders();
-                batches.leaders[0]
-            }
+            Now::Batch(batches) => batches.leaders[0],
         }
     }
 

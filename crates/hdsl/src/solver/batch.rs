@@ -1,7 +1,8 @@
 //! The gradient over a batch of triplets: what is asked of it, when it is asked for.
 //!
 //! A batch serves for one iteration, so nothing is kept that many of them would have to pay for. Triplets are sorted by
-//! anchor, and once more by near and far. D_j = Σ_a x_aj Σ_t w_t (x_nj - x_fj) takes the rows that hold feature j, not
+//! anchor, and once more by near and far. Where rows stay in the cache, D comes from what the rows of triplets have in
+//! common. Where they do not, D_j = Σ_a x_aj Σ_t w_t (x_nj - x_fj) takes the rows that hold feature j, not
 //! what pairs of rows have in common; and most columns hold too little for their D to matter. Two bounds say so, the first
 //! from the column alone, the second from the pushes of the anchors that hold it.
 
@@ -9,9 +10,12 @@ use super::active_rows::ActiveRows;
 use super::links::Links;
 use super::partner::{COLUMNS, Diagonals};
 use crate::atoms::{ActiveSet, Atom};
+use crate::data::Overlap;
 use crate::objective::Problem;
 use std::ops::Range;
 
+/// Values of all rows that stay in the cache.
+const CACHED: usize = 1 << 20;
 /// A column is rare that fewer rows hold than one in so many.
 const RARE: usize = 16;
 
@@ -25,6 +29,8 @@ pub(super) struct Batch<'p> {
     glance: Vec<[u32; 4]>,
     back: Back,
     diagonal: Vec<f64>,
+    /// Finds what rows have in common; none where D goes by columns.
+    overlap: Option<Overlap>,
     /// How well D is known, by block of columns.
     known: Vec<Known>,
     /// The largest ‖X_j‖_1 max_j |x_n - x_f| of each block of columns.
@@ -87,6 +93,7 @@ impl<'p> Batch<'p> {
             glance: Vec::new(),
             back: Back::default(),
             diagonal: vec![0.0; n_columns],
+            overlap: (problem.rows.nnz() < CACHED).then(|| Overlap::new(problem.rows.longest())),
             known: vec![Known::Nothing; reaches.len()],
             reaches,
             by_anchor: Vec::new(),
@@ -122,6 +129,18 @@ impl<'p> Batch<'p> {
             self.triplets[*at as usize] = triplet;
         }
         shift(&mut self.starts, triplets.len());
+        self.back.set(n_rows, &triplets);
+        match self.overlap.take() {
+            Some(mut overlap) => {
+                self.know_by_rows(&mut overlap);
+                self.overlap = Some(overlap);
+            }
+            None => self.look_at_anchors(),
+        }
+    }
+
+    /// What bounds and columns need to know of each anchor.
+    fn look_at_anchors(&mut self) {
         let sums = self.starts.windows(2).map(|bounds| {
             let triplets = &self.triplets[bounds[0] as usize..bounds[1] as usize];
             triplets.iter().map(|t| t.push).sum::<f64>()
@@ -129,15 +148,16 @@ impl<'p> Batch<'p> {
         self.by_anchor.clear();
         self.by_anchor.extend(sums);
         self.most_push = self.by_anchor.iter().copied().fold(0.0, f64::max);
-        self.back.set(n_rows, &triplets);
         let mut glance = std::mem::take(&mut self.glance);
         glance.clear();
-        glance.extend((0..n_rows).map(|row| match *self.of_anchor(row) {
-            [] => [self.nobody(); 4],
-            [a] => [a.near, a.far, self.nobody(), self.nobody()],
-            [a, b] => [a.near, a.far, b.near, b.far],
-            _ => [self.everybody(); 4],
-        }));
+        glance.extend(
+            (0..self.by_anchor.len()).map(|row| match *self.of_anchor(row) {
+                [] => [self.nobody(); 4],
+                [a] => [a.near, a.far, self.nobody(), self.nobody()],
+                [a, b] => [a.near, a.far, b.near, b.far],
+                _ => [self.everybody(); 4],
+            }),
+        );
         self.glance = glance;
     }
 
@@ -149,6 +169,43 @@ impl<'p> Batch<'p> {
     /// In place of a row, one that every column holds.
     fn everybody(&self) -> u32 {
         64 * (self.bits.len() as u32 - 1)
+    }
+
+    /// Whether D goes by columns, so that much hangs on having something to beat.
+    pub(super) fn goes_by_columns(&self) -> bool {
+        self.overlap.is_none()
+    }
+
+    /// Goes by columns, however few the values are.
+    #[cfg(test)]
+    pub(super) fn go_by_columns(&mut self) {
+        self.overlap = None;
+    }
+
+    /// Knows D of every column from now on, from what the rows of each triplet have in common.
+    fn know_by_rows(&mut self, overlap: &mut Overlap) {
+        let mut diagonal = std::mem::take(&mut self.diagonal);
+        diagonal.fill(0.0);
+        let rows = &self.problem.rows;
+        for anchor in 0..rows.n_rows() {
+            let triplets = self.of_anchor(anchor);
+            if triplets.is_empty() {
+                continue;
+            }
+            let own = rows.row(anchor);
+            overlap.learn(own.indices());
+            for triplet in triplets {
+                for (row, push) in [(triplet.near, triplet.push), (triplet.far, -triplet.push)] {
+                    let other = rows.row(row as usize);
+                    for &(p, q) in overlap.with(other.indices()) {
+                        let product = own.values().at(p as usize) * other.values().at(q as usize);
+                        diagonal[own.indices()[p as usize] as usize] += push * product;
+                    }
+                }
+            }
+        }
+        self.diagonal = diagonal;
+        self.known.fill(Known::Exactly);
     }
 
     /// <B, -∇f> of an atom whose D_i + D_j ± H_ij is `score`.
@@ -262,10 +319,20 @@ impl<'p> Batch<'p> {
         block * COLUMNS..((block + 1) * COLUMNS).min(self.diagonal.len())
     }
 
-    /// Upper bounds of D by block of columns, before any is known.
+    /// Upper bounds of D by block of columns, as far as it is known.
     pub(super) fn bounds(&self) -> impl Iterator<Item = f64> + '_ {
         let most_push = (1.0 + 1e-9) * self.most_push;
-        self.reaches.iter().map(move |reach| reach * most_push)
+        let reaches = self.reaches.iter().enumerate();
+        reaches.map(move |(block, reach)| match self.known[block] {
+            Known::Exactly => self.most(block),
+            _ => reach * most_push,
+        })
+    }
+
+    /// The largest D in a block of columns where it is known.
+    fn most(&self, block: usize) -> f64 {
+        let known = self.diagonal[self.block(block)].iter().copied();
+        known.fold(f64::NEG_INFINITY, f64::max)
     }
 
     /// Knows D of every column from now on.
@@ -355,8 +422,7 @@ impl Diagonals for Batch<'_> {
             }
             Known::Bound => {
                 self.know(block);
-                let known = self.diagonal[self.block(block)].iter().copied();
-                Some(known.fold(f64::NEG_INFINITY, f64::max))
+                Some(self.most(block))
             }
             Known::Exactly => None,
         }
@@ -494,12 +560,14 @@ mod tests {
         let triplets = Triplets::at_random(&rows, &labels, 6, 1).unwrap();
         let problem = Problem::new(&rows, &triplets, 2.0, LossKind::SmoothedHinge).unwrap();
         let mut rng = random::rng(6, 0);
-        let mut batch = Batch::new(&problem);
+        let (mut batch, mut by_rows) = (Batch::new(&problem), Batch::new(&problem));
+        batch.go_by_columns();
         // Batches in which an anchor has no triplet, one, two and more.
         for size in [1, 100, 300, 1500] {
             let which = random::sample(&mut rng, triplets.len(), size);
             let pushes: Vec<f64> = which.iter().map(|t| f64::from(t % 5) / 3.0).collect();
             batch.set(&which, &pushes, &vec![0.0; size]);
+            by_rows.set(&which, &pushes, &vec![0.0; size]);
             let first: Vec<f64> = batch.bounds().collect();
             for j in 0..problem.n_columns() as u32 {
                 let mut by_triplets = 0.0;
@@ -513,6 +581,7 @@ mod tests {
                 }
                 let d = batch.at(j);
                 assert!((d - by_triplets).abs() < 1e-10, "{d} against {by_triplets}");
+                assert!((d - by_rows.at(j)).abs() < 1e-10);
                 assert_eq!(d, batch.compute_rare(j));
                 assert_eq!(d, batch.compute_common(j));
                 assert_eq!(d, batch.now(j));

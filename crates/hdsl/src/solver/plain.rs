@@ -120,7 +120,12 @@ impl<'p> Batches<'p> {
         let product = &mut search.product;
         gradient.each_product(feature, |row, by| product.add(row, by));
         let reach = product.reach_of_added(problem);
-        let latest = active.atoms().iter().rev().take(LATEST);
+        let tried = if gradient.goes_by_columns() {
+            LATEST
+        } else {
+            0
+        };
+        let latest = active.atoms().iter().rev().take(tried);
         let first = latest.flat_map(|atom| [atom.i(), atom.j()]);
         let found = search.best(
             partner,
@@ -148,6 +153,14 @@ impl<'p, K: Keeper<'p>> Plain<'p, K> {
             margins: Vec::new(),
             batches: batch.map(|size| Batches::new(problem, size)),
             whole: None,
+        }
+    }
+
+    /// D over batches by columns, however few the values are.
+    #[cfg(test)]
+    pub(super) fn go_by_columns(&mut self) {
+        if let Some(batches) = &mut self.batches {
+            batches.gradient.go_by_columns();
         }
     }
 

@@ -372,7 +372,7 @@ impl Pairs {
     ///
     /// Most features walk the pairs of the rows that hold them; for very common ones a pass over all pairs is cheaper.
     pub(super) fn multiply(&self, sigma: f64, spread: &[f64], holders: &[u32], u: &mut [f64]) {
-        if 5 * self.n_products(holders) < 2 * self.sums.len() {
+        if 3 * self.n_products(holders) < 2 * self.sums.len() {
             self.each_product(sigma, spread, holders, |row, by| u[row] += by);
             return;
         }

@@ -166,7 +166,8 @@ impl Gradient {
         Self::over(problem, graph, products, problem.total_weight)
     }
 
-    /// A gradient over some triplets.
+    /// A gradient over some triplets, without products.
+    #[cfg(test)]
     pub(crate) fn batch(problem: &Problem<'_>, which: &[u32]) -> Self {
         let graph = PairGraph::new(
             problem.rows.n_rows(),
@@ -259,13 +260,6 @@ impl Gradient {
     /// <M, -∇f>.
     pub(crate) fn gain_of_model(&self, problem: &Problem<'_>) -> f64 {
         self.at_model * self.unit / problem.scale
-    }
-
-    /// The same over other triplets, in the same memory.
-    pub(crate) fn rebatch(&mut self, problem: &Problem<'_>, which: &[u32]) {
-        let diagonal = std::mem::take(&mut self.diagonal);
-        *self = Self::batch(problem, which);
-        self.diagonal = diagonal;
     }
 
     /// S X_{:,i}, as a row and what it gains.

@@ -38,6 +38,8 @@ pub(crate) trait Engine<'p> {
     fn gain(&self, score: f64) -> f64;
     /// <M, -∇f>.
     fn gain_of_model(&self) -> f64;
+    /// Has D of all features at hand from now on, where it is otherwise computed when asked for.
+    fn know_diagonal(&mut self) {}
     /// D of one feature.
     fn diagonal(&self, feature: u32) -> f64;
     /// The feature with the largest D, the first of equals.

@@ -1,8 +1,8 @@
 //! Margins kept up to date for the piecewise quadratic losses: a step takes time for the triplets it touches, and memory
 //! is for the margins alone. Triplets are made again when they are met.
 
-use super::margins::{self, Margins, Sums, Zones};
-use super::motion::{Moving, Projection};
+use super::margins::{self, Found, Margins, Sums, Zones};
+use super::motion::{Motion, Moving, Placed, Projection};
 use super::plain::Keeper;
 use crate::atoms::ActiveSet;
 use crate::objective::Problem;
@@ -19,6 +19,7 @@ pub(crate) struct Kept<'p> {
     parts: Vec<Part>,
     sigma: f64,
     moving: Moving,
+    placed: Placed,
 }
 
 /// The triplets of a range of anchors: "sum over my triplets, then merge".
@@ -27,6 +28,7 @@ struct Part {
     /// The position of the first.
     first: usize,
     margins: Margins,
+    found: Found,
 }
 
 impl Part {
@@ -38,9 +40,7 @@ impl Part {
         rows: &[u32],
         mut each: impl FnMut(usize, usize, usize, usize),
     ) {
-        let from = rows.partition_point(|&row| (row as usize) < range.start);
-        let to = rows.partition_point(|&row| (row as usize) < range.end);
-        for &anchor in &rows[from..to] {
+        for &anchor in within(range, rows) {
             let anchor = anchor as usize;
             problem
                 .triplets
@@ -49,6 +49,42 @@ impl Part {
                 });
         }
     }
+}
+
+impl Part {
+    /// Lists what a direction touches.
+    fn touch(
+        &mut self,
+        (problem, anchors): (&Problem<'_>, &Anchors),
+        motion: Motion<'_>,
+        placed: &Placed,
+        sigma: f64,
+    ) {
+        let Self {
+            rows,
+            first,
+            margins,
+            found,
+        } = self;
+        margins.begin();
+        for &anchor in within(rows, motion.rows) {
+            let anchor = anchor as usize;
+            let push = placed.pushes(motion, problem.scale, anchor);
+            found.begin(anchors.range(anchor).len());
+            let triplets = problem.triplets;
+            triplets.each_place_of_anchor(anchors, anchor, |position, near, far| {
+                found.offer(position - *first, push(near, far));
+            });
+            margins.touch(found, sigma);
+        }
+    }
+}
+
+/// The part of an increasing list of rows that lies in a range.
+fn within<'a>(range: &Range<usize>, rows: &'a [u32]) -> &'a [u32] {
+    let from = rows.partition_point(|&row| (row as usize) < range.start);
+    let to = rows.partition_point(|&row| (row as usize) < range.end);
+    &rows[from..to]
 }
 
 impl Kept<'_> {
@@ -93,6 +129,7 @@ impl<'p> Keeper<'p> for Kept<'p> {
                 rows,
                 first: positions.start,
                 margins: Margins::new(positions.len(), weights),
+                found: Found::default(),
             }
         };
         let parts = anchors.cut(margins::n_shards(triplets.len()));
@@ -103,6 +140,7 @@ impl<'p> Keeper<'p> for Kept<'p> {
             anchors,
             sigma: 1.0,
             moving: Moving::default(),
+            placed: Placed::default(),
         };
         kept.settle();
         kept
@@ -122,6 +160,7 @@ impl<'p> Keeper<'p> for Kept<'p> {
                     rows: range,
                     first,
                     margins,
+                    ..
                 } = part;
                 let given = (problem, &anchors);
                 Part::each_triplet(range, *first, given, rows, |t, anchor, near, far| {
@@ -185,22 +224,11 @@ impl<'p> Keeper<'p> for Kept<'p> {
         let problem = self.problem;
         moving.set(problem, direction);
         let motion = moving.motion();
+        let mut placed = std::mem::take(&mut self.placed);
+        placed.set(problem, motion);
         let (sigma, zones, rate) = (self.sigma, self.zones, moving.rate);
-        self.each(|part| {
-            let Part {
-                rows,
-                first,
-                margins,
-            } = part;
-            margins.begin();
-            let given = (problem, &anchors);
-            Part::each_triplet(rows, *first, given, motion.rows, |t, anchor, near, far| {
-                let push = motion.push(problem.scale, anchor, near, far);
-                if push != 0.0 {
-                    margins.touch(t, push, sigma);
-                }
-            });
-        });
+        self.each(|part| part.touch((problem, &anchors), motion, &placed, sigma));
+        self.placed = placed;
         let gamma = line_search(gamma_max, |gamma| {
             self.each(|part| part.margins.along(sigma, rate, gamma, zones))
                 .into_iter()

@@ -63,23 +63,15 @@ impl Zones {
     }
 
     fn of(self, margin: f64) -> u8 {
-        if margin >= 1.0 {
-            SATISFIED
-        } else if margin <= 0.0 && self.has_straight {
-            STRAIGHT
-        } else {
-            BENT
-        }
+        // Without branches, here and in what follows: nobody can guess the zone of the next triplet.
+        BENT + u8::from(margin >= 1.0) - u8::from((margin <= 0.0) & self.has_straight)
     }
 }
 
 /// What a triplet adds to every sum.
 fn share(zone: u8, mu: f64, v: f64) -> Two {
-    match zone {
-        STRAIGHT => [v, 0.0],
-        BENT => [v, v * mu],
-        _ => [0.0, 0.0],
-    }
+    let (unsatisfied, bent) = (f64::from(zone < SATISFIED), f64::from(zone == BENT));
+    [unsatisfied * v, bent * (v * mu)]
 }
 
 /// Sums over triplets by zone: enough for objective, <M, ∇f> and the untouched part of a line search.
@@ -95,20 +87,13 @@ pub(super) struct Sums {
 
 impl Sums {
     fn add(&mut self, zone: u8, mu: f64, v: f64) {
-        match zone {
-            STRAIGHT => {
-                self.unsatisfied += 1;
-                self.weight_straight += v;
-                self.mu_straight += v * mu;
-            }
-            BENT => {
-                self.unsatisfied += 1;
-                self.weight_bent += v;
-                self.mu_bent += v * mu;
-                self.square_bent += v * mu * mu;
-            }
-            _ => {}
-        }
+        let (straight, bent) = (f64::from(zone == STRAIGHT), f64::from(zone == BENT));
+        self.unsatisfied += usize::from(zone < SATISFIED);
+        self.weight_straight += straight * v;
+        self.mu_straight += straight * (v * mu);
+        self.weight_bent += bent * v;
+        self.mu_bent += bent * (v * mu);
+        self.square_bent += bent * (v * mu * mu);
     }
 
     /// Without some triplets and with others.
@@ -152,11 +137,7 @@ impl Sums {
 
 /// μ in two bytes: never falls where μ rises, and 0 where it is not above 0.
 fn code(mu: f64) -> u16 {
-    if mu > 0.0 {
-        ((mu as f32).to_bits() >> 16) as u16
-    } else {
-        0
-    }
+    ((mu as f32).to_bits() >> 16) as u16 * u16::from(mu > 0.0)
 }
 
 pub(super) struct Margins {
@@ -182,6 +163,35 @@ struct Touched {
     pushes: Vec<f64>,
     /// None where all weights are 1.
     weights: Vec<f64>,
+    /// What they add to the sums before the step.
+    sums: Sums,
+}
+
+/// The touched triplets of one anchor.
+#[derive(Default)]
+pub(super) struct Found {
+    triplets: Vec<u32>,
+    pushes: Vec<f64>,
+    len: usize,
+}
+
+impl Found {
+    /// Forgets those of the last anchor, and makes room for so many offers.
+    pub(super) fn begin(&mut self, most: usize) {
+        if self.triplets.len() <= most {
+            self.triplets.resize(most + 1, 0);
+            self.pushes.resize(most + 1, 0.0);
+        }
+        self.len = 0;
+    }
+
+    /// Takes the next triplet in, if it is pushed at all.
+    #[inline]
+    pub(super) fn offer(&mut self, t: usize, push: f64) {
+        self.triplets[self.len] = t as u32;
+        self.pushes[self.len] = push;
+        self.len += usize::from(push != 0.0);
+    }
 }
 
 struct Crosser {
@@ -196,6 +206,7 @@ impl Touched {
         self.margins.clear();
         self.pushes.clear();
         self.weights.clear();
+        self.sums = Sums::default();
     }
 
     /// φ'(γ) and φ''(γ) of these triplets.
@@ -328,25 +339,38 @@ impl Margins {
         self.crossers_to = 0.0;
     }
 
-    /// Lists a triplet as touched. They come in increasing order.
-    pub(super) fn touch(&mut self, t: usize, push: f64, sigma: f64) {
-        self.zone[t] |= LISTED;
-        self.touched.triplets.push(t as u32);
-        self.touched.margins.push(sigma * self.mu[t]);
-        self.touched.pushes.push(push);
-        if let Some(weights) = &self.weights {
-            self.touched.weights.push(weights[t]);
+    /// Lists triplets as touched. They come in increasing order.
+    pub(super) fn touch(&mut self, found: &Found, sigma: f64) {
+        let (triplets, pushes) = (&found.triplets[..found.len], &found.pushes[..found.len]);
+        let Self {
+            touched,
+            mu,
+            zone,
+            weights,
+            ..
+        } = self;
+        let mut list = |t: u32, v: f64| {
+            let zone = &mut zone[t as usize];
+            touched.sums.add(*zone, mu[t as usize], v);
+            *zone |= LISTED;
+        };
+        match weights {
+            None => triplets.iter().for_each(|&t| list(t, 1.0)),
+            Some(weights) => triplets.iter().for_each(|&t| list(t, weights[t as usize])),
+        }
+        touched.triplets.extend_from_slice(triplets);
+        touched.pushes.extend_from_slice(pushes);
+        let margins = triplets.iter().map(|&t| sigma * mu[t as usize]);
+        touched.margins.extend(margins);
+        if let Some(weights) = weights {
+            let weights = triplets.iter().map(|&t| weights[t as usize]);
+            touched.weights.extend(weights);
         }
     }
 
     /// What the untouched triplets add to a line search: all but the touched ones.
     fn set_untouched(&mut self, sigma: f64) {
-        let mut sums = Sums::default();
-        for &t in &self.touched.triplets {
-            let t = t as usize;
-            sums.add(self.zone[t] & !LISTED, self.mu[t], self.weight(t));
-        }
-        let all = &self.sums;
+        let (all, sums) = (&self.sums, &self.touched.sums);
         // Nothing but rounding would be left.
         self.untouched = if sums.unsatisfied == all.unsatisfied {
             [0.0; 2]
@@ -441,13 +465,13 @@ impl Margins {
         }
         let touched = std::mem::take(&mut self.touched);
         let by = gamma / sigma;
-        let (mut lost, mut gained) = (Sums::default(), Sums::default());
+        let (mut lost, mut gained) = (touched.sums, Sums::default());
         for (&t, &push) in touched.triplets.iter().zip(&touched.pushes) {
             let t = t as usize;
             self.zone[t] &= !LISTED;
             let new = self.mu[t] + by * push;
             let zone = zones.of(sigma * new);
-            self.move_to(t, new, zone, [&mut lost, &mut gained], &mut changed);
+            self.move_to(t, new, zone, &mut gained, &mut changed);
         }
         self.touched = touched;
         self.touched.clear();
@@ -456,27 +480,27 @@ impl Margins {
             let t = triplet as usize;
             let after = zones.of(sigma * self.mu[t]);
             if after != self.zone[t] {
-                let sums = [&mut lost, &mut gained];
-                self.move_to(t, self.mu[t], after, sums, &mut changed);
+                lost.add(self.zone[t], self.mu[t], self.weight(t));
+                self.move_to(t, self.mu[t], after, &mut gained, &mut changed);
             }
         }
         self.crossers = crossers;
         self.sums.replace(&lost, &gained);
     }
 
+    #[inline]
     fn move_to(
         &mut self,
         t: usize,
         mu: f64,
         zone: u8,
-        [lost, gained]: [&mut Sums; 2],
+        gained: &mut Sums,
         changed: &mut impl FnMut(usize, Two),
     ) {
         let (before, old, v) = (self.zone[t], self.mu[t], self.weight(t));
         self.mu[t] = mu;
         self.zone[t] = zone;
         self.codes[t] = code(mu);
-        lost.add(before, old, v);
         gained.add(zone, mu, v);
         let (less, more) = (share(before, old, v), share(zone, mu, v));
         let change = [more[0] - less[0], more[1] - less[1]];

@@ -1,8 +1,11 @@
 //! Algorithm 1: Frank-Wolfe with away steps over sparse atoms.
 
+mod active_rows;
+mod batch;
 mod engine;
 mod incremental;
 mod kept;
+mod links;
 mod margins;
 mod memory;
 mod motion;
@@ -348,7 +351,7 @@ impl<'p, E: Engine<'p>> State<'p, E> {
         let found = lmo::alternating(&mut self.engine, start);
         match self.params.search {
             Search::Alternating => found.0,
-            Search::Exact => self.exact.best(&self.engine, found).0,
+            Search::Exact => self.exactly(found).0,
         }
     }
 
@@ -388,7 +391,7 @@ impl<'p, E: Engine<'p>> State<'p, E> {
         };
         let (forward, gap) = if wanted {
             self.next_certificate = iter + 10 + iter / 10;
-            let forward = self.exact.best(&self.engine, found);
+            let forward = self.exactly(found);
             let gap = (self.engine.gain(forward.1) - at_model).max(0.0);
             (forward, Gap::Certified(gap))
         } else {
@@ -434,6 +437,12 @@ impl<'p, E: Engine<'p>> State<'p, E> {
         lmo::alternating(&mut self.engine, start)
     }
 
+    /// The true best of all atoms, at least as good as `found`.
+    fn exactly(&mut self, found: Scored) -> Scored {
+        self.engine.know_diagonal();
+        self.exact.best(&self.engine, found)
+    }
+
     /// How many features would be in use after a step along `direction`.
     fn features_after(&self, direction: Direction) -> usize {
         let active = self.engine.active();
@@ -463,7 +472,7 @@ impl<'p, E: Engine<'p>> State<'p, E> {
         self.engine.refresh_all();
         let start = self.engine.best_diagonal();
         let found = lmo::alternating(&mut self.engine, start);
-        let best = self.exact.best(&self.engine, found);
+        let best = self.exactly(found);
         let gap = self.engine.gain(best.1) - self.engine.gain_of_model();
         Gap::Certified(gap.max(0.0))
     }

@@ -28,6 +28,22 @@ const SHARE: f64 = 0.5;
 /// The bounds and a row of H round differently: leave room for that.
 const SLACK: f64 = 1.0 + 1e-9;
 
+/// Who knows D.
+pub(super) trait Diagonals: Sync {
+    /// D of one column.
+    fn at(&self, column: u32) -> f64;
+    /// A better upper bound of D in a block of columns that may win; none where there is no better one.
+    fn sharpen(&mut self, _block: usize) -> Option<f64> {
+        None
+    }
+}
+
+impl<F: Fn(u32) -> f64 + Sync> Diagonals for F {
+    fn at(&self, column: u32) -> f64 {
+        self(column)
+    }
+}
+
 /// The best partner of one feature so far.
 #[derive(Clone, Copy)]
 pub(super) struct Partner<'p> {
@@ -199,43 +215,68 @@ impl<'p> PartnerSearch<'p> {
     }
 
     /// The best partner that can be had under this D, no worse than the floor if there is one. The product with the
-    /// partner's feature is in place. Columns named by `first` are tried first, where there is nothing to beat yet.
+    /// partner's feature is in place. Columns named by `first` are tried first: the more there is to beat, the less there is
+    /// to look at.
     pub(super) fn best(
         &mut self,
         mut partner: Partner<'p>,
         reach: Reach,
-        diagonal: impl Fn(u32) -> f64 + Sync,
+        diagonal: &mut impl Diagonals,
         first: impl Iterator<Item = u32>,
     ) -> Option<Scored> {
-        if partner.best.is_none() {
-            first.for_each(|j| self.look_at(&mut partner, j, &diagonal));
-        }
         let size = self.size_of_u(reach);
+        let mut tried = Vec::new();
+        for j in first {
+            let at_most = diagonal.at(j) + size.times(self.problem.norms(j));
+            if at_most >= partner.wanted() && !tried.contains(&j) {
+                self.look_at(&mut partner, j, diagonal);
+                tried.push(j);
+            }
+        }
+        for block in self.blocks() {
+            while self.may_win(block, &partner, size)
+                && let Some(most) = diagonal.sharpen(block)
+            {
+                self.block_diagonals[block] = most;
+            }
+        }
         if self.work_by_columns(&partner, size) < self.work_by_rows(reach) {
-            self.look_at_columns(&mut partner, size, &diagonal);
+            self.look_at_columns(&mut partner, size, diagonal);
         } else {
             self.set_limits(&partner, size);
             let end = self.add_up_rows(reach, size);
-            self.look_at_the_best(&mut partner, end, &diagonal);
+            self.look_at_the_best(&mut partner, end, diagonal);
         }
         self.product.clear(reach);
         partner.best
     }
 
-    /// The first column with the largest D.
-    pub(super) fn best_diagonal(&self, diagonal: impl Fn(u32) -> f64) -> u32 {
-        let (mut best, mut at) = (f64::NEG_INFINITY, 0);
+    /// The columns with the largest D, so many of them, the first of equals before the others.
+    pub(super) fn best_diagonals(&mut self, n: usize, diagonal: &mut impl Diagonals) -> Vec<u32> {
+        let mut best: Vec<(f64, u32)> = Vec::with_capacity(n + 1);
         for block in self.blocks() {
-            if self.block_diagonals[block] >= best {
-                for j in self.columns(block) {
-                    let d = diagonal(j as u32);
-                    if d > best {
-                        (best, at) = (d, j as u32);
-                    }
+            let least = |best: &[(f64, u32)]| match best.len() < n {
+                true => f64::NEG_INFINITY,
+                false => best[n - 1].0,
+            };
+            while self.block_diagonals[block] >= least(&best)
+                && let Some(most) = diagonal.sharpen(block)
+            {
+                self.block_diagonals[block] = most;
+            }
+            if self.block_diagonals[block] < least(&best) {
+                continue;
+            }
+            for j in self.columns(block) {
+                let d = diagonal.at(j as u32);
+                if best.len() < n || d > least(&best) {
+                    let at = best.partition_point(|&(other, _)| other >= d);
+                    best.insert(at, (d, j as u32));
+                    best.truncate(n);
                 }
             }
         }
-        at
+        best.into_iter().map(|(_, j)| j).collect()
     }
 
     /// Whether a block of columns may hold the winner.
@@ -269,18 +310,13 @@ impl<'p> PartnerSearch<'p> {
     }
 
     /// The columns that may win, in full.
-    fn look_at_columns(
-        &self,
-        partner: &mut Partner<'p>,
-        size: Size,
-        diagonal: &(impl Fn(u32) -> f64 + Sync),
-    ) {
+    fn look_at_columns(&self, partner: &mut Partner<'p>, size: Size, diagonal: &impl Diagonals) {
         let look = |partner: &mut Partner<'p>, block: usize| {
             if !self.may_win(block, partner, size) {
                 return;
             }
             for j in self.columns(block) {
-                let at_most = diagonal(j as u32) + size.times(self.problem.norms(j as u32));
+                let at_most = diagonal.at(j as u32) + size.times(self.problem.norms(j as u32));
                 if at_most >= partner.wanted() {
                     self.look_at(partner, j as u32, diagonal);
                 }
@@ -312,13 +348,13 @@ impl<'p> PartnerSearch<'p> {
     }
 
     /// H_ij of one column, offered.
-    fn look_at(&self, partner: &mut Partner<'p>, j: u32, diagonal: &impl Fn(u32) -> f64) {
+    fn look_at(&self, partner: &mut Partner<'p>, j: u32, diagonal: &impl Diagonals) {
         let (rows, values) = self.problem.lists.column(j);
         let products = rows.iter().zip(values);
         let h = products
             .map(|(&q, &x)| self.product.u[q as usize] * x)
             .sum();
-        partner.offer(j, diagonal(j), h);
+        partner.offer(j, diagonal.at(j), h);
     }
 
     /// For each block of columns, up to which |u| a row may be left out of it. Never falls from block to block.
@@ -398,7 +434,7 @@ impl<'p> PartnerSearch<'p> {
         &mut self,
         partner: &mut Partner<'p>,
         end: usize,
-        diagonal: &impl Fn(u32) -> f64,
+        diagonal: &impl Diagonals,
     ) {
         let mut row = std::mem::take(&mut self.row);
         // Where the limit is 0 a column may win by its D alone; beyond, only if something was added to it.
@@ -415,7 +451,7 @@ impl<'p> PartnerSearch<'p> {
             {
                 for (j, &h) in columns.zip(sums) {
                     let at_most = at_most(h, self.problem.norms(j as u32)[0]);
-                    if diagonal(j as u32) + at_most >= partner.wanted() {
+                    if diagonal.at(j as u32) + at_most >= partner.wanted() {
                         self.look_at(partner, j as u32, diagonal);
                     }
                 }

@@ -1,18 +1,23 @@
-//! The books kept the plain way: every iteration computes sums and diagonal anew, over all triplets or over a batch.
+//! The books kept the plain way: every iteration computes the gradient anew, over all triplets or over a batch.
 //!
 //! With margins computed anew as well ([`Streamed`](super::streamed)) it works for every loss, and is what the
 //! incremental engine is tested against. With margins kept up to date ([`Kept`](super::kept)) a batch takes no pass over
 //! the triplets.
 
+use super::batch::{Active, Batch};
 use super::engine::{Engine, Judgement};
+use super::incremental::LATEST;
 use super::motion::Projection;
-use super::partner::{COLUMNS, PARALLEL, Partner, PartnerSearch};
+use super::partner::{Diagonals, PARALLEL, Partner, PartnerSearch};
 use crate::atoms::{ActiveSet, Atom, Step};
 use crate::gradient::{Gradient, RowAtoms, Scratch};
 use crate::objective::{Problem, Scored};
 use crate::random;
 use crate::step::Direction;
 use rand_chacha::ChaCha8Rng;
+
+/// Features with a large D that are tried first as partners, in batches.
+const LEADERS: usize = 4;
 
 /// Who knows the margins. *Positions* number the triplets in an order of the keeper's choice.
 pub(crate) trait Keeper<'p> {
@@ -35,19 +40,106 @@ pub(crate) trait Keeper<'p> {
 
 pub(crate) struct Plain<'p, K> {
     problem: &'p Problem<'p>,
-    batch: Option<usize>,
     active: ActiveSet,
     pub(super) keeper: K,
     pushes: Vec<f64>,
     margins: Vec<f64>,
+    batches: Option<Batches<'p>>,
+    /// Over all triplets, once somebody asks for it.
+    whole: Option<Whole>,
+}
+
+/// The gradient over all triplets. It is what others are tested against, so it looks at whole rows of H.
+struct Whole {
     gradient: Gradient,
-    /// Whether `gradient` is built over all triplets rather than a batch.
-    whole: bool,
     table: RowAtoms,
     scratch: Scratch,
-    /// For batches. The gradient over all triplets is what others are tested against, so it looks at whole rows of H.
-    search: Option<PartnerSearch<'p>>,
+}
+
+impl Whole {
+    fn new(problem: &Problem<'_>, active: &ActiveSet) -> Self {
+        let mut table = RowAtoms::new(problem.rows.n_rows());
+        table.follow(problem, active);
+        Self {
+            gradient: Gradient::full(problem),
+            table,
+            scratch: Scratch::new(problem),
+        }
+    }
+
+    fn best_diagonal(&self) -> u32 {
+        let diagonal = self.gradient.diagonal();
+        (0..diagonal.len()).fold(0, |best, j| {
+            if diagonal[j] > diagonal[best] {
+                j
+            } else {
+                best
+            }
+        }) as u32
+    }
+}
+
+/// The gradient over batches.
+struct Batches<'p> {
+    size: usize,
+    gradient: Batch<'p>,
+    search: PartnerSearch<'p>,
+    /// The features with the largest D.
+    leaders: Vec<u32>,
+    active: Active,
     projection: Projection,
+}
+
+impl<'p> Batches<'p> {
+    fn new(problem: &'p Problem<'p>, size: usize) -> Self {
+        Self {
+            size,
+            gradient: Batch::new(problem),
+            search: PartnerSearch::new(problem, PARALLEL),
+            leaders: Vec::new(),
+            active: Active::new(problem.rows.n_rows()),
+            projection: Projection::default(),
+        }
+    }
+
+    /// The best partner, no worse than the floor if there is one, without looking at the whole row of H.
+    fn best_partner(
+        &mut self,
+        problem: &'p Problem<'p>,
+        feature: u32,
+        floor: Option<Scored>,
+    ) -> Scored {
+        let Self {
+            gradient,
+            search,
+            leaders,
+            active,
+            ..
+        } = self;
+        let partner = Partner::new(problem, feature, gradient.now(feature), floor);
+        let product = &mut search.product;
+        gradient.each_product(feature, |row, by| product.add(row, by));
+        let reach = product.reach_of_added(problem);
+        let tried = if gradient.goes_by_columns() {
+            LATEST
+        } else {
+            0
+        };
+        let latest = active.atoms().iter().rev().take(tried);
+        let first = latest.flat_map(|atom| [atom.i(), atom.j()]);
+        let found = search.best(
+            partner,
+            reach,
+            gradient,
+            leaders.iter().copied().chain(first),
+        );
+        found.expect("there are at least two features")
+    }
+
+    /// Everybody will ask for D of these, and for those beside them.
+    fn find_leaders(&mut self) {
+        self.leaders = self.search.best_diagonals(LEADERS, &mut self.gradient);
+    }
 }
 
 impl<'p, K: Keeper<'p>> Plain<'p, K> {
@@ -55,20 +147,20 @@ impl<'p, K: Keeper<'p>> Plain<'p, K> {
         let batch = batch.filter(|&size| size < problem.triplets.len());
         Self {
             problem,
-            batch,
             active: ActiveSet::default(),
             keeper: K::new(problem),
             pushes: Vec::new(),
             margins: Vec::new(),
-            gradient: match batch {
-                None => Gradient::full(problem),
-                Some(_) => Gradient::batch(problem, &[]),
-            },
-            whole: batch.is_none(),
-            table: RowAtoms::new(problem.rows.n_rows()),
-            scratch: Scratch::new(problem),
-            search: batch.map(|_| PartnerSearch::new(problem, PARALLEL)),
-            projection: Projection::default(),
+            batches: batch.map(|size| Batches::new(problem, size)),
+            whole: None,
+        }
+    }
+
+    /// D over batches by columns, however few the values are.
+    #[cfg(test)]
+    pub(super) fn go_by_columns(&mut self) {
+        if let Some(batches) = &mut self.batches {
+            batches.gradient.go_by_columns();
         }
     }
 
@@ -88,19 +180,39 @@ impl<'p, K: Keeper<'p>> Plain<'p, K> {
         which
     }
 
-    /// The best partner, no worse than the floor if there is one, without looking at the whole row of H.
-    fn best_partner(&mut self, feature: u32, floor: Option<Scored>) -> Scored {
-        let (problem, gradient) = (self.problem, &self.gradient);
-        let search = self.search.as_mut().expect("there are batches");
-        let diagonal = |j: u32| gradient.diagonal()[j as usize];
-        let partner = Partner::new(problem, feature, diagonal(feature), floor);
-        let product = &mut search.product;
-        gradient.each_product(problem, feature, |row, by| product.add(row, by));
-        let reach = product.reach_of_added(problem);
-        let first = floor.is_none().then(|| search.best_diagonal(diagonal));
-        let found = search.best(partner, reach, diagonal, first.into_iter());
-        found.expect("there are at least two features")
+    /// Brings everything that goes by active atoms in line with them.
+    fn follow(&mut self) {
+        if let Some(batches) = &mut self.batches {
+            batches.active.follow(self.problem, &self.active);
+        }
+        if let Some(whole) = &mut self.whole {
+            whole.table.follow(self.problem, &self.active);
+        }
     }
+
+    /// The gradient of now: over all triplets, or over a batch.
+    fn now(&self) -> Now<&Whole, &Batches<'p>> {
+        match (&self.whole, &self.batches) {
+            (Some(whole), _) => Now::Whole(whole),
+            (None, Some(batches)) => Now::Batch(batches),
+            (None, None) => panic!("{REFRESH}"),
+        }
+    }
+
+    fn now_mut(&mut self) -> Now<&mut Whole, &mut Batches<'p>> {
+        match (&mut self.whole, &mut self.batches) {
+            (Some(whole), _) => Now::Whole(whole),
+            (None, Some(batches)) => Now::Batch(batches),
+            (None, None) => panic!("{REFRESH}"),
+        }
+    }
+}
+
+const REFRESH: &str = "a gradient is refreshed before it is used";
+
+enum Now<W, B> {
+    Whole(W),
+    Batch(B),
 }
 
 impl<'p, K: Keeper<'p>> Engine<'p> for Plain<'p, K> {
@@ -115,7 +227,7 @@ impl<'p, K: Keeper<'p>> Engine<'p> for Plain<'p, K> {
     fn start_at(&mut self, active: ActiveSet) {
         self.keeper.start_at(&active);
         self.active = active;
-        self.table.follow(self.problem, &self.active);
+        self.follow();
     }
 
     fn objective(&mut self) -> f64 {
@@ -123,33 +235,34 @@ impl<'p, K: Keeper<'p>> Engine<'p> for Plain<'p, K> {
     }
 
     fn refresh(&mut self, rng: &mut ChaCha8Rng) {
-        let Some(size) = self.batch else {
+        let Some(size) = self.batches.as_ref().map(|batches| batches.size) else {
             return self.refresh_all();
         };
+        self.whole = None;
         let which = self.draw(size, rng);
-        self.gradient.rebatch(self.problem, &which);
-        self.gradient
-            .refresh(&self.problem.rows, &self.pushes, &self.margins);
-        let search = self.search.as_mut().expect("there are batches");
-        let blocks = self.gradient.diagonal().chunks(COLUMNS);
-        for (most, block) in search.block_diagonals.iter_mut().zip(blocks) {
-            *most = block.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let batches = self.batches.as_mut().expect("there are batches");
+        batches.gradient.set(&which, &self.pushes, &self.margins);
+        let blocks = batches.search.block_diagonals.iter_mut();
+        for (most, bound) in blocks.zip(batches.gradient.bounds()) {
+            *most = bound;
         }
-        self.whole = false;
+        batches.find_leaders();
     }
 
     fn refresh_all(&mut self) {
-        if !self.whole {
-            self.gradient = Gradient::full(self.problem);
-            self.whole = true;
-        }
+        let (problem, active) = (self.problem, &self.active);
+        let whole = self
+            .whole
+            .get_or_insert_with(|| Whole::new(problem, active));
         self.keeper.all(&mut self.pushes, &mut self.margins);
-        self.gradient
-            .refresh(&self.problem.rows, &self.pushes, &self.margins);
+        whole
+            .gradient
+            .refresh(&problem.rows, &self.pushes, &self.margins);
     }
 
     fn judge(&mut self, atoms: &[Atom], rng: &mut ChaCha8Rng) -> Option<Judgement> {
-        let which = self.draw(self.batch?, rng);
+        let size = self.batches.as_ref()?.size;
+        let which = self.draw(size, rng);
         let problem = self.problem;
         let triplets: Vec<(u32, u32, u32)> = which
             .iter()
@@ -159,9 +272,10 @@ impl<'p, K: Keeper<'p>> Engine<'p> for Plain<'p, K> {
             .iter()
             .map(|&t| problem.triplets.weight(t as usize))
             .sum();
+        let projection = &mut self.batches.as_mut()?.projection;
         let gains = atoms.iter().map(|&atom| {
-            self.projection.set(problem, atom);
-            let z = |row: u32| self.projection.z[row as usize];
+            projection.set(problem, atom);
+            let z = |row: u32| projection.z[row as usize];
             let gains =
                 triplets
                     .iter()
@@ -181,52 +295,72 @@ impl<'p, K: Keeper<'p>> Engine<'p> for Plain<'p, K> {
     }
 
     fn gain(&self, score: f64) -> f64 {
-        self.gradient.gain(score)
+        match self.now() {
+            Now::Whole(whole) => whole.gradient.gain(score),
+            Now::Batch(batches) => batches.gradient.gain(score),
+        }
     }
 
     fn gain_of_model(&self) -> f64 {
-        self.gradient.gain_of_model(self.problem)
+        match self.now() {
+            Now::Whole(whole) => whole.gradient.gain_of_model(self.problem),
+            Now::Batch(batches) => batches.gradient.gain_of_model(),
+        }
+    }
+
+    fn know_diagonal(&mut self) {
+        if let Now::Batch(batches) = self.now_mut() {
+            batches.gradient.know_all();
+        }
     }
 
     fn diagonal(&self, feature: u32) -> f64 {
-        self.gradient.diagonal()[feature as usize]
+        match self.now() {
+            Now::Whole(whole) => whole.gradient.diagonal()[feature as usize],
+            Now::Batch(batches) => batches.gradient.at(feature),
+        }
     }
 
     fn best_diagonal(&mut self) -> u32 {
-        if let (false, Some(search)) = (self.whole, &self.search) {
-            return search.best_diagonal(|j| self.gradient.diagonal()[j as usize]);
+        match self.now_mut() {
+            Now::Whole(whole) => whole.best_diagonal(),
+            Now::Batch(batches) => batches.leaders[0],
         }
-        let diagonal = self.gradient.diagonal();
-        (0..diagonal.len()).fold(0, |best, j| {
-            if diagonal[j] > diagonal[best] {
-                j
-            } else {
-                best
-            }
-        }) as u32
     }
 
     fn best_with(&mut self, feature: u32) -> Scored {
-        if !self.whole {
-            return self.best_partner(feature, None);
+        let problem = self.problem;
+        match self.now_mut() {
+            Now::Whole(Whole {
+                gradient, scratch, ..
+            }) => gradient.best_with(problem, feature, scratch),
+            Now::Batch(batches) => batches.best_partner(problem, feature, None),
         }
-        self.gradient
-            .best_with(self.problem, feature, &mut self.scratch)
     }
 
     fn active_scores(&mut self) -> Vec<f64> {
-        self.gradient.active_scores(&self.table, self.active.len())
+        let n_atoms = self.active.len();
+        match self.now_mut() {
+            Now::Whole(whole) => whole.gradient.active_scores(&whole.table, n_atoms),
+            Now::Batch(Batches {
+                gradient, active, ..
+            }) => gradient.scores(active),
+        }
     }
 
     fn best_above(&mut self, feature: u32, floor: Scored) -> Scored {
-        if !self.whole {
-            return self.best_partner(feature, Some(floor));
+        let problem = self.problem;
+        match self.now_mut() {
+            Now::Whole(_) => problem.better(floor, self.best_with(feature)),
+            Now::Batch(batches) => batches.best_partner(problem, feature, Some(floor)),
         }
-        self.problem.better(floor, self.best_with(feature))
     }
 
     fn each_pair(&self, visit: impl FnMut(u32, u32, f64)) {
-        self.gradient.each_pair(visit);
+        match self.now() {
+            Now::Whole(whole) => whole.gradient.each_pair(visit),
+            Now::Batch(batches) => batches.gradient.each_pair(visit),
+        }
     }
 
     fn search_line(&mut self, direction: Direction, gamma_max: f64) -> f64 {
@@ -236,6 +370,6 @@ impl<'p, K: Keeper<'p>> Engine<'p> for Plain<'p, K> {
     fn advance(&mut self, step: &Step, gamma: f64) {
         self.active.apply(step);
         self.keeper.advance(gamma, &self.active);
-        self.table.follow(self.problem, &self.active);
+        self.follow();
     }
 }

@@ -487,13 +487,16 @@ proptest! {
     /// A batch that leaves out one triplet: what it judges, by the definition, and the best partners it finds, by trying
     /// each under its own sums over pairs.
     #[test]
-    fn batches_judge_and_search_rightly(tiny in tiny(), first in any::<prop::sample::Index>(), seed in any::<u64>()) {
+    fn batches_judge_and_search_rightly(tiny in tiny(), first in any::<prop::sample::Index>(), seed in any::<u64>(), by_columns in any::<bool>()) {
         let (rows, n, kind) = (tiny.rows(), tiny.triplets.len(), LossKind::SmoothedHinge);
         prop_assume!(n >= 2);
         let problem = Problem::new(&rows, &tiny.triplets, tiny.scale, kind).unwrap();
         let known: Vec<Atom> = tiny.atoms().into_iter().filter(|&atom| inside(&problem, atom).is_some()).collect();
         let first = known[first.index(known.len())];
         let mut engine = Plain::<Kept>::new(&problem, Some(n - 1));
+        if by_columns {
+            engine.go_by_columns();
+        }
         engine.start_at(ActiveSet::single(inside(&problem, first).unwrap()));
         let mut rng = random::rng(seed, 0);
 

@@ -152,6 +152,21 @@ impl Draws {
         }
     }
 
+    /// The rows by place.
+    pub(super) fn sorted(&self) -> &[u32] {
+        &self.sorted
+    }
+
+    /// Calls `each` with number and the places of near and far of the triplets of an anchor.
+    #[inline]
+    pub(super) fn each_place_of(&self, anchor: usize, mut each: impl FnMut(usize, u32, u32)) {
+        let urn = self.urn(anchor);
+        for k in 0..self.per_row {
+            let (near, far) = urn.draw_places(k);
+            each(k, near, far);
+        }
+    }
+
     #[inline]
     fn urn(&self, anchor: usize) -> Urn<'_> {
         let class = self.class[anchor] as usize;
@@ -179,6 +194,12 @@ struct Urn<'a> {
 impl Urn<'_> {
     #[inline]
     fn draw(&self, k: usize) -> (u32, u32) {
+        let (near, far) = self.draw_places(k);
+        (self.sorted[near as usize], self.sorted[far as usize])
+    }
+
+    #[inline]
+    fn draw_places(&self, k: usize) -> (u32, u32) {
         let others = self.sorted.len() as u32 - self.size;
         let (near, far) = self.numbers.two_below(k as u64, self.size - 1, others);
         let near = self.start + near;
@@ -188,7 +209,7 @@ impl Urn<'_> {
         } else {
             far + self.size
         };
-        (self.sorted[near as usize], self.sorted[far as usize])
+        (near, far)
     }
 }
 

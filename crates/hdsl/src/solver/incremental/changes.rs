@@ -1,12 +1,12 @@
 //! Passing the changed pairs of one anchor on to D and to the H of active atoms.
 
-use super::active_rows::ActiveRows;
 use super::diagonal::Diagonal;
-use super::links::Links;
 use crate::data::{Overlap, PackedRow, PackedRows};
 use crate::error::Result;
 use crate::halt::Halt;
 use crate::objective::Problem;
+use crate::solver::active_rows::ActiveRows;
+use crate::solver::links::Links;
 use crate::solver::margins::Two;
 
 /// What every shard reads: σ, the rows, the active features of each, and which atoms link them.

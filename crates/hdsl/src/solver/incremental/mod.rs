@@ -4,16 +4,14 @@
 //! the same order and with a number of shards that depends on the problem alone, so that any number of threads gives
 //! the same bytes. See [`shard`] for what is kept.
 
-mod active_rows;
 mod changes;
 mod diagonal;
-mod links;
 mod pairs;
 mod shard;
 
-use self::active_rows::ActiveRows;
-use self::links::Links;
+use super::active_rows::ActiveRows;
 use super::engine::Engine;
+use super::links::Links;
 use super::margins::{self, Sums, Two, Zones};
 use super::motion::{Moving, Projection};
 use super::partner::{PARALLEL, Partner, PartnerSearch, Reach};
@@ -29,7 +27,7 @@ use rayon::prelude::*;
 use shard::Shard;
 
 /// Active atoms whose features are tried first as partners.
-const LATEST: usize = 8;
+pub(super) const LATEST: usize = 8;
 /// Sums that make it worth multiplying by shard.
 const PARALLEL_PRODUCTS: usize = 1 << 18;
 /// Entries of u merged by one thread at a time.
@@ -284,8 +282,8 @@ impl<'p> Incremental<'p> {
         let latest = self.active.atoms().iter().rev().take(LATEST);
         let first = std::iter::once(best).chain(latest.flat_map(|atom| [atom.i(), atom.j()]));
         let (shards, sigma) = (&self.shards, self.sigma);
-        let diagonal = |j: u32| diagonal_of(shards, sigma, j);
-        self.search.best(partner, reach, diagonal, first)
+        let mut diagonal = |j: u32| diagonal_of(shards, sigma, j);
+        self.search.best(partner, reach, &mut diagonal, first)
     }
 }
 
@@ -364,10 +362,10 @@ impl<'p> Engine<'p> for Incremental<'p> {
     }
 
     fn best_diagonal(&mut self) -> u32 {
-        let (shards, sigma, search) = (&self.shards, self.sigma, &self.search);
-        *self
-            .best_diagonal
-            .get_or_insert_with(|| search.best_diagonal(|j| diagonal_of(shards, sigma, j)))
+        let (shards, sigma, search) = (&self.shards, self.sigma, &mut self.search);
+        *self.best_diagonal.get_or_insert_with(|| {
+            search.best_diagonals(1, &mut |j| diagonal_of(shards, sigma, j))[0]
+        })
     }
 
     fn best_with(&mut self, feature: u32) -> Scored {

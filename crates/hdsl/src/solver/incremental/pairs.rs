@@ -9,7 +9,7 @@ use crate::data::Overlap;
 use crate::error::Result;
 use crate::halt::Halt;
 use crate::objective::Problem;
-use crate::solver::margins::Two;
+use crate::solver::margins::{Found, Two};
 use crate::triplets::Anchors;
 use std::ops::Range;
 
@@ -216,13 +216,38 @@ impl Pairs {
         }
     }
 
-    /// Calls `each` with triplet, near and far of every triplet whose anchor is one of `rows`.
+    /// Calls `each` with triplet, anchor, near and far of every triplet whose anchor is one of `rows`.
     pub(super) fn each_triplet(&self, rows: &[u32], mut each: impl FnMut(usize, u32, u32, u32)) {
         for &anchor in self.mine(rows) {
-            for t in self.triplets_of(anchor as usize) {
-                let other = |pair: u32| self.others[pair as usize];
-                each(t, anchor, other(self.near[t]), other(self.far[t]));
-            }
+            self.each_of_anchor(anchor, |t, near, far| each(t, anchor, near, far));
+        }
+    }
+
+    /// Calls `each` with what is touched of every anchor among `rows`, given how anchor, near and far are pushed.
+    pub(super) fn each_touched(
+        &self,
+        rows: &[u32],
+        found: &mut Found,
+        push: impl Fn(usize, usize, usize) -> f64,
+        mut each: impl FnMut(&Found),
+    ) {
+        for &anchor in self.mine(rows) {
+            found.begin(self.triplets_of(anchor as usize).len());
+            self.each_of_anchor(anchor, |t, near, far| {
+                found.offer(t, push(anchor as usize, near as usize, far as usize));
+            });
+            each(found);
+        }
+    }
+
+    #[inline]
+    fn each_of_anchor(&self, anchor: u32, mut each: impl FnMut(usize, u32, u32)) {
+        let range = self.triplets_of(anchor as usize);
+        let rows = self.near[range.clone()]
+            .iter()
+            .zip(&self.far[range.clone()]);
+        for (t, (&near, &far)) in range.zip(rows) {
+            each(t, self.others[near as usize], self.others[far as usize]);
         }
     }
 

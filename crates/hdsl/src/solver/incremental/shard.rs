@@ -5,7 +5,7 @@ use super::pairs::Pairs;
 use crate::error::Result;
 use crate::halt::Halt;
 use crate::objective::Problem;
-use crate::solver::margins::{Margins, Zones};
+use crate::solver::margins::{Found, Margins, Zones};
 use crate::solver::motion::Motion;
 use crate::triplets::Anchors;
 use std::ops::Range;
@@ -13,6 +13,7 @@ use std::ops::Range;
 pub(super) struct Shard {
     pub(super) margins: Margins,
     pub(super) pairs: Pairs,
+    found: Found,
     /// S X_{:,i} from this shard's pairs, where shards multiply on their own.
     pub(super) u: Vec<f64>,
 }
@@ -34,6 +35,7 @@ impl Shard {
         Ok(Self {
             margins: Margins::new(n, weights),
             pairs: Pairs::new(problem, grouped, anchors, halt)?,
+            found: Found::default(),
             u: Vec::new(),
         })
     }
@@ -69,15 +71,17 @@ impl Shard {
 
     /// Finds the touched triplets: the anchor has z ≠ 0 and so has near or far.
     pub(super) fn touch(&mut self, scale: f64, sigma: f64, motion: Motion<'_>) {
-        let margins = &mut self.margins;
+        let Self {
+            margins,
+            pairs,
+            found,
+            ..
+        } = self;
         margins.begin();
-        self.pairs
-            .each_triplet(motion.rows, |t, anchor, near, far| {
-                let push = motion.push(scale, anchor as usize, near as usize, far as usize);
-                if push != 0.0 {
-                    margins.touch(t, push, sigma);
-                }
-            });
+        let push = |anchor, near, far| motion.push(scale, anchor, near, far);
+        pairs.each_touched(motion.rows, found, push, |found| {
+            margins.touch(found, sigma)
+        });
     }
 
     /// Carries the step out. σ is the new one.

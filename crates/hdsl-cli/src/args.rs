@@ -308,14 +308,16 @@ pub(crate) struct Train {
 
 /// Find the best similarity for labelled rows, and save it
 ///
-/// Nobody has to know what lambda is. Searches, under a limit of time: how values are scaled; where triplets come from
-/// (neighbours or chance) and how often they are mined again under the similarity learned so far; lambda; the loss; where
-/// on the path to stop; how many neighbours decide, whether they vote with their similarity, and whether the similarity or
-/// its cosine ranks them; one model or the mean of several. Weak settings are given up early. Everything is chosen on rows that were not learned from:
-/// those of --valid, or folds of the training rows. Then the winner is trained on all rows.
+/// Nobody has to know what lambda is. Searches, under a limit of time: how values are scaled; where
+/// triplets come from (neighbours or chance) and how often they are mined again under the
+/// similarity learned so far; lambda; the loss; where on the path to stop; how many neighbours
+/// decide, whether they vote with their similarity, and whether the similarity or its cosine ranks
+/// them; one model or the mean of several. Weak settings are given up early. Everything is chosen
+/// on rows that were not learned from: those of --valid, or folds of the training rows. Then the
+/// winner is trained on all rows.
 ///
-/// Ends with a leaderboard, the error to expect on new rows (of the choice, estimated on rows that did not choose), and the
-/// `hdsl train` line that makes the same model again.
+/// Ends with a leaderboard, the error to expect on new rows (of the choice, estimated on rows that
+/// did not choose), and the `hdsl train` line that makes the same model again.
 #[derive(Args, Debug)]
 #[command(
     verbatim_doc_comment,

@@ -22,6 +22,8 @@ pub(crate) struct Glance {
     pub(crate) errors: Option<Errors>,
     pub(crate) figures: Vec<Figure>,
     pub(crate) command: String,
+    /// What the section on the run shows.
+    pub(crate) run: String,
     /// What is left out, and what would add it.
     pub(crate) missing: Vec<String>,
 }
@@ -191,6 +193,7 @@ impl Glance {
             errors,
             figures,
             command: input.made_by.map_or_else(|| made_by(input), str::to_owned),
+            run: run_in_words(input),
             missing: missing(input, rankings, satisfied),
         }
     }
@@ -234,6 +237,20 @@ fn headline(input: &Input<'_>, rankings: Option<&Rankings>, n_pairs: usize) -> S
     told.unwrap_or_default() + &uses
 }
 
+/// What a path is: that of a solver, or the way to a mean.
+fn run_in_words(input: &Input<'_>) -> String {
+    match input.model.setting("models") {
+        Some(several) if several != "1" => format!(
+            "This model is the mean of those of {several} runs, which differ in what was drawn at random. Its path is not that of a \
+             solver: it meets the pairs of the mean by weight, the heaviest first. The model in use is the one at the line."
+        ),
+        _ => "Training starts with one pair of features. Each step adds a pair (forward), takes weight from one (away) or throws \
+              one out (drop), always so that the objective, the average cost of a triplet that is out of order, falls. The \
+              model in use is the iterate at the line."
+            .to_owned(),
+    }
+}
+
 /// The call of `hdsl train` that makes this model, as far as a model remembers it.
 fn made_by(input: &Input<'_>) -> String {
     let model = input.model;
@@ -248,6 +265,9 @@ fn made_by(input: &Input<'_>) -> String {
         ("batch", "--batch", ""),
         ("seed", "--seed", "0"),
         ("rounds", "--rounds", "0"),
+        ("models", "--models", "1"),
+        ("max-iter", "--max-iter", ""),
+        ("last-iter", "--last-iter", ""),
         ("k", "-k", "3"),
         ("vote", "--vote", "majority"),
         ("form", "--form", "dot"),
@@ -264,7 +284,9 @@ fn made_by(input: &Input<'_>) -> String {
     if !model.parts().evaluations.is_empty() {
         words.push("--valid VALID".into());
     }
-    words.push(format!("--max-iter {}", model.path().len().max(1)));
+    if model.setting("max-iter").is_none() {
+        words.push(format!("--max-iter {}", model.path().len().max(1)));
+    }
     words.push(format!("-o {}", quoted(input.title)));
     words.join(" ")
 }

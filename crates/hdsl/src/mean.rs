@@ -105,6 +105,11 @@ pub(crate) fn train_mean(
     };
     let parts = members[0].model.parts().clone();
     let path = by_weight(&active)?;
+    let mut settings = parts.settings;
+    settings.push(("models".into(), members.len().to_string()));
+    if params.again.rounds == 0 {
+        settings.extend(params.lengths());
+    }
     let model = Model::new(ModelParts {
         scaling,
         names: all_names(&members),
@@ -116,11 +121,7 @@ pub(crate) fn train_mean(
             .into_iter()
             .collect(),
         path,
-        settings: [
-            parts.settings,
-            vec![("models".into(), members.len().to_string())],
-        ]
-        .concat(),
+        settings,
         ..parts
     })?;
     let count = members.len() as f64;

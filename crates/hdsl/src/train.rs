@@ -136,6 +136,15 @@ impl TrainParams {
         }
     }
 
+    /// How long rounds are, where the length of a path does not tell, as settings of a model.
+    pub(crate) fn lengths(&self) -> Vec<(String, String)> {
+        let most = ("max-iter", Some(self.solver.max_iter));
+        [most, ("last-iter", self.last_iter)]
+            .into_iter()
+            .filter_map(|(key, value)| Some((key.to_owned(), value?.to_string())))
+            .collect()
+    }
+
     fn check(&self, validated: bool) -> Result<()> {
         if self.scales.is_empty() {
             return Err(Error::param(
@@ -861,6 +870,7 @@ fn assemble(
             setting("rounds", again.rounds.to_string()),
             setting("again", mined),
         ]);
+        parts.settings.extend(params.lengths());
     }
     parts.settings.extend(params.decision.settings());
     Model::new(parts)

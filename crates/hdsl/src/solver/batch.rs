@@ -182,29 +182,45 @@ impl<'p> Batch<'p> {
         self.overlap = None;
     }
 
-    /// Knows D of every column from now on, from what the rows of each triplet have in common.
+    /// Knows D of every column from now on, from what the two rows of each pair have in common. Mined triplets share
+    /// pairs, whose pushes are summed up first.
     fn know_by_rows(&mut self, overlap: &mut Overlap) {
         let mut diagonal = std::mem::take(&mut self.diagonal);
+        let mut sums = std::mem::take(&mut self.spread);
+        let (rows, mut met) = (&self.problem.rows, Vec::new());
         diagonal.fill(0.0);
-        let rows = &self.problem.rows;
-        for anchor in 0..rows.n_rows() {
-            let triplets = self.of_anchor(anchor);
-            if triplets.is_empty() {
+        for low in 0..rows.n_rows() {
+            let mut add = |row: u32, push: f64| {
+                sums[row as usize] += push;
+                met.push(row);
+            };
+            for &Sampled { near, far, push } in self.of_anchor(low) {
+                let both = [(near, push), (far, -push)].into_iter();
+                both.filter(|(row, _)| *row as usize >= low)
+                    .for_each(|(row, push)| add(row, push));
+            }
+            let back = self.back.of(low).iter();
+            back.filter(|(anchor, _)| *anchor as usize > low)
+                .for_each(|&(anchor, push)| add(anchor, push));
+            if met.is_empty() {
                 continue;
             }
-            let own = rows.row(anchor);
+            let own = rows.row(low);
             overlap.learn(own.indices());
-            for triplet in triplets {
-                for (row, push) in [(triplet.near, triplet.push), (triplet.far, -triplet.push)] {
-                    let other = rows.row(row as usize);
-                    for &(p, q) in overlap.with(other.indices()) {
-                        let product = own.values().at(p as usize) * other.values().at(q as usize);
-                        diagonal[own.indices()[p as usize] as usize] += push * product;
-                    }
+            for row in met.drain(..) {
+                // 0 where the row was met before, or its pushes cancel.
+                let sum = std::mem::take(&mut sums[row as usize]);
+                if sum == 0.0 {
+                    continue;
+                }
+                let other = rows.row(row as usize);
+                for &(p, q) in overlap.with(other.indices()) {
+                    let product = own.values().at(p as usize) * other.values().at(q as usize);
+                    diagonal[own.indices()[p as usize] as usize] += sum * product;
                 }
             }
         }
-        self.diagonal = diagonal;
+        (self.diagonal, self.spread) = (diagonal, sums);
         self.known.fill(Known::Exactly);
     }
 

@@ -237,7 +237,7 @@ impl Search<'_> {
     /// The last rung: the mean of several models of the best setting that draws its triplets at random, as far as its best
     /// round. Models of the same neighbours would be too much alike for their mean to be any better.
     ///
-    /// A limit of features or atoms is for one model to keep, and none of several does more than its share.
+    /// Where features or atoms are limited there is none: each model would keep the limit, and their mean would not.
     fn means(&mut self, trials: &mut Vec<Trial>, judges: &Folds) -> Result<()> {
         let limited = self.params.max_features.is_some() || self.params.max_atoms.is_some();
         if limited || !self.params.uses(Part::Means) {

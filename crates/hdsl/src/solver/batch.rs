@@ -570,7 +570,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_to_d_is_the_same_to_the_last_bit_and_bounds_hold() {
+    fn every_way_to_d_is_the_same_and_bounds_hold() {
         let rows = rows(300);
         let labels = Labels::from_names((0..300).map(|row| (row % 3).to_string()));
         let triplets = Triplets::at_random(&rows, &labels, 6, 1).unwrap();

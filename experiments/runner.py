@@ -95,8 +95,10 @@ class Run:
                 while waiting or flying:
                     # After a death, one at a time tells who is to blame.
                     while waiting and len(flying) < (1 if died else self.jobs):
-                        cell, fingerprint = waiting.pop()
+                        # The pool may be found broken here: a cell is waiting until it was taken.
+                        cell, fingerprint = waiting[-1]
                         flying[pool.submit(work, cell, self.context)] = (cell, fingerprint)
+                        waiting.pop()
                     self._tell(waiting, [cell for cell, _ in flying.values()])
                     for future in wait(flying, return_when=FIRST_COMPLETED).done:
                         seconds, outcome = future.result()

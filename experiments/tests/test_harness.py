@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import types
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 
 import pytest
 
-from experiments import data
+from experiments import data, runner
 from experiments.__main__ import main
 from experiments.cells import Context, LeftOut, cell
 from experiments.runner import Run, work
@@ -103,6 +105,29 @@ def test_a_worker_that_dies_takes_only_its_own_cell_along(monkeypatch, tmp_path)
     assert Run([(one, "a") for one in several], store, Context(tmp_path), jobs=2).go() == 1
     assert [store.result(one, "a") for one in several] == [{"seed": 0}, None, {"seed": 2}, {"seed": 3}]
     assert "killed" in store.record(several[1], "a")["failed"]
+
+
+def test_a_cell_that_a_broken_pool_refuses_is_not_lost(monkeypatch, tmp_path):
+    refusals = iter([False, True])
+
+    class Refusing(ThreadPoolExecutor):
+        """Found broken when the second cell is handed to it, as a pool is whose worker died a moment before."""
+
+        def __init__(self, jobs, *_, **__):
+            super().__init__(jobs)
+
+        def submit(self, *args):
+            if next(refusals, False):
+                raise BrokenProcessPool
+            return super().submit(*args)
+
+    module = types.ModuleType("experiments.made_up")
+    module.run = lambda one, context: {"seed": one.seed}
+    monkeypatch.setitem(sys.modules, "experiments.made_up", module)
+    monkeypatch.setattr(runner, "ProcessPoolExecutor", Refusing)
+    store = Store(tmp_path)
+    assert Run([(made_up(seed), "a") for seed in range(3)], store, Context(tmp_path), jobs=2).go() == 0
+    assert [store.result(made_up(seed), "a") for seed in range(3)] == [{"seed": 0}, {"seed": 1}, {"seed": 2}]
 
 
 @pytest.mark.parametrize("name", ["planted_2", "planted_4"])

@@ -286,12 +286,9 @@ pub(crate) struct Train {
     #[arg(long, value_name = "SIZE", value_parser = memory, help_heading = "When to stop")]
     pub(crate) memory: Option<u64>,
 
-    /// More training rows, as if they stood at the end of TRAIN
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Files")]
-    pub(crate) add: Option<PathBuf>,
-    /// Labels of the --add rows, one a line, for formats that keep them apart
-    #[arg(long, value_name = "FILE", requires = "add", value_hint = ValueHint::FilePath, help_heading = "Files")]
-    pub(crate) add_labels: Option<PathBuf>,
+    /// Rows behind those of the training file.
+    #[command(flatten)]
+    pub(crate) more: AddFile,
     /// Feature names, one a line, to be saved in the model
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Files")]
     pub(crate) names: Option<PathBuf>,
@@ -327,7 +324,7 @@ Examples:
       chooses on the validation rows, then trains on both files
   hdsl tune train.svm.bz2 --cv 5 --time 5m --max-features 200 -o best.hdsl
       chooses by five folds; at most five minutes, and a model of at most 200 features
-  hdsl evaluate best.hdsl --train train.svm.bz2 test.svm.bz2
+  hdsl evaluate best.hdsl --train train.svm.bz2 --add valid.svm.bz2 test.svm.bz2
       the model knows how it decides
 
 A search that was killed goes on where it was if the same command is given again: what is
@@ -460,6 +457,20 @@ pub(crate) struct TrainFile {
     /// Labels of the --train rows, one a line, for formats that keep them apart
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Files")]
     pub(crate) train_labels: Option<PathBuf>,
+    /// Rows behind them.
+    #[command(flatten)]
+    pub(crate) more: AddFile,
+}
+
+/// More rows than one file of them holds.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct AddFile {
+    /// More training rows, as if they stood at the end of the training file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Files")]
+    pub(crate) add: Option<PathBuf>,
+    /// Labels of the --add rows, one a line, for formats that keep them apart
+    #[arg(long, value_name = "FILE", requires = "add", value_hint = ValueHint::FilePath, help_heading = "Files")]
+    pub(crate) add_labels: Option<PathBuf>,
 }
 
 /// How the class of a row is decided by training rows, where that is not as the model has it.

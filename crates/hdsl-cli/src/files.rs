@@ -1,7 +1,8 @@
 //! Files in and out: data read beside a model, models and the points of their path, outputs made before the work.
 
 use crate::args::{
-    FormatArg, ModelArg, PathArgs, ReadArgs, ScalingArg, TripletArg, WriteFormatArg,
+    AddFile, FormatArg, ModelArg, PathArgs, ReadArgs, ScalingArg, TrainFile, TripletArg,
+    WriteFormatArg,
 };
 use crate::failure::Failure;
 use crate::report::{Talk, count};
@@ -112,6 +113,36 @@ impl<'a> Reader<'a> {
                 path.display()
             ))),
         }
+    }
+
+    /// Puts the rows of `--add`, if there are any, behind those of the training file. Both have labels, or neither has.
+    pub(crate) fn add(
+        &mut self,
+        data: &mut Dataset,
+        path: &Path,
+        labels_option: &str,
+        args: &AddFile,
+    ) -> Result<(), Failure> {
+        let Some(more_path) = &args.add else {
+            return Ok(());
+        };
+        let more = self.data(more_path, args.add_labels.as_ref())?;
+        let unlike = |without: &Path, with: &Path, option: &str| {
+            Err(Failure::usage(format!(
+                "{}: has no labels, and {} has; give a file of them, one a line, with {option}",
+                without.display(),
+                with.display()
+            )))
+        };
+        match (&mut data.labels, &more.labels) {
+            (Some(mine), Some(others)) => mine.append(others),
+            (None, None) => (),
+            (None, Some(_)) => return unlike(path, more_path, labels_option),
+            (Some(_), None) => return unlike(more_path, path, "--add-labels"),
+        }
+        data.rows.append(more.rows.view());
+        data.queries = None;
+        Ok(())
     }
 
     /// Standard input can be read only once.
@@ -226,10 +257,11 @@ pub(crate) fn read_ranker(
     model: &ModelArg,
     scaling: Option<ScalingArg>,
     at: &PathArgs,
-    train: &Path,
-    train_labels: Option<&PathBuf>,
+    train: &TrainFile,
     reader: &mut Reader<'_>,
 ) -> Result<(Ranker, Dataset), Failure> {
+    let path = &train.train;
+    let labels = train.train_labels.as_ref();
     match model {
         ModelArg::Identity => {
             if at.max_features.is_some() || at.max_atoms.is_some() || at.iteration.is_some() {
@@ -237,8 +269,9 @@ pub(crate) fn read_ranker(
                     "the plain dot product has no path: --max-features, --max-atoms and --iteration need a model",
                 ));
             }
-            let data = reader.data(train, train_labels)?;
-            reader.beside(train, &data);
+            let mut data = reader.data(path, labels)?;
+            reader.beside(path, &data);
+            reader.add(&mut data, path, "--train-labels", &train.more)?;
             let kind = scaling.unwrap_or(ScalingArg::Max).kind();
             let scaling = Scaling::fit(kind, &data.rows);
             Ok((
@@ -249,15 +282,16 @@ pub(crate) fn read_ranker(
                 data,
             ))
         }
-        ModelArg::File(path) => {
+        ModelArg::File(file) => {
             if scaling.is_some() {
                 return Err(Failure::usage(
                     "--scaling goes with `identity` only: a model brings its own scaling",
                 ));
             }
-            let model = read_model(path, at, reader.talk)?;
+            let model = read_model(file, at, reader.talk)?;
             reader.beside_model(&model);
-            let data = reader.data(train, train_labels)?;
+            let mut data = reader.data(path, labels)?;
+            reader.add(&mut data, path, "--train-labels", &train.more)?;
             Ok((
                 Ranker {
                     scaling: model.scaling().clone(),

@@ -35,6 +35,47 @@ fn the_lines_everyone_is_told_work_as_written() {
 }
 
 #[test]
+fn added_rows_are_as_if_they_stood_at_the_end_of_the_training_file() {
+    let scratch = Scratch::planted();
+    scratch
+        .hdsl("train train.svm --scale 10 --max-iter 50 -o m.hdsl")
+        .ok();
+    let both = scratch.text("train.svm") + &scratch.text("valid.svm");
+    scratch.write("both.svm", &both);
+    for model in ["m.hdsl", "identity"] {
+        for line in [
+            "evaluate MODEL --train ROWS test.svm",
+            "predict MODEL --train ROWS test.svm",
+            "neighbors MODEL --train ROWS test.svm -k 9",
+        ] {
+            let of = |rows: &str| {
+                let line = line.replace("MODEL", model).replace("ROWS", rows);
+                scratch.hdsl(&line).ok()
+            };
+            assert_eq!(of("train.svm --add valid.svm"), of("both.svm"), "{line}");
+            if line.starts_with("neighbors") {
+                assert_ne!(of("both.svm"), of("train.svm"));
+            }
+        }
+    }
+    // Labels are those of all rows or of none.
+    scratch
+        .hdsl("convert valid.svm -o bare.npz --save-labels theirs.txt")
+        .ok();
+    let refused = scratch.hdsl("evaluate m.hdsl --train train.svm --add bare.npz test.svm");
+    assert_eq!(refused.status, Some(2));
+    let told = "bare.npz: has no labels, and train.svm has; give a file of them, one a line, with --add-labels";
+    assert!(refused.stderr.contains(told), "{}", refused.stderr);
+    let given = "evaluate m.hdsl --train train.svm --add bare.npz --add-labels theirs.txt test.svm";
+    assert_eq!(
+        scratch.hdsl(given).ok(),
+        scratch
+            .hdsl("evaluate m.hdsl --train both.svm test.svm")
+            .ok()
+    );
+}
+
+#[test]
 fn json_tells_what_it_promises() {
     let scratch = Scratch::planted();
     let train = scratch

@@ -16,8 +16,7 @@ pub(crate) fn run(args: &Neighbors, talk: &Talk) -> Result<(), Failure> {
         &args.model,
         args.scaling,
         &args.path,
-        &args.train.train,
-        args.train.train_labels.as_ref(),
+        &args.train,
         &mut reader,
     )?;
     let data = reader.data(&args.rows_file, None)?;

@@ -16,8 +16,7 @@ pub(crate) fn run(args: &Predict, talk: &Talk) -> Result<(), Failure> {
         &args.model,
         args.scaling,
         &args.path,
-        &args.train.train,
-        args.train.train_labels.as_ref(),
+        &args.train,
         &mut reader,
     )?;
     let labels = files::training_labels(&train, &args.train.train)?;

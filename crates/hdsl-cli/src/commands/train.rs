@@ -7,8 +7,8 @@ use crate::progress::{self, Watch};
 use crate::report::{self, Talk, count, percent, short, thousands};
 use hdsl::data::stratified_split;
 use hdsl::{
-    Again, Dataset, Decision, Form, Labels, LossKind, Search, SolverParams, StepRule, Stop,
-    TrainParams, Trained, TripletSource, Vote, train,
+    Again, Dataset, Decision, Form, LossKind, Search, SolverParams, StepRule, Stop, TrainParams,
+    Trained, TripletSource, Vote, train,
 };
 use serde_json::{Value, json};
 use std::io::Write;
@@ -23,10 +23,7 @@ pub(crate) fn run(args: &Train, talk: &Talk) -> Result<(), Failure> {
     let mut reader = Reader::new(&args.read, talk);
     let mut data = reader.data(&args.train, args.labels.as_ref())?;
     reader.beside(&args.train, &data);
-    if let Some(path) = &args.add {
-        let (more, labels) = reader.labelled(path, args.add_labels.as_ref(), "--add-labels")?;
-        add(&mut data, &more, &labels, args)?;
-    }
+    reader.add(&mut data, &args.train, "--labels", &args.more)?;
     let by_position = reader.is_numbered_by_position(&args.train);
     let given = files::read_given_triplets(&args.triplets, data.rows.n_rows())?;
     let n_features = data.rows.n_features();
@@ -85,20 +82,6 @@ pub(crate) fn run(args: &Train, talk: &Talk) -> Result<(), Failure> {
         return Ok(());
     }
     report::stdout(&to_text(args, &data, &trained, bytes.len(), seconds))
-}
-
-/// Puts the rows of --add behind those of TRAIN.
-fn add(data: &mut Dataset, more: &Dataset, labels: &Labels, args: &Train) -> Result<(), Failure> {
-    let Some(mine) = &mut data.labels else {
-        return Err(Failure::usage(format!(
-            "{}: has no labels, and the rows of --add have; give a file of them with --labels",
-            args.train.display()
-        )));
-    };
-    mine.append(labels);
-    data.rows.append(more.rows.view());
-    data.queries = None;
-    Ok(())
 }
 
 /// What can be told to be wrong before any file is opened.

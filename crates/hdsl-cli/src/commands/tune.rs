@@ -165,6 +165,26 @@ fn command(args: &Tune, tuned: &Tuned) -> String {
     words.join(" ")
 }
 
+/// The command that tests the winner, as it would be typed but for the rows to test on.
+fn evaluation(args: &Tune, tuned: &Tuned) -> String {
+    let mut line = format!(
+        "hdsl evaluate {} --train {}",
+        path(&args.output),
+        path(&args.train)
+    );
+    let files = [
+        ("--train-labels", &args.labels, true),
+        ("--add", &args.valid, tuned.refitted),
+        ("--add-labels", &args.valid_labels, tuned.refitted),
+    ];
+    for (flag, file, used) in files {
+        if let (Some(file), true) = (file, used) {
+            line += &format!(" {flag} {}", path(file));
+        }
+    }
+    line + " TEST"
+}
+
 /// A path as one word of a shell.
 fn path(path: &Path) -> String {
     let text = path.display().to_string();
@@ -252,6 +272,10 @@ fn to_text(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> String {
     );
     text += &report::table("", &rows);
     text += &format!("\nThe same model again:\n  {}\n", command(args, tuned));
+    text += &format!(
+        "\nIts error on other rows, decided by all it was trained on:\n  {}\n",
+        evaluation(args, tuned)
+    );
     text
 }
 

@@ -71,10 +71,7 @@ pub(crate) fn train_mean(
     watcher: &mut dyn Watcher,
 ) -> Result<Trained> {
     let of = params.models;
-    let scaling = match &params.fitted {
-        Some(known) => known.clone(),
-        None => Scaling::fit(params.scaling, train.rows),
-    };
+    let scaling = params.scaling_for(train.rows);
     let mut own = TrainParams {
         models: 1,
         fitted: Some(scaling.clone()),

@@ -136,6 +136,12 @@ impl TrainParams {
         }
     }
 
+    /// The scaling that is known, or else is fitted on these rows.
+    pub(crate) fn scaling_for(&self, rows: RowsView<'_>) -> Scaling {
+        let fit = || Scaling::fit(self.scaling, rows);
+        self.fitted.clone().unwrap_or_else(fit)
+    }
+
     /// How long rounds are, where the length of a path does not tell, as settings of a model.
     pub(crate) fn lengths(&self) -> Vec<(String, String)> {
         let most = ("max-iter", Some(self.solver.max_iter));
@@ -373,10 +379,7 @@ pub fn train_borrowed(
         return train_mean(train, valid, names, params, watcher);
     }
     let labels = train.labels;
-    let scaling = match &params.fitted {
-        Some(known) => known.clone(),
-        None => Scaling::fit(params.scaling, train.rows),
-    };
+    let scaling = params.scaling_for(train.rows);
     watcher.halt().check()?;
     let rows = scaling.apply(train.rows);
     watcher.halt().check()?;

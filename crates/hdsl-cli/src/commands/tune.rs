@@ -1,6 +1,6 @@
 //! `hdsl tune`: the best similarity for a set of data, and the line that makes it again.
 
-use crate::args::{FormatArg, PresetArg, Tune};
+use crate::args::{PresetArg, Tune};
 use crate::failure::Failure;
 use crate::files::{self, Reader};
 use crate::progress::{self, TuneWatch};
@@ -145,13 +145,8 @@ fn command(args: &Tune, tuned: &Tuned) -> String {
     flag("--vote", params.decision.vote.to_string());
     flag("--form", params.decision.form.to_string());
     flag("--seed", args.seed.to_string());
-    if let Some(format) = args
-        .read
-        .format
-        .as_ref()
-        .and_then(FormatArg::to_possible_value)
-    {
-        flag("--format", format.get_name().to_owned());
+    if let Some(format) = format(args) {
+        flag("--format", format);
     }
     flag("-o", path(&args.output));
     for (given, name) in [
@@ -182,7 +177,16 @@ fn evaluation(args: &Tune, tuned: &Tuned) -> String {
             line += &format!(" {flag} {}", path(file));
         }
     }
+    if let Some(format) = format(args) {
+        line += &format!(" --format {format}");
+    }
     line + " TEST"
+}
+
+/// The format of the files, if it was given.
+fn format(args: &Tune) -> Option<String> {
+    let format = args.read.format.as_ref()?.to_possible_value()?;
+    Some(format.get_name().to_owned())
 }
 
 /// A path as one word of a shell.

@@ -97,8 +97,8 @@ impl Path {
         self.at_each(&[iteration]).map(|mut at| at.swap_remove(0))
     }
 
-    /// The active sets after so many steps each, in increasing order. One pass.
-    pub fn at_each(&self, iterations: &[usize]) -> Result<Vec<ActiveSet>> {
+    /// The active sets after so many steps each, which do not fall. One pass.
+    pub(crate) fn at_each(&self, iterations: &[usize]) -> Result<Vec<ActiveSet>> {
         let mut active = self.first();
         let mut done = 0;
         let mut found = Vec::with_capacity(iterations.len());

@@ -30,12 +30,13 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli, talk: &Talk) -> Result<(), Failure> {
-    if let Some(threads) = cli.global.threads {
-        rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build_global()
-            .map_err(|e| Failure::Usage(format!("cannot use {threads} threads: {e}")))?;
-    }
+    let threads = cli.global.threads.unwrap_or(0); // 0: as many as there are
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        // This thread is one of them: what it works on stays in its cache.
+        .use_current_thread()
+        .build_global()
+        .map_err(|e| Failure::Usage(format!("cannot use {threads} threads: {e}")))?;
     match cli.command {
         Command::Demo(args) => commands::demo::run(&args, talk),
         Command::Tune(args) => commands::tune::run(&args, talk),

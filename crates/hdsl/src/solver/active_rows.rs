@@ -3,49 +3,56 @@
 /// (active feature, value) lists, one a row.
 #[derive(Default)]
 pub(super) struct ActiveRows {
-    start: Vec<u32>,
-    len: Vec<u16>,
-    room: Vec<u16>,
+    lists: Vec<List>,
     entries: Vec<(u32, f64)>,
+}
+
+/// Where a list is, how long, and how long it may grow: together, for rows are met in no order.
+#[derive(Clone, Copy, Default)]
+struct List {
+    start: u32,
+    len: u16,
+    room: u16,
 }
 
 impl ActiveRows {
     pub(super) fn new(n_rows: usize) -> Self {
         Self {
-            start: vec![0; n_rows],
-            len: vec![0; n_rows],
-            room: vec![0; n_rows],
+            lists: vec![List::default(); n_rows],
             entries: Vec::new(),
         }
     }
 
+    #[inline]
     pub(super) fn row(&self, row: usize) -> &[(u32, f64)] {
-        let start = self.start[row] as usize;
-        &self.entries[start..start + self.len[row] as usize]
+        let List { start, len, .. } = self.lists[row];
+        &self.entries[start as usize..start as usize + usize::from(len)]
     }
 
     pub(super) fn push(&mut self, row: usize, feature: u32, x: f64) {
-        let len = self.len[row] as usize;
-        if self.len[row] == self.room[row] {
+        let list = &mut self.lists[row];
+        let len = usize::from(list.len);
+        if list.len == list.room {
             // Move the list to the end, twice as long; what it leaves behind is at most what it now takes.
-            let start = self.start[row] as usize;
-            self.start[row] = u32::try_from(self.entries.len())
+            let start = list.start as usize;
+            list.start = u32::try_from(self.entries.len())
                 .expect("lists of active features stay below 2^32 entries");
-            self.room[row] = (self.room[row] * 2).max(4);
+            list.room = (list.room * 2).max(4);
             self.entries.extend_from_within(start..start + len);
-            let end = self.start[row] as usize + self.room[row] as usize;
+            let end = list.start as usize + usize::from(list.room);
             self.entries.resize(end, (0, 0.0));
         }
-        self.entries[self.start[row] as usize + len] = (feature, x);
-        self.len[row] += 1;
+        self.entries[list.start as usize + len] = (feature, x);
+        list.len += 1;
     }
 
     pub(super) fn remove(&mut self, row: usize, feature: u32) {
-        let (start, len) = (self.start[row] as usize, self.len[row] as usize);
-        let list = &mut self.entries[start..start + len];
-        if let Some(at) = list.iter().position(|entry| entry.0 == feature) {
-            list.swap(at, len - 1);
-            self.len[row] -= 1;
+        let list = &mut self.lists[row];
+        let (start, len) = (list.start as usize, usize::from(list.len));
+        let entries = &mut self.entries[start..start + len];
+        if let Some(at) = entries.iter().position(|entry| entry.0 == feature) {
+            entries.swap(at, len - 1);
+            list.len -= 1;
         }
     }
 }

@@ -7,6 +7,7 @@
 //! a pass over μ in two bytes each finds where that may be.
 
 use crate::loss::LossKind;
+use std::ops::Range;
 
 /// Two numbers that mean first - σ second.
 pub(super) type Two = [f64; 2];
@@ -72,6 +73,47 @@ impl Zones {
 fn share(zone: u8, mu: f64, v: f64) -> Two {
     let (unsatisfied, bent) = (f64::from(zone < SATISFIED), f64::from(zone == BENT));
     [unsatisfied * v, bent * (v * mu)]
+}
+
+/// How hard triplets push at one σ.
+pub(super) struct Pushes<'a> {
+    margins: &'a Margins,
+    sigma: f64,
+    most: f64,
+}
+
+impl<'a> Pushes<'a> {
+    /// A sum of pushes that was kept as two numbers.
+    #[inline]
+    pub(super) fn of(&self, sum: Two) -> f64 {
+        sum[0] - self.sigma * sum[1]
+    }
+
+    /// What a triplet adds to every sum.
+    #[inline]
+    pub(super) fn share(&self, t: usize) -> Two {
+        self.margins.share(t)
+    }
+
+    #[inline]
+    fn at_mu(&self, mu: f64) -> f64 {
+        (1.0 - self.sigma * mu).max(0.0).min(self.most)
+    }
+
+    /// Of one triplet.
+    #[inline]
+    pub(super) fn at(&self, t: usize) -> f64 {
+        self.margins.weight(t) * self.at_mu(self.margins.mu[t])
+    }
+
+    /// Of a range of triplets.
+    #[inline]
+    pub(super) fn each(&self, range: Range<usize>) -> impl Iterator<Item = f64> + '_ {
+        let mus = self.margins.mu[range.clone()].iter();
+        range
+            .zip(mus)
+            .map(|(t, &mu)| self.margins.weight(t) * self.at_mu(mu))
+    }
 }
 
 /// Sums over triplets by zone: enough for objective, <M, ∇f> and the untouched part of a line search.
@@ -275,6 +317,7 @@ impl Margins {
         self.mu.len()
     }
 
+    #[inline]
     pub(super) fn weight(&self, t: usize) -> f64 {
         self.weights.as_ref().map_or(1.0, |v| v[t])
     }
@@ -327,6 +370,15 @@ impl Margins {
     /// What a triplet adds to every sum.
     pub(super) fn share(&self, t: usize) -> Two {
         share(self.zone[t] & !LISTED, self.mu[t], self.weight(t))
+    }
+
+    /// How hard they push.
+    pub(super) fn pushes(&self, sigma: f64, zones: Zones) -> Pushes<'_> {
+        Pushes {
+            margins: self,
+            sigma,
+            most: zones.most(),
+        }
     }
 
     /// Begins the list of touched triplets, clearing what an abandoned line search left.

@@ -18,6 +18,8 @@ use std::ops::Range;
 pub(super) const COLUMNS: usize = 64;
 /// Values in the rows that make threads worth waking for one row of H.
 pub(super) const PARALLEL: usize = 1 << 20;
+/// Blocks of columns so large that threads share out single columns.
+const HEAD: usize = 4;
 /// What a column costs besides its values, and what a value costs by rows where the sums of so many columns do not stay
 /// in the cache. Measured; nothing but speed hangs on them.
 const A_COLUMN: usize = 8;
@@ -101,6 +103,22 @@ impl Size {
     fn times(self, norms: [f64; 2]) -> f64 {
         SLACK * (self.largest * norms[0]).min(self.length * norms[1])
     }
+}
+
+/// Σ u_q x_q over some rows q: four sums side by side, since one has to wait for the addition before.
+fn picked_dot(u: &[f64], rows: &[u32], values: &[f64]) -> f64 {
+    let mut sums = [0.0; 4];
+    let ((rows, last_rows), (values, last_values)) =
+        (rows.as_chunks::<4>(), values.as_chunks::<4>());
+    for (rows, values) in rows.iter().zip(values) {
+        for k in 0..4 {
+            sums[k] += u[rows[k] as usize] * values[k];
+        }
+    }
+    for (&row, &x) in last_rows.iter().zip(last_values) {
+        sums[0] += u[row as usize] * x;
+    }
+    (sums[0] + sums[1]) + (sums[2] + sums[3])
 }
 
 /// Where u may differ from 0: at the rows listed, or anywhere; and the values that those rows hold.
@@ -311,50 +329,55 @@ impl<'p> PartnerSearch<'p> {
 
     /// The columns that may win, in full.
     fn look_at_columns(&self, partner: &mut Partner<'p>, size: Size, diagonal: &impl Diagonals) {
-        let look = |partner: &mut Partner<'p>, block: usize| {
-            if !self.may_win(block, partner, size) {
-                return;
-            }
-            for j in self.columns(block) {
-                let at_most = diagonal.at(j as u32) + size.times(self.problem.norms(j as u32));
-                if at_most >= partner.wanted() {
-                    self.look_at(partner, j as u32, diagonal);
-                }
+        let look = |partner: &mut Partner<'p>, j: usize| {
+            let at_most = diagonal.at(j as u32) + size.times(self.problem.norms(j as u32));
+            if at_most >= partner.wanted() {
+                self.look_at(partner, j as u32, diagonal);
             }
         };
-        let blocks = self.blocks();
+        let look_at_block = |partner: &mut Partner<'p>, block: usize| {
+            if self.may_win(block, partner, size) {
+                self.columns(block).for_each(|j| look(partner, j));
+            }
+        };
         if self.problem.rows.nnz() < self.parallel_from {
-            blocks.for_each(|block| look(partner, block));
+            self.blocks()
+                .for_each(|block| look_at_block(partner, block));
             return;
         }
-        // The largest columns first, so that the others have something to beat. What is left out cannot win, so the
-        // winner does not depend on who looks where.
-        let head = blocks.start..(blocks.start + 4).min(blocks.end);
-        let tail = head.end..blocks.end;
-        head.for_each(|block| look(partner, block));
-        let found = tail
-            .into_par_iter()
-            .with_min_len(64)
-            .fold(
-                || *partner,
-                |mut partner, block| {
-                    look(&mut partner, block);
-                    partner
-                },
-            )
-            .filter_map(|partner| partner.best)
-            .reduce_with(|a, b| self.problem.better(a, b));
+        // The largest columns first and one by one, so that the others have something to beat and threads equal shares. What
+        // is left out cannot win, so the winner does not depend on who looks where.
+        let n_blocks = self.block_norms.len();
+        let head = 0..self.columns(HEAD.min(n_blocks) - 1).end;
+        self.in_parallel(partner, head, 1, look);
+        self.in_parallel(partner, HEAD.min(n_blocks)..n_blocks, 64, look_at_block);
+    }
+
+    /// The best of what threads find, each looking at a part of a range.
+    fn in_parallel(
+        &self,
+        partner: &mut Partner<'p>,
+        range: Range<usize>,
+        at_once: usize,
+        look: impl Fn(&mut Partner<'p>, usize) + Sync,
+    ) {
+        let start = *partner;
+        let looked = range.into_par_iter().with_min_len(at_once).fold(
+            || start,
+            |mut partner, at| {
+                look(&mut partner, at);
+                partner
+            },
+        );
+        let found = looked.filter_map(|partner| partner.best);
+        let found = found.reduce_with(|a, b| self.problem.better(a, b));
         partner.best = found.or(partner.best);
     }
 
     /// H_ij of one column, offered.
     fn look_at(&self, partner: &mut Partner<'p>, j: u32, diagonal: &impl Diagonals) {
         let (rows, values) = self.problem.lists.column(j);
-        let products = rows.iter().zip(values);
-        let h = products
-            .map(|(&q, &x)| self.product.u[q as usize] * x)
-            .sum();
-        partner.offer(j, diagonal.at(j), h);
+        partner.offer(j, diagonal.at(j), picked_dot(&self.product.u, rows, values));
     }
 
     /// For each block of columns, up to which |u| a row may be left out of it. Never falls from block to block.

@@ -103,7 +103,7 @@ impl<'a> Changes<'a> {
 
 /// Values that may be looked at to find products. Beyond, an iteration is long, and finding what few changed pairs
 /// have in common costs little of it.
-pub(in crate::solver) const MOST_WORK: usize = 1 << 27;
+pub(in crate::solver) const MOST_WORK: usize = 1 << 29;
 
 /// What paired rows have in common, pair by pair: places in the anchor's row, and the other row's values there (none
 /// are kept where all are 1).

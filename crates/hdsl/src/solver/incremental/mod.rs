@@ -7,6 +7,7 @@
 mod changes;
 mod diagonal;
 mod pairs;
+mod pushed;
 mod shard;
 
 use super::active_rows::ActiveRows;
@@ -22,14 +23,16 @@ use crate::objective::{Problem, Scored};
 use crate::step::{Direction, line_search};
 use changes::Books;
 pub(super) use changes::MOST_WORK;
+use pushed::Column;
+pub(super) use pushed::has_own_pairs;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use shard::Shard;
 
 /// Active atoms whose features are tried first as partners.
 pub(super) const LATEST: usize = 8;
-/// Sums that make it worth multiplying by shard.
-const PARALLEL_PRODUCTS: usize = 1 << 18;
+/// Pairs to go through that make it worth multiplying by shard.
+const PARALLEL_WORK: usize = 1 << 18;
 /// Entries of u merged by one thread at a time.
 const CHUNK: usize = 1 << 14;
 /// Rounding adds up: start afresh after this many steps.
@@ -212,7 +215,8 @@ impl<'p> Incremental<'p> {
         let mut moving = std::mem::take(&mut self.motion);
         moving.set_columns(self.problem, atom);
         let (i, j, rows) = moving.columns();
-        self.each(|shard| shard.pairs.cross_new(slot as usize, i, j, rows));
+        let (sigma, zones) = (self.sigma, self.zones);
+        self.each(|shard| shard.cross_new(slot as usize, sigma, zones, i, j, rows));
         self.motion = moving;
     }
 
@@ -223,12 +227,16 @@ impl<'p> Incremental<'p> {
         for (&row, &x) in holders.iter().zip(values) {
             spread[row as usize] = x;
         }
-        let products = self.shards.iter();
-        let products: usize = products.map(|shard| shard.pairs.n_products(holders)).sum();
-        let reach = if 2 * products < spread.len() {
-            self.multiply_sparse(&spread, holders)
+        let column = Column {
+            holders,
+            spread: &spread,
+        };
+        let pushed = self.shards.iter().map(|shard| &shard.pairs.pushed);
+        let work: usize = pushed.map(|pushed| pushed.work_of(&column)).sum();
+        let reach = if 2 * work < spread.len() {
+            self.multiply_sparse(&column)
         } else {
-            self.multiply_dense(&spread, holders, products)
+            self.multiply_dense(&column, work)
         };
         for &row in holders {
             spread[row as usize] = 0.0;
@@ -238,25 +246,27 @@ impl<'p> Incremental<'p> {
     }
 
     /// For a column of few pairs: the rows it reaches are listed.
-    fn multiply_sparse(&mut self, spread: &[f64], holders: &[u32]) -> Reach {
+    fn multiply_sparse(&mut self, column: &Column<'_>) -> Reach {
         let product = &mut self.search.product;
         for shard in &self.shards {
+            let pushes = shard.margins.pushes(self.sigma, self.zones);
             let add = |row: usize, by: f64| product.add(row, by);
-            shard.pairs.each_product(self.sigma, spread, holders, add);
+            shard.pairs.pushed.each_product(&pushes, column, add);
         }
         product.reach_of_added(self.problem)
     }
 
     /// For others: by shard, where that is worth having them add up on their own.
-    fn multiply_dense(&mut self, spread: &[f64], holders: &[u32], products: usize) -> Reach {
-        let sigma = self.sigma;
-        if products < PARALLEL_PRODUCTS || self.shards.len() == 1 {
+    fn multiply_dense(&mut self, column: &Column<'_>, work: usize) -> Reach {
+        let (sigma, zones) = (self.sigma, self.zones);
+        if work < PARALLEL_WORK || self.shards.len() == 1 {
             let u = &mut self.search.product.u[..];
             for shard in &self.shards {
-                shard.pairs.multiply(sigma, spread, holders, u);
+                let pushes = shard.margins.pushes(sigma, zones);
+                shard.pairs.pushed.multiply(&pushes, column, u);
             }
         } else {
-            self.each(|shard| shard.multiply(sigma, spread, holders));
+            self.each(|shard| shard.multiply(sigma, zones, column));
             let shards = &self.shards;
             let merge = |(chunk, u): (usize, &mut [f64])| {
                 let start = chunk * CHUNK;
@@ -395,7 +405,8 @@ impl<'p> Engine<'p> for Incremental<'p> {
 
     fn each_pair(&self, mut visit: impl FnMut(u32, u32, f64)) {
         for shard in &self.shards {
-            shard.pairs.each_pair(self.sigma, &mut visit);
+            let pushes = shard.margins.pushes(self.sigma, self.zones);
+            shard.pairs.pushed.each_pair(&pushes, &mut visit);
         }
     }
 

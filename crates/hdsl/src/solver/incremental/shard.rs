@@ -2,6 +2,7 @@
 
 use super::changes::Books;
 use super::pairs::Pairs;
+use super::pushed::Column;
 use crate::error::Result;
 use crate::halt::Halt;
 use crate::objective::Problem;
@@ -41,10 +42,26 @@ impl Shard {
     }
 
     /// u = S x over this shard's pairs.
-    pub(super) fn multiply(&mut self, sigma: f64, spread: &[f64], holders: &[u32]) {
+    pub(super) fn multiply(&mut self, sigma: f64, zones: Zones, column: &Column<'_>) {
         self.u.clear();
-        self.u.resize(spread.len(), 0.0);
-        self.pairs.multiply(sigma, spread, holders, &mut self.u);
+        self.u.resize(column.spread.len(), 0.0);
+        let pushes = self.margins.pushes(sigma, zones);
+        self.pairs.pushed.multiply(&pushes, column, &mut self.u);
+    }
+
+    /// H_ij of a new atom, given its two columns spread out and the rows that hold either.
+    pub(super) fn cross_new(
+        &mut self,
+        slot: usize,
+        sigma: f64,
+        zones: Zones,
+        column_i: &[f64],
+        column_j: &[f64],
+        rows: &[u32],
+    ) {
+        let pushes = self.margins.pushes(sigma, zones);
+        self.pairs
+            .cross_new(slot, &pushes, column_i, column_j, rows);
     }
 
     /// μ += weight <A^t, B> for every triplet, B given by its z; for a start from an earlier solution.

@@ -4,7 +4,7 @@ mod available;
 mod sizes;
 
 use super::SolverParams;
-use super::incremental::MOST_WORK;
+use super::incremental::{MOST_WORK, has_own_pairs};
 use super::margins::{self, Zones};
 use crate::data::Rows;
 use crate::error::{Error, Result};
@@ -20,6 +20,9 @@ const FIXED: f64 = 1e6;
 
 /// A stored value of rows that are copied.
 const ROW_VALUE: f64 = 12.0;
+
+/// A pair that the incremental engine takes for a triplet's own.
+const OWN_PAIR: f64 = 20.0;
 
 /// Active atoms are never more than iterations, and hardly ever more than this.
 const MOST_ATOMS: f64 = 2_000.0;
@@ -75,7 +78,7 @@ impl Books {
             Books::Incremental => Costs {
                 value: 30.0, row: 72.0, column: 44.0, shard_row: 24.0, shard_column: 18.0,
                 triplet: 20.0, touched: 44.0, weight: 8.0, batch: 0.0,
-                pair: 52.0, product: 24.0, atom_row: 0.0,
+                pair: 38.0, product: 24.0, atom_row: 0.0,
             },
             Books::Plain => Costs {
                 value: 30.0, row: 100.0, column: 60.0, shard_row: 0.0, shard_column: 0.0,
@@ -97,12 +100,17 @@ impl Books {
             Books::Incremental => margins::n_shards(sizes.triplets as usize) as f64,
             Books::Plain | Books::Batch => 1.0,
         };
+        let own = self == Books::Incremental && has_own_pairs(sizes.pairs, sizes.triplets);
+        let (pairs, pair) = match own {
+            true => (2.0 * sizes.triplets, OWN_PAIR),
+            false => (sizes.pairs, costs.pair),
+        };
         // Products are not kept where there would be more than this many, or finding them would take long.
         let limit = 8.0 * (shards * sizes.values + sizes.triplets);
-        let work = sizes.pairs * sizes.values / sizes.rows.max(1.0) / shards;
+        let work = pairs * sizes.values / sizes.rows.max(1.0) / shards;
         let products = match work > MOST_WORK as f64 {
             true => 0.0,
-            false => (sizes.pairs * sizes.shared).min(limit),
+            false => (pairs * sizes.shared).min(limit),
         };
         let taken = if sizes.copied { 0.0 } else { ROW_VALUE };
         let weight = if sizes.weighted { costs.weight } else { 0.0 };
@@ -115,7 +123,7 @@ impl Books {
             + sizes.columns * (costs.column + shards * costs.shard_column)
             + sizes.triplets * (costs.triplet + sizes.touched * costs.touched + weight)
             + batch.min(sizes.triplets) * costs.batch
-            + sizes.pairs * costs.pair
+            + pairs * pair
             + products * costs.product
             + atom_rows * costs.atom_row
     }

@@ -243,14 +243,15 @@ impl<'p> PartnerSearch<'p> {
         first: impl Iterator<Item = u32>,
     ) -> Option<Scored> {
         let size = self.size_of_u(reach);
-        let mut tried = Vec::new();
+        let mut columns: Vec<u32> = Vec::new();
         for j in first {
-            let at_most = diagonal.at(j) + size.times(self.problem.norms(j));
-            if at_most >= partner.wanted() && !tried.contains(&j) {
-                self.look_at(&mut partner, j, diagonal);
-                tried.push(j);
+            if !columns.contains(&j) {
+                columns.push(j);
             }
         }
+        self.each_in(0..columns.len(), 1, &mut partner, |partner, at| {
+            self.look_if_it_may_win(partner, columns[at], size, diagonal);
+        });
         for block in self.blocks() {
             while self.may_win(block, &partner, size)
                 && let Some(most) = diagonal.sharpen(block)
@@ -330,37 +331,33 @@ impl<'p> PartnerSearch<'p> {
     /// The columns that may win, in full.
     fn look_at_columns(&self, partner: &mut Partner<'p>, size: Size, diagonal: &impl Diagonals) {
         let look = |partner: &mut Partner<'p>, j: usize| {
-            let at_most = diagonal.at(j as u32) + size.times(self.problem.norms(j as u32));
-            if at_most >= partner.wanted() {
-                self.look_at(partner, j as u32, diagonal);
-            }
+            self.look_if_it_may_win(partner, j as u32, size, diagonal);
         };
         let look_at_block = |partner: &mut Partner<'p>, block: usize| {
             if self.may_win(block, partner, size) {
                 self.columns(block).for_each(|j| look(partner, j));
             }
         };
-        if self.problem.rows.nnz() < self.parallel_from {
-            self.blocks()
-                .for_each(|block| look_at_block(partner, block));
-            return;
-        }
-        // The largest columns first and one by one, so that the others have something to beat and threads equal shares. What
-        // is left out cannot win, so the winner does not depend on who looks where.
+        // The largest columns first and one by one, so that the others have something to beat and threads equal shares.
         let n_blocks = self.block_norms.len();
-        let head = 0..self.columns(HEAD.min(n_blocks) - 1).end;
-        self.in_parallel(partner, head, 1, look);
-        self.in_parallel(partner, HEAD.min(n_blocks)..n_blocks, 64, look_at_block);
+        let head = HEAD.min(n_blocks);
+        self.each_in(0..self.columns(head - 1).end, 1, partner, look);
+        self.each_in(head..n_blocks, 64, partner, look_at_block);
     }
 
-    /// The best of what threads find, each looking at a part of a range.
-    fn in_parallel(
+    /// Looks at each of a range, threads taking `at_once` of them or more if there are many values. What is left out
+    /// cannot win, so the winner does not depend on who looks where.
+    fn each_in(
         &self,
-        partner: &mut Partner<'p>,
         range: Range<usize>,
         at_once: usize,
+        partner: &mut Partner<'p>,
         look: impl Fn(&mut Partner<'p>, usize) + Sync,
     ) {
+        // A thread alone would look at halves, and the second would not know what the first found.
+        if self.problem.rows.nnz() < self.parallel_from || rayon::current_num_threads() == 1 {
+            return range.for_each(|at| look(partner, at));
+        }
         let start = *partner;
         let looked = range.into_par_iter().with_min_len(at_once).fold(
             || start,
@@ -372,6 +369,19 @@ impl<'p> PartnerSearch<'p> {
         let found = looked.filter_map(|partner| partner.best);
         let found = found.reduce_with(|a, b| self.problem.better(a, b));
         partner.best = found.or(partner.best);
+    }
+
+    /// H_ij of one column, offered unless its bound rules it out.
+    fn look_if_it_may_win(
+        &self,
+        partner: &mut Partner<'p>,
+        j: u32,
+        size: Size,
+        diagonal: &impl Diagonals,
+    ) {
+        if diagonal.at(j) + size.times(self.problem.norms(j)) >= partner.wanted() {
+            self.look_at(partner, j, diagonal);
+        }
     }
 
     /// H_ij of one column, offered.

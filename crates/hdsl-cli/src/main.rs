@@ -30,13 +30,16 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli, talk: &Talk) -> Result<(), Failure> {
-    let threads = cli.global.threads.unwrap_or(0); // 0: as many as there are
+    let threads = cli.global.threads;
     rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
+        .num_threads(threads.unwrap_or(0)) // 0: as many as the machine has
         // This thread is one of them: what it works on stays in its cache.
         .use_current_thread()
         .build_global()
-        .map_err(|e| Failure::Usage(format!("cannot use {threads} threads: {e}")))?;
+        .map_err(|e| {
+            let wanted = threads.map_or("threads".to_owned(), |n| format!("{n} threads"));
+            Failure::Usage(format!("cannot use {wanted}: {e}"))
+        })?;
     match cli.command {
         Command::Demo(args) => commands::demo::run(&args, talk),
         Command::Tune(args) => commands::tune::run(&args, talk),

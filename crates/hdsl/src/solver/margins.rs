@@ -82,7 +82,7 @@ pub(super) struct Pushes<'a> {
     most: f64,
 }
 
-impl<'a> Pushes<'a> {
+impl Pushes<'_> {
     /// A sum of pushes that was kept as two numbers.
     #[inline]
     pub(super) fn of(&self, sum: Two) -> f64 {

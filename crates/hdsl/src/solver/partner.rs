@@ -338,7 +338,7 @@ impl<'p> PartnerSearch<'p> {
                 self.columns(block).for_each(|j| look(partner, j));
             }
         };
-        // The largest columns first and one by one, so that the others have something to beat and threads equal shares.
+        // The largest columns first, so that the others have something to beat, and one by one, so that threads can share them.
         let n_blocks = self.block_norms.len();
         let head = HEAD.min(n_blocks);
         self.each_in(0..self.columns(head - 1).end, 1, partner, look);

@@ -43,7 +43,7 @@ def run(cell: Cell, context: Context) -> dict[str, Any]:
     # The optimum is looked for by the steps that get there soonest, until it is proved to be near.
     options = {"steps": "pairwise", "search": "exact", "tol": 1e-6} if cell.system == "optimum" else STEPS[cell.system][1]
     learner = HDSL(
-        scale=cell.get("scale"), triplets=triplets, scaling="none", max_iter=cell.get("max_iter"), certify=True,
+        scale=cell.get("scale"), triplets=triplets, preprocess="none", max_iter=cell.get("max_iter"), certify=True,
         random_state=0, n_jobs=1, **options,
     )  # fmt: skip
     learner.fit(parts.train.X, parts.train.y)
@@ -70,7 +70,7 @@ def smoothness(train: data.Rows, triplets: str) -> float:
     """L of Lemma 1: the mean of ||A||² = ||x||² ||y - z||² over triplets."""
     import hdsl
 
-    mined = hdsl.mine_triplets(train.X, train.y, triplets=triplets, scaling="none", random_state=0, n_jobs=1)
+    mined = hdsl.mine_triplets(train.X, train.y, triplets=triplets, preprocess="none", random_state=0, n_jobs=1)
     anchor, near, far = mined.T
     squares = np.asarray(train.X.multiply(train.X).sum(axis=1)).ravel()
     apart = train.X[near] - train.X[far]

@@ -31,7 +31,7 @@ def run(cell: Cell, context: Context) -> dict[str, Any]:
     """A run without early stopping: how many features and pairs there are on the way."""
     train = data.load(cell.dataset, context.data, cell.seed).train
     learner = HDSL(
-        scale=cell.get("scale"), triplets=data.DATASETS[cell.dataset].triplets, scaling="none",
+        scale=cell.get("scale"), triplets=data.DATASETS[cell.dataset].triplets, preprocess="none",
         max_iter=cell.get("max_iter"), random_state=cell.seed, n_jobs=1,
     ).fit(train.X, train.y)  # fmt: skip
     path = learner.path_

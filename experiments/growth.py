@@ -150,7 +150,7 @@ def measure(asked: dict[str, Any]) -> dict[str, Any]:
     if options.pop("batch", False):
         options["batch"] = max(1, asked["batch"])
     # Threads and what a first call loads are nobody's iteration.
-    HDSL(scale=SCALE, triplets="random:2", scaling="none", max_iter=5, n_jobs=1).fit(X[:50], y[:50])
+    HDSL(scale=SCALE, triplets="random:2", preprocess="none", max_iter=5, n_jobs=1).fit(X[:50], y[:50])
     runs, atoms, memory = [], [], 0
     # Time of the processor, of one thread: others on the machine do not enter. Hearing of an iteration takes some 50 µs.
     for repeat in range(asked["repeats"]):
@@ -162,7 +162,7 @@ def measure(asked: dict[str, Any]) -> dict[str, Any]:
             atoms.append(facts["n_atoms"])
 
         learner = HDSL(
-            scale=SCALE, triplets=f"random:{asked['triplets']}", scaling="none", max_iter=asked["iterations"],
+            scale=SCALE, triplets=f"random:{asked['triplets']}", preprocess="none", max_iter=asked["iterations"],
             callback=hear, random_state=0, n_jobs=1, **options,
         )  # fmt: skip
         reset_peak()

@@ -1,4 +1,4 @@
-"""What the figures share: panels side by side, and colours."""
+"""What the figures share: panels side by side, and colors."""
 
 from __future__ import annotations
 

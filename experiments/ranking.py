@@ -175,7 +175,7 @@ def learned_along(
     matrices: dict[int, Any] = {}
     for model in range(cell.get("models")):
         mined, weights = triplets(of, rows, learn, titles, model)
-        learner = HDSL(scale=scale, scaling="none", max_iter=max(iterations), random_state=model, n_jobs=1)
+        learner = HDSL(scale=scale, preprocess="none", max_iter=max(iterations), random_state=model, n_jobs=1)
         learner.fit_triplets(rows.all, mined, sample_weight=weights)
         for at in iterations:
             M = learner.at(iteration=min(at, learner.n_iter_)).get_bilinear_matrix() / cell.get("models")

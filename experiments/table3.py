@@ -133,15 +133,15 @@ def standing(ours: Summary, others: dict[str, Summary]) -> str:
     """How we stand to the best of others."""
     if not others:
         return "–"
-    rival = min(others, key=lambda other: others[other].mean)
-    best = others[rival]
+    baseline = min(others, key=lambda other: others[other].mean)
+    best = others[baseline]
     if ours.mean <= best.mean:
         word = "the best"
     elif ours.mean - best.mean <= max(ours.deviation, best.deviation):
         word = "within"
     else:
         word = "behind"
-    return f"**{word}**; {SYSTEMS[rival].title} has {plain(best)}"
+    return f"**{word}**; {SYSTEMS[baseline].title} has {plain(best)}"
 
 
 def as_good_as_diagonal(found: Found, dataset: str, system: str) -> str:

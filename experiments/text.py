@@ -13,7 +13,7 @@ from experiments import data
 from experiments.cells import Cell, Context, Found, Setting, cell
 from experiments.page import Page, percent, table
 from experiments.systems.base import error
-from experiments.systems.neighbours import by_dot_product
+from experiments.systems.neighbors import by_dot_product
 
 TITLE = "Text: the strongest pairs of words"
 VERSION = 1
@@ -36,8 +36,8 @@ def cells(setting: Setting) -> list[Cell]:
     scales = setting.choose(full=(10.0, 100.0, 1000.0, 10000.0, 100000.0), quick=(100.0, 1000.0), tiny=(10.0,))
     most = setting.choose(full=2_000, quick=300, tiny=40)
     return [
-        cell("text", name, "hdsl", 0, VERSION, scale=scale, scaling=scaling, triplets=triplets, max_iter=most)
-        for scaling, triplets in WAYS
+        cell("text", name, "hdsl", 0, VERSION, scale=scale, preprocess=preprocess, triplets=triplets, max_iter=most)
+        for preprocess, triplets in WAYS
         for scale in scales
     ]
 
@@ -56,7 +56,7 @@ def run(cell: Cell, context: Context) -> dict[str, Any]:
     test = words.transform(others).astype(float)
     names = words.get_feature_names_out()
     learner = HDSLClassifier(
-        scale=cell.get("scale"), triplets=cell.get("triplets"), scaling=cell.get("scaling"),
+        scale=cell.get("scale"), triplets=cell.get("triplets"), preprocess=cell.get("preprocess"),
         max_iter=cell.get("max_iter"), early_stopping=True, n_iter_no_change=200, random_state=0, n_jobs=1,
     )  # fmt: skip
     learner.fit(X, y[learn], X_val=valid, y_val=y[choose])
@@ -128,7 +128,7 @@ def strongest(pairs: Any, sign: int, X: Any, y: np.ndarray) -> list[dict[str, An
 
 def report(found: Found, page: Page) -> str:
     cell, result = min(found.results, key=lambda pair: (pair[1]["valid_error"], pair[1]["n_features"]))
-    chosen = f"λ = {cell.get('scale'):g}, rows scaled by `{cell.get('scaling')}`, triplets `{cell.get('triplets')}`"
+    chosen = f"λ = {cell.get('scale'):g}, rows scaled by `{cell.get('preprocess')}`, triplets `{cell.get('triplets')}`"
     text = (
         f"{data.DATASETS[cell.dataset].title}: {result['n_words']:,} words. Validation rows chose {chosen}, and iteration "
         f"{result['iteration']:,}.\n{result['n_features']:,} words are in use, in {result['n_pairs']:,} pairs. Test error "
@@ -136,12 +136,12 @@ def report(found: Found, page: Page) -> str:
     )
     tried = [
         [
-            f"`{c.get('scaling')}`, `{c.get('triplets')}`", f"{c.get('scale'):g}", percent(r["valid_error"]),
+            f"`{c.get('preprocess')}`, `{c.get('triplets')}`", f"{c.get('scale'):g}", percent(r["valid_error"]),
             f"{r['n_features']:,}", f"{r['iteration']:,}",
         ]
         for c, r in found.results
     ]  # fmt: skip
-    text += table(["scaling, triplets", "λ", "validation error", "words", "iteration"], tried)
+    text += table(["preprocess, triplets", "λ", "validation error", "words", "iteration"], tried)
     text += "\nThe strongest pairs of the one chosen. Beside each word: the topics of the training documents that have it.\n"
     for key, title in [("alike", "Pairs that make two documents alike"), ("unlike", "Pairs that make them unlike")]:
         rows = [

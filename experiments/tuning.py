@@ -26,7 +26,7 @@ PARTS = {
     "votes": "other ways to decide than the majority of 3",
     "cosine": "the cosine form",
     "random": "random triplets",
-    "neighbours": "triplets of neighbours",
+    "neighbors": "triplets of neighbors",
     "unit": "rows of length 1",
     "losses": "the squared hinge",
     "refit": "learning from the validation rows as well, at last",
@@ -81,7 +81,7 @@ def _lines(frame: Any) -> list[dict[str, Any]]:
 
 
 def among(learner: Any, rows: data.Rows) -> Any:
-    """The same model, with these rows as the neighbours that decide; as `hdsl evaluate MODEL --train ROWS` does."""
+    """The same model, with these rows as the neighbors that decide; as `hdsl evaluate MODEL --train ROWS` does."""
     from hdsl import HDSLClassifier
 
     with tempfile.TemporaryDirectory() as folder:
@@ -116,7 +116,7 @@ def report(found: Found, page: Page) -> str:
         ])  # fmt: skip
     text = (
         "One call a cut, with nothing said but where the rows are, one thread. The test error is that of the model with the\n"
-        "training rows as the neighbours that decide, then with the validation rows among them. *Expected* is what the search\n"
+        "training rows as the neighbors that decide, then with the validation rows among them. *Expected* is what the search\n"
         "itself says its error on new rows will be, before it saw any of them.\n\n"
     )
     head = [
@@ -153,11 +153,11 @@ def report(found: Found, page: Page) -> str:
         for cell, result in found.of(dataset=name):
             p = result["params"]
             lines.append([
-                data.DATASETS[name].title, cell.seed, p["scaling"], p["triplets"], f"{p['scale']:g}", p["loss"], p["rounds"],
-                p["models"], f"{p['vote']} of {p['n_neighbors']}" if p["vote"] != "class-mean" else p["vote"], p["form"],
+                data.DATASETS[name].title, cell.seed, p["preprocess"], p["triplets"], f"{p['scale']:g}", p["loss"], p["rounds"],
+                p["models"], f"{p['vote']} of {p['n_neighbors']}" if p["vote"] != "class-mean" else p["vote"], p["normalization"],
                 percent(result["valid_error"]), percent(result["test_error"]), count(result["n_features"], "feature"),
             ])  # fmt: skip
     head = [
-        "dataset", "seed", "scaling", "triplets", "λ", "loss", "rounds", "models", "decides", "form", "validation", "test", "uses",
+        "dataset", "seed", "preprocess", "triplets", "λ", "loss", "rounds", "models", "decides", "normalization", "validation", "test", "uses",
     ]  # fmt: skip
     return text + table(head, lines, right=[1, 4, 6, 7]) + "\n</details>\n"

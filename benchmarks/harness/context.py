@@ -1,4 +1,4 @@
-"""What every section needs: progress, processes with their time and peak memory, our programs, and rivals."""
+"""What every section needs: progress, processes with their time and peak memory, our programs, and baselines."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = ROOT / "target" / "benchmarks"
-RIVALS = Path(__file__).resolve().parent / "rivals"
+BASELINES = Path(__file__).resolve().parent / "baselines"
 # Every library that would otherwise take all cores.
 THREAD_VARIABLES = ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"]
 
@@ -113,9 +113,9 @@ class Context:
         """Our measuring program's answer."""
         return json.loads(self.run([self.tool, *arguments])[0])
 
-    def rival(self, script, python=None, timeout=None, threads=1, **arguments):
-        """A rival's answer, from a process of its own with so many threads."""
-        command = [python or sys.executable, RIVALS / f"{script}.py", json.dumps(arguments, default=str)]
+    def baseline(self, script, python=None, timeout=None, threads=1, **arguments):
+        """A baseline's answer, from a process of its own with so many threads."""
+        command = [python or sys.executable, BASELINES / f"{script}.py", json.dumps(arguments, default=str)]
         return json.loads(self.run(command, timeout=timeout, threads=threads)[0].splitlines()[-1])
 
 

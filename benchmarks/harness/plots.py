@@ -56,11 +56,11 @@ def growth(path, title, curves):
     """Measured points with the fitted power law through them; the exponent stands in the legend."""
     figure, axes = plt.subplots(figsize=(6.4, 4.0))
     for at, (name, points) in enumerate(curves.items()):
-        colour = COLOURS[at % len(COLOURS)]
+        color = COLOURS[at % len(COLOURS)]
         factor, exponent = fitted(points)
         ends = [points[0][0], points[-1][0]]
-        axes.plot(ends, [factor * x**exponent for x in ends], color=colour, linewidth=1.2, alpha=0.6)
-        axes.plot(*zip(*points), MARKS[at % len(MARKS)], color=colour, markersize=5, label=name)
+        axes.plot(ends, [factor * x**exponent for x in ends], color=color, linewidth=1.2, alpha=0.6)
+        axes.plot(*zip(*points), MARKS[at % len(MARKS)], color=color, markersize=5, label=name)
     axes.set(xscale="log", yscale="log", xlabel=title, ylabel="an iteration, ms")
     plain_numbers(axes.xaxis)
     plain_numbers(axes.yaxis)
@@ -69,13 +69,13 @@ def growth(path, title, curves):
 
 
 def race(path, title, curves, points):
-    """Our lowest validation error so far over time, and each rival where it ended."""
+    """Our lowest validation error so far over time, and each baseline where it ended."""
     figure, axes = plt.subplots(figsize=(6.4, 4.0))
     for at, (name, curve) in enumerate(curves.items()):
         axes.step(*zip(*curve), where="post", color=COLOURS[at], linewidth=1.6, label=name)
     for at, (name, (x, y)) in enumerate(points.items()):
-        mark, colour = MARKS[at % len(MARKS)], COLOURS[(at + len(curves)) % len(COLOURS)]
-        axes.plot([x], [y], mark, color=colour, markersize=7, label=name)
+        mark, color = MARKS[at % len(MARKS)], COLOURS[(at + len(curves)) % len(COLOURS)]
+        axes.plot([x], [y], mark, color=color, markersize=7, label=name)
     axes.set(xscale="log", xlabel="seconds", ylabel="validation error, %", title=title)
     axes.set_ylim(bottom=0)
     plain_numbers(axes.xaxis)

@@ -5,7 +5,7 @@ use hdsl::bench::{WarmEngine, with_warm_engine};
 use hdsl::data::write_svmlight;
 use hdsl::knn::evaluate_similarity;
 use hdsl::{
-    BilinearModel, Dataset, Decision, Dot, Labels, ReadOptions, Rows, SolverParams, Triplets,
+    BilinearModel, Dataset, Dot, Labels, PredictionRule, ReadOptions, Rows, SolverParams, Triplets,
     parse_dataset,
 };
 use std::hint::black_box;
@@ -64,7 +64,7 @@ pub fn with_kernel(name: &str, size: Size, measure: &mut dyn FnMut(&mut dyn Kern
             }));
         }
         "mining" => measure(&mut Plain(|| {
-            let mined = Triplets::by_neighbours(&Dot, rows, &data.labels, 3, 5);
+            let mined = Triplets::by_neighbors(&Dot, rows, &data.labels, 3, 5);
             drop(black_box(mined));
         })),
         "partner" => data.with_engine(|engine| {
@@ -99,7 +99,7 @@ pub fn with_kernel(name: &str, size: Size, measure: &mut dyn FnMut(&mut dyn Kern
                     labels,
                     &asked,
                     &truth,
-                    &Decision::default(),
+                    &PredictionRule::default(),
                 )));
             }));
         }

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from experiments.cells import Context, Setting
 from experiments.data import Rows
 
-#: Neighbours that vote, everywhere.
+#: Neighbors that vote, everywhere.
 K = 3
 
 Predictor = Callable[[sp.csr_matrix], np.ndarray]
@@ -34,7 +34,7 @@ class Problem:
         import hdsl
 
         return hdsl.mine_triplets(
-            self.train.X, self.train.y, triplets=self.triplets, scaling="none", random_state=self.seed, n_jobs=1
+            self.train.X, self.train.y, triplets=self.triplets, preprocess="none", random_state=self.seed, n_jobs=1
         )
 
 

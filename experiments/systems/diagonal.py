@@ -16,7 +16,7 @@ def fit(problem: Problem, *, penalty: str, strengths: tuple[float, ...], max_ite
     From strong to weak, each starting from the weights of the one before: weak penalties alone take very long.
     """
     triplets = problem.mined()
-    learner = DiagonalSimilarity(penalty=penalty, scaling="none", max_iter=max_iter, warm_start=True, n_jobs=1)
+    learner = DiagonalSimilarity(penalty=penalty, preprocess="none", max_iter=max_iter, warm_start=True, n_jobs=1)
     tried: list[dict[str, Any]] = []
     best, lowest, chosen = None, 1.0, {}
     for strength in sorted(strengths, reverse=True):
@@ -61,7 +61,7 @@ def recipe(penalty: str) -> Any:
 
 
 CHOSEN = (
-    "short runs with penalties of 10^-5, ..., 1 choose between 3 x 5 neighbours and 20 random triplets a row, and between "
+    "short runs with penalties of 10^-5, ..., 1 choose between 3 x 5 neighbors and 20 random triplets a row, and between "
     "rows as they are and of length 1; then as above"
 )
 SEARCHED = "penalties of 10^-9, ..., 10^8, each from the weights of the stronger one before it, up to 1,000 iterations"

@@ -19,7 +19,7 @@ def learn(
     problem: Problem, scale: float, search: str, batch: int | None, max_iter: int, patience: int, every: int
 ) -> HDSLClassifier:
     learner = HDSLClassifier(
-        scale=scale, triplets=problem.triplets, scaling="none", search=search, batch=batch, max_iter=max_iter,
+        scale=scale, triplets=problem.triplets, preprocess="none", search=search, batch=batch, max_iter=max_iter,
         early_stopping=True, n_iter_no_change=patience, eval_every=every, random_state=problem.seed, n_jobs=1,
     )  # fmt: skip
     return learner.fit(problem.train.X, problem.train.y, X_val=problem.valid.X, y_val=problem.valid.y)
@@ -39,7 +39,7 @@ def fit(
 ) -> Fitted:
     """The λ and the iteration with the lowest validation error; among equals the fewest features.
 
-    With `scout`, the quick search first tries every λ, and only the best of them and its neighbours are tried with the
+    With `scout`, the quick search first tries every λ, and only the best of them and its neighbors are tried with the
     search that was asked for.
     """
     tried: list[dict[str, Any]] = []
@@ -230,7 +230,7 @@ SYSTEMS = [
         1,
         fit_recipe,
         recipes,
-        "short runs with λ of 10, ..., 10^5 choose between 3 x 5 neighbours and 20 random triplets a row, and between rows as "
+        "short runs with λ of 10, ..., 10^5 choose between 3 x 5 neighbors and 20 random triplets a row, and between rows as "
         "they are and of length 1; then as HDSL",
     ),
     System(
@@ -239,7 +239,7 @@ SYSTEMS = [
         1,
         fit,
         lambda setting: {**scouted(setting), "search": "exact", "scout": True},
-        "the heuristic search tries λ of 1, 10, ..., 10^9; the exact one the best of them and its two neighbours, along "
+        "the heuristic search tries λ of 1, 10, ..., 10^9; the exact one the best of them and its two neighbors, along "
         "up to 600 iterations",
     ),
     System(

@@ -6,7 +6,7 @@ from sklearn.preprocessing import normalize
 
 from experiments.data import Rows
 from experiments.systems.base import Fitted, Problem, System, error
-from experiments.systems.neighbours import by_dot_product
+from experiments.systems.neighbors import by_dot_product
 
 
 def identity(problem: Problem) -> Fitted:

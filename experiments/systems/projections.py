@@ -11,7 +11,7 @@ from sklearn.random_projection import GaussianRandomProjection
 
 from experiments.cells import Setting
 from experiments.systems.base import Fitted, Point, Problem, System, error
-from experiments.systems.neighbours import by_scores
+from experiments.systems.neighbors import by_scores
 from hdsl import OASIS
 
 #: Rows to coordinates, of which the first r are the projection to r dimensions.
@@ -63,7 +63,7 @@ def fit_oasis(
     """The number of dimensions and the aggressiveness with the lowest validation error.
 
     OASIS takes r^2 a step, so that the search goes from coarse to fine: all values of aggressiveness at `scout`
-    dimensions; the best of them and its neighbours up to `narrow` dimensions; above that the best at the number of
+    dimensions; the best of them and its neighbors up to `narrow` dimensions; above that the best at the number of
     dimensions before, and the lowest of all, which hardly leaves the dot product and so is never much worse than the
     projection alone. More than `hopeful` dimensions are tried only if the number before was the best of all.
     """
@@ -77,7 +77,7 @@ def fit_oasis(
     def learn(r: int, c: float) -> Point:
         scale = factor(r)
         few = np.ascontiguousarray(scale * train[:, :r])
-        learner = OASIS(c, scaling="none", random_state=problem.seed, n_jobs=1).fit_triplets(few, triplets)
+        learner = OASIS(c, preprocess="none", random_state=problem.seed, n_jobs=1).fit_triplets(few, triplets)
         matrix = scale * learner.matrix_ @ few.T
 
         def predict(X: Any) -> np.ndarray:
@@ -140,7 +140,7 @@ def oasis(projection: str) -> Any:
 
 ALL = "2, 5, 10, 20, 50, 100, 200, 500, 1,000 and 2,000 dimensions (PCA: at most one fewer than training rows)"
 COARSE = (
-    f"{ALL}; aggressiveness of 10^-9, ..., 10^2 at 200 dimensions, the best of them and its neighbours at up to 500; above, "
+    f"{ALL}; aggressiveness of 10^-9, ..., 10^2 at 200 dimensions, the best of them and its neighbors at up to 500; above, "
     "the best at the number before and 10^-9; 2,000 dimensions only where 1,000 were the best so far"
 )
 SYSTEMS = [

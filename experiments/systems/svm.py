@@ -15,7 +15,7 @@ from experiments.systems.base import Fitted, Problem, System, decades, error
 
 
 def fit_linear(problem: Problem, *, penalty: str, costs: tuple[float, ...], max_iter: int) -> Fitted:
-    """The C with the lowest validation error; among equals the smallest, which regularises most."""
+    """The C with the lowest validation error; among equals the smallest, which regularizes most."""
     train, valid = problem.train, problem.valid
     tried: list[dict[str, Any]] = []
     best = None

@@ -131,7 +131,7 @@ def test_a_cell_that_a_broken_pool_refuses_is_not_lost(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["planted_2", "planted_4"])
-def test_scaling_is_learned_on_training_rows_only(name, tmp_path):
+def test_preprocess_is_learned_on_training_rows_only(name, tmp_path):
     raw = data.DATASETS[name].cut(tmp_path, 0)
     parts = data.scaled(raw)
     most = raw.train.X.max(axis=0).toarray().ravel()

@@ -36,7 +36,7 @@ def test_smoothness_is_the_mean_of_squared_norms():
     rows = data.planted(2, 0, rows=8, features=60)
     found = convergence.smoothness(rows, "random:3")
     X = rows.X.toarray()
-    mined = hdsl.mine_triplets(rows.X, rows.y, triplets="random:3", scaling="none", random_state=0)
+    mined = hdsl.mine_triplets(rows.X, rows.y, triplets="random:3", preprocess="none", random_state=0)
     want = np.mean([np.sum(np.outer(X[a], X[n] - X[f]) ** 2) for a, n, f in mined])
     assert found == pytest.approx(want)
 

@@ -14,7 +14,7 @@ from experiments.comparison import paired, summary
 from experiments.figure3 import curve
 from experiments.systems import SYSTEMS, diagonal, pairs, projections
 from experiments.systems.base import Problem, error
-from experiments.systems.neighbours import by_dot_product, by_scores
+from experiments.systems.neighbors import by_dot_product, by_scores
 
 
 def problem(name: str = "planted_4", seed: int = 0) -> tuple[Problem, data.Parts]:

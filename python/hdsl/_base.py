@@ -61,7 +61,7 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         return "_model" in self.__dict__
 
     def _decides(self, name: str, default: Any) -> Any:
-        """`n_neighbors`, `vote` or `form`: what a search has found, or else the parameter."""
+        """`n_neighbors`, `vote` or `normalization`: what a search has found, or else the parameter."""
         found = self.__dict__.get("_found_decision") or {}
         return found.get(name, getattr(self, name, default))
 
@@ -73,7 +73,7 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Raw rows; the scaling that was learned is applied first.
+            Raw rows; the preprocess that was learned is applied first.
 
         Returns
         -------
@@ -252,7 +252,7 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_queries, n_features) or None, default=None
-            Raw rows; by default the fitted rows themselves, none of which is then its own neighbour.
+            Raw rows; by default the fitted rows themselves, none of which is then its own neighbor.
         n_neighbors : int or None, default=None
             How many; by default the `n_neighbors` of the estimator, or what ``scale="auto"`` has found.
         return_similarity : bool, default=True
@@ -261,7 +261,7 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         Returns
         -------
         scores : ndarray of shape (n_queries, n_neighbors)
-            The largest first. Not distances: the larger, the more alike. Cosines if the estimator's `form` is
+            The largest first. Not distances: the larger, the more alike. Cosines if the estimator's `normalization` is
             ``"cosine"``. Only if `return_similarity`.
         rows : ndarray of shape (n_queries, n_neighbors)
             Numbers of fitted rows. Equal scores are ordered by number.
@@ -293,14 +293,14 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         return (scores, rows) if return_similarity else rows
 
     def _search(self, queries: Any, k: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        form = self._decides("form", "dot")
-        return self._index.neighbors(self._model, form, self._fitted_rows(), queries, k, self._threads())
+        normalization = self._decides("normalization", "dot")
+        return self._index.neighbors(self._model, normalization, self._fitted_rows(), queries, k, self._threads())
 
     def _fitted_rows(self) -> Any:
         if self._fit_X is None:
             raise ValueError(
                 f"This {type(self).__name__} was loaded without the rows it was fitted on; "
-                "give them to `load` to look for neighbours among them."
+                "give them to `load` to look for neighbors among them."
             )
         return self._fit_X
 
@@ -330,7 +330,7 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         return sp.csr_array(sp.coo_array((values, (i, j)), shape=(d, d)))
 
     def scale_rows(self, X: Any) -> sp.csr_array:
-        """Rows as the similarity sees them, after the scaling that was learned.
+        """Rows as the similarity sees them, after the preprocess that was learned.
 
         Parameters
         ----------
@@ -340,7 +340,7 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         Returns
         -------
         X : csr_array of shape (n_samples, n_features)
-            Under ``scaling="max"`` without the features that no point of the path uses.
+            Under ``preprocess="max"`` without the features that no point of the path uses.
 
         Examples
         --------

@@ -51,8 +51,8 @@ class VoteMixin(ClassifierMixin):
         Returns
         -------
         p : ndarray of shape (n_samples, n_classes)
-            Shares in the order of `classes_`: of neighbours; under ``vote="weighted"`` of their similarities, or of
-            neighbours where none is above 0. Under ``vote="class-mean"`` the softmax of the mean similarities, in units
+            Shares in the order of `classes_`: of neighbors; under ``vote="weighted"`` of their similarities, or of
+            neighbors where none is above 0. Under ``vote="class-mean"`` the softmax of the mean similarities, in units
             of the mean similarity of two fitted rows of one class. A class that wins a tie gets a billionth more.
         """
         votes, winners = self._votes(X)
@@ -82,9 +82,9 @@ class VoteMixin(ClassifierMixin):
     def _class_means(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         rows, fitted = self._rows(X), self._fitted_rows()  # type: ignore[attr-defined]
         classes = ([str(c) for c in self.classes_], self._codes)
-        form = self._decides("form", "dot")  # type: ignore[attr-defined]
+        normalization = self._decides("normalization", "dot")  # type: ignore[attr-defined]
         (means, winners), within = self._index.class_means(  # type: ignore[attr-defined]
-            self._model, form, fitted, classes, rows, self._threads()  # type: ignore[attr-defined]
+            self._model, normalization, fitted, classes, rows, self._threads()  # type: ignore[attr-defined]
         )
         means = means.reshape(-1, len(self.classes_))
         apart = means - means.max(axis=1, keepdims=True)
@@ -101,8 +101,8 @@ class HDSLClassifier(VoteMixin, HDSL):
         """    HDSL : The same without a vote.
 """,
     ).replace(
-        "Neighbours that :meth:`kneighbors` gives, and that vote on validation rows.",
-        "Neighbours that vote, in :meth:`predict` and on validation rows.",
+        "Neighbors that :meth:`kneighbors` gives, and that vote on validation rows.",
+        "Neighbors that vote, in :meth:`predict` and on validation rows.",
     ).split("    Examples\n")[0] + """    Examples
     --------
     >>> from sklearn.datasets import load_digits
@@ -110,7 +110,7 @@ class HDSLClassifier(VoteMixin, HDSL):
     >>> from hdsl import HDSLClassifier
     >>> X, y = load_digits(return_X_y=True)
     >>> X, X_test, y, y_test = train_test_split(X, y, random_state=0)
-    >>> classifier = HDSLClassifier(scale=1000, scaling="unit", max_iter=300).fit(X, y)
+    >>> classifier = HDSLClassifier(scale=1000, preprocess="unit", max_iter=300).fit(X, y)
     >>> bool(classifier.score(X_test, y_test) > 0.95)
     True
 

@@ -13,14 +13,14 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
 from hdsl import _core
-from hdsl._rivals import Rival
+from hdsl._baselines import Baseline
 from hdsl._settings import CONSTRAINTS
 
 
-class DiagonalSimilarity(Rival):
+class DiagonalSimilarity(Baseline):
     """Learn a weight for each feature: S(x, z) is the sum of w_i x_i z_i.
 
-    The first rival of the paper (Section 4.1): the mean loss over triplets plus a penalty on the weights, minimised by
+    The first baseline of the paper (Section 4.1): the mean loss over triplets plus a penalty on the weights, minimized by
     proximal gradient until the objective is proved to be within `tol` of the best. It learns which features count, but
     not which go together. Time and memory go by the non-zeros of the rows.
 
@@ -35,7 +35,7 @@ class DiagonalSimilarity(Rival):
         Whether to allow no weight below 0, which makes the similarity an inner product. The paper has no such limit.
     triplets : str, default="knn:3:5"
         Where :meth:`fit` takes triplets from, as for :class:`hdsl.HDSL`.
-    scaling : {"max", "unit", "max+unit", "none"}, default="max"
+    preprocess : {"max", "unit", "max+unit", "none"}, default="max"
         What happens to raw values, as for :class:`hdsl.HDSL`.
     loss : {"smoothed-hinge", "squared-hinge", "logistic", "exponential"}, default="smoothed-hinge"
         What a triplet costs, by its margin.
@@ -44,7 +44,7 @@ class DiagonalSimilarity(Rival):
     tol : float, default=1e-4
         Stop when the objective is proved to be within this share of itself above the best possible.
     n_neighbors : int, default=3
-        Neighbours that vote.
+        Neighbors that vote.
     warm_start : bool, default=False
         Whether another fit goes on from the weights there are.
     callback : callable or None, default=None
@@ -101,7 +101,7 @@ class DiagonalSimilarity(Rival):
         **{
             name: CONSTRAINTS[name]
             for name in (
-                "triplets", "scaling", "loss", "max_iter", "n_neighbors", "warm_start", "callback", "random_state",
+                "triplets", "preprocess", "loss", "max_iter", "n_neighbors", "warm_start", "callback", "random_state",
                 "n_jobs", "verbose",
             )
         },
@@ -118,7 +118,7 @@ class DiagonalSimilarity(Rival):
         penalty: str = "l1",
         positive: bool = False,
         triplets: str = "knn:3:5",
-        scaling: str = "max",
+        preprocess: str = "max",
         loss: str = "smoothed-hinge",
         max_iter: int = 10_000,
         tol: float = 1e-4,
@@ -133,7 +133,7 @@ class DiagonalSimilarity(Rival):
         self.penalty = penalty
         self.positive = positive
         self.triplets = triplets
-        self.scaling = scaling
+        self.preprocess = preprocess
         self.loss = loss
         self.max_iter = max_iter
         self.tol = tol

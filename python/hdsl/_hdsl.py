@@ -22,7 +22,7 @@ class HDSL(HDSLLearner):
     """Learn a sparse similarity from labels or triplets, and map rows into the space where it is a dot product.
 
     The similarity is S(x, z) = x' M z, where M is a weighted sum of matrices of two features each. Training adds one of
-    them at a time (Frank-Wolfe with away steps); stopping early keeps M sparse and is how the method regularises. Time
+    them at a time (Frank-Wolfe with away steps); stopping early keeps M sparse and is how the method regularizes. Time
     and memory go by the non-zeros of the rows, not by the number of columns. Same seed, same model, for any number of
     threads; the command line's `hdsl train` makes the same one, byte for byte.
 
@@ -32,13 +32,13 @@ class HDSL(HDSLLearner):
         λ, the size of the domain: how far the similarity may go. There is no default that is good for all data; scan
         1, 10, 100, 1000 first. Several values are tried in one fit if there are validation rows to choose by. With
         ``"auto"``, :meth:`fit` searches as :func:`hdsl.tune` does, for at most `time` seconds (600 by default): `scale`,
-        `triplets`, `scaling`, `loss`, `max_iter`, `rounds`, `last_iter`, `models`, `n_neighbors`, `vote` and `form` are what it
+        `triplets`, `preprocess`, `loss`, `max_iter`, `rounds`, `last_iter`, `models`, `n_neighbors`, `vote` and `normalization` are what it
         finds (`tuned_params_`), whatever was given. Only `max_features`, `memory`, `n_components`, `random_state`,
         `n_jobs` and `verbose` have a say besides.
     triplets : str, default="knn:3:5"
         Where :meth:`fit` takes triplets from: ``"knn:T:I"``, each row with its T nearest of the same label times its I
         nearest of another, or ``"random:N"``, N a row at random; often better where rows are few.
-    scaling : {"max", "unit", "max+unit", "none"}, default="max"
+    preprocess : {"max", "unit", "max+unit", "none"}, default="max"
         What happens to raw values: each is divided by the largest absolute value of its column and clipped to [-1, 1],
         or by the length of its row, or both, or nothing.
     loss : {"smoothed-hinge", "squared-hinge", "logistic", "exponential"}, default="smoothed-hinge"
@@ -52,7 +52,7 @@ class HDSL(HDSLLearner):
     max_iter : int, default=1000
         Iterations at most, for each λ and each round.
     rounds : int, default=0
-        How often triplets are mined again, 3 x 5 neighbours a row under the similarity learned so far, and added to those
+        How often triplets are mined again, 3 x 5 neighbors a row under the similarity learned so far, and added to those
         there were. Often the largest gain there is. Needs labels, and no `sample_weight`.
     last_iter : int or None, default=None
         Iterations at most of the last round; by default `max_iter`.
@@ -79,11 +79,11 @@ class HDSL(HDSLLearner):
     eval_every : int, default=10
         Iterations between looks at the validation error.
     n_neighbors : int, default=3
-        Neighbours that :meth:`kneighbors` gives, and that vote on validation rows.
+        Neighbors that :meth:`kneighbors` gives, and that vote on validation rows.
     vote : {"majority", "weighted", "class-mean"}, default="majority"
-        How classes are decided: by one vote for each of the neighbours; by their similarities, those below 0 as 0; or by
+        How classes are decided: by one vote for each of the neighbors; by their similarities, those below 0 as 0; or by
         the mean similarity to all rows of a class, whatever `n_neighbors` is.
-    form : {"dot", "cosine"}, default="dot"
+    normalization : {"dot", "cosine"}, default="dot"
         How rows are ranked for that, and by :meth:`kneighbors`: by S(x, z), or by S(x, z) / √(S(x, x) S(z, z)).
     n_components : int or None, default=None
         If given, :meth:`transform` maps to this many orthogonal coordinates, which keep the most of the similarity, instead
@@ -234,7 +234,7 @@ class HDSL(HDSLLearner):
         hooks = Hooks(self, X, y, 0)
         fit_best(self, X, y, self._checked_validation(X_val, y_val), options, depth=4)
         self._found_decision: dict[str, Any] = {
-            name: self.tuned_params_[name] for name in ("n_neighbors", "vote", "form")
+            name: self.tuned_params_[name] for name in ("n_neighbors", "vote", "normalization")
         }
         hooks.done()
         return self

@@ -36,7 +36,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
         scale: float | ArrayLike | str = 100.0,
         *,
         triplets: str = "knn:3:5",
-        scaling: str = "max",
+        preprocess: str = "max",
         loss: str = "smoothed-hinge",
         search: str = "alternating",
         steps: str = "away",
@@ -56,7 +56,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
         eval_every: int = 10,
         n_neighbors: int = 3,
         vote: str = "majority",
-        form: str = "dot",
+        normalization: str = "dot",
         n_components: int | None = None,
         warm_start: bool = False,
         callback: Any = None,
@@ -66,7 +66,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
     ) -> None:
         self.scale = scale
         self.triplets = triplets
-        self.scaling = scaling
+        self.preprocess = preprocess
         self.loss = loss
         self.search = search
         self.steps = steps
@@ -86,7 +86,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
         self.eval_every = eval_every
         self.n_neighbors = n_neighbors
         self.vote = vote
-        self.form = form
+        self.normalization = normalization
         self.n_components = n_components
         self.warm_start = warm_start
         self.callback = callback
@@ -147,7 +147,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
 
         Only the new triplets are learned from. The more iterations, the more of what earlier triplets taught is given
         up where the new ones disagree; to keep both, give both to :meth:`fit_triplets` with ``warm_start=True``.
-        Features keep the scaling they had; those that are new get theirs from `X`. Rows to look for neighbours among
+        Features keep the preprocess they had; those that are new get theirs from `X`. Rows to look for neighbors among
         stay those that were fitted first.
 
         Parameters
@@ -184,7 +184,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
         # What a search has found holds for what comes after it, too.
         found = {name: self.__dict__[name] for name in FOUND if again and name in self.__dict__}
         self._learn(
-            rows, triplets=given, start=self._model if again else None, keep_scaling=True, max_iter=max_iter
+            rows, triplets=given, start=self._model if again else None, keep_preprocess=True, max_iter=max_iter
         )
         self.__dict__.update(found)
         self._fit_X = kept
@@ -226,12 +226,12 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
         triplets: Any = None,
         row_weights: NDArray[np.float64] | None = None,
         start: _core.Model | None = None,
-        keep_scaling: bool = False,
+        keep_preprocess: bool = False,
         max_iter: int | None = None,
     ) -> Any:
         """Calls the compiled half and keeps what it learned."""
         learner: Any = self
-        if keep_scaling:
+        if keep_preprocess:
             found = self.__dict__.get("tuned_params_") if isinstance(self.scale, str) else None
             learner = copy.copy(self).set_params(**(found or {}))
             # Of triplets that are given there is one round, and what goes on from a model is one.
@@ -254,7 +254,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
             row_weights=row_weights,
             names=None if names is None else list(names),
             start=start,
-            keep_scaling=keep_scaling and start is not None,
+            keep_preprocess=keep_preprocess and start is not None,
             each=hooks.each(),
             snapshots=hooks.wants_iterates,
             progress=progress,
@@ -389,7 +389,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the similarity as a model file, which the command line's `hdsl` reads too.
 
-        The file holds scaling, names, the whole path, and how classes are decided (`n_neighbors`, `vote`, `form`), but
+        The file holds preprocess, names, the whole path, and how classes are decided (`n_neighbors`, `vote`, `normalization`), but
         neither rows nor labels, nor the parameters of this estimator that say how to learn. For those, pickle the
         estimator.
 
@@ -412,8 +412,8 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
         array([ 2., -2.])
         """
         check_is_fitted(self)
-        ours = {name: self._decides(name, None) for name in ("vote", "form") if name in self._get_param_names()}
-        model = self._model.with_decision(self._decides("n_neighbors", 3), ours.get("vote"), ours.get("form"))
+        ours = {name: self._decides(name, None) for name in ("vote", "normalization") if name in self._get_param_names()}
+        model = self._model.with_rule(self._decides("n_neighbors", 3), ours.get("vote"), ours.get("normalization"))
         model.write(os.fspath(path))
 
     @classmethod
@@ -425,7 +425,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
         path : str or path-like
             The file.
         X : {array-like, sparse matrix} of shape (n_samples, n_features) or None, default=None
-            Raw rows to look for neighbours among; without them, :meth:`kneighbors` has nothing to search.
+            Raw rows to look for neighbors among; without them, :meth:`kneighbors` has nothing to search.
         **params : dict
             Parameters of the estimator, over those the file tells of.
 
@@ -436,8 +436,8 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
         """
         model = _core.Model.read(os.fspath(path))
         told = dict(model.settings)
-        known: dict[str, Any] = {"scale": model.scale, "scaling": model.scaling}
-        known |= {name: told[name] for name in ("loss", "search", "steps", "vote", "form") if name in told}
+        known: dict[str, Any] = {"scale": model.scale, "preprocess": model.preprocess}
+        known |= {name: told[name] for name in ("loss", "search", "steps", "vote", "normalization") if name in told}
         numbers = {"k": "n_neighbors", "seed": "random_state", "batch": "batch", "rounds": "rounds", "models": "models"}
         known |= {ours: int(told[theirs]) for theirs, ours in numbers.items() if theirs in told}
         if not told.get("triplets", "given:").startswith("given:"):

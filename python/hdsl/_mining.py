@@ -21,7 +21,7 @@ def mine_triplets(
     y: ArrayLike,
     *,
     triplets: str = "knn:3:5",
-    scaling: str = "max",
+    preprocess: str = "max",
     random_state: Any = 0,
     n_jobs: int | None = None,
 ) -> NDArray[np.int64]:
@@ -35,8 +35,8 @@ def mine_triplets(
         Classes.
     triplets : str, default="knn:3:5"
         ``"knn:T:I"`` or ``"random:N"``, as for :class:`hdsl.HDSL`.
-    scaling : {"max", "unit", "max+unit", "none"}, default="max"
-        What happens to raw values before neighbours are sought.
+    preprocess : {"max", "unit", "max+unit", "none"}, default="max"
+        What happens to raw values before neighbors are sought.
     random_state : int, RandomState instance or None, default=0
         Seed of ``"random:N"``.
     n_jobs : int or None, default=None
@@ -55,7 +55,7 @@ def mine_triplets(
            [1, 0, 2]])
     """
     X, y = check_X_y(X, y, accept_sparse="csr", dtype=DTYPES)
-    learner = HDSL(triplets=triplets, scaling=scaling, random_state=random_state)
+    learner = HDSL(triplets=triplets, preprocess=preprocess, random_state=random_state)
     learner._validate_params()
     classes, codes = encode(y, "mine_triplets")
     chosen = settings(learner, validated=False, holdout=None)

@@ -15,14 +15,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hdsl import _core
 from hdsl._learner import HDSLLearner
 from hdsl._matrix import DTYPES, as_csr
-from hdsl._rivals import Rival
+from hdsl._baselines import Baseline
 from hdsl._settings import CONSTRAINTS
 
 
-class OASIS(Rival):
+class OASIS(Baseline):
     """Learn a whole matrix: S(x, z) = x' W z, by online passive-aggressive steps.
 
-    The second rival of the paper (Section 4.1), by Chechik, Sharma, Shalit and Bengio (JMLR 2010). Starting from the dot
+    The second baseline of the paper (Section 4.1), by Chechik, Sharma, Shalit and Bengio (JMLR 2010). Starting from the dot
     product, it draws one triplet after the other and changes W by as little as makes its margin 1, but never by more
     than `aggressiveness`. Memory is a number for each two features, so it is meant for few of them, say after PCA or
     random projections; it refuses more than `memory` allows.
@@ -41,10 +41,10 @@ class OASIS(Rival):
         Refuse so many features that W would take more bytes than this; by default 2 GiB.
     triplets : str, default="knn:3:5"
         Where :meth:`fit` takes triplets from, as for :class:`hdsl.HDSL`.
-    scaling : {"max", "unit", "max+unit", "none"}, default="max"
+    preprocess : {"max", "unit", "max+unit", "none"}, default="max"
         What happens to raw values, as for :class:`hdsl.HDSL`.
     n_neighbors : int, default=3
-        Neighbours that vote.
+        Neighbors that vote.
     callback : callable or None, default=None
         Called about a hundred times a run with a dict of ``iteration`` (steps), ``objective`` (the mean loss since the last
         call) and ``seconds``; a true answer stops the run.
@@ -93,7 +93,7 @@ class OASIS(Rival):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{
             name: CONSTRAINTS[name]
-            for name in ("triplets", "scaling", "memory", "n_neighbors", "callback", "random_state", "n_jobs", "verbose")
+            for name in ("triplets", "preprocess", "memory", "n_neighbors", "callback", "random_state", "n_jobs", "verbose")
         },
         "aggressiveness": [Interval(Real, 0, None, closed="neither")],
         "n_steps": CONSTRAINTS["batch"],
@@ -110,7 +110,7 @@ class OASIS(Rival):
         finish: str = "as-learned",
         memory: int | None = None,
         triplets: str = "knn:3:5",
-        scaling: str = "max",
+        preprocess: str = "max",
         n_neighbors: int = 3,
         callback: Any = None,
         random_state: Any = 0,
@@ -123,7 +123,7 @@ class OASIS(Rival):
         self.finish = finish
         self.memory = memory
         self.triplets = triplets
-        self.scaling = scaling
+        self.preprocess = preprocess
         self.n_neighbors = n_neighbors
         self.callback = callback
         self.random_state = random_state
@@ -147,8 +147,8 @@ class OASIS(Rival):
     def partial_fit_triplets(self, X: Any, triplets: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
         """Go on learning from new feedback, starting from the matrix there is.
 
-        OASIS is an online learner: each new triplet changes the matrix no more than it has to. Features keep the scaling
-        they had; those that had no value before get theirs from `X`. Rows to look for neighbours among stay those that
+        OASIS is an online learner: each new triplet changes the matrix no more than it has to. Features keep the preprocess
+        they had; those that had no value before get theirs from `X`. Rows to look for neighbors among stay those that
         were fitted first.
 
         Parameters

@@ -32,7 +32,7 @@ class ReportMixin:
 
         The page opens offline in any browser and fetches nothing. It shows the errors before and after learning, the run,
         the matrix, features and pairs in tables and as a graph, the error with fewer dimensions, a map of the rows, the
-        neighbours of single test rows with the reasons, and the mistakes. What cannot be shown without more is left out,
+        neighbors of single test rows with the reasons, and the mistakes. What cannot be shown without more is left out,
         and the page says what would add it. Large data are sampled, with a note where.
 
         Parameters
@@ -44,7 +44,7 @@ class ReportMixin:
         y_test : array-like of shape (n_test,) or None, default=None
             Their classes.
         X_train : {array-like, sparse matrix} of shape (n_samples, n_features) or None, default=None
-            Raw rows to look for neighbours among; by default those that were learned from, if they are known.
+            Raw rows to look for neighbors among; by default those that were learned from, if they are known.
         y_train : array-like of shape (n_samples,) or None, default=None
             Their classes; by default those that were learned from, if they are known.
         feature_names : array-like of str or None, default=None
@@ -52,7 +52,7 @@ class ReportMixin:
         train_texts, test_texts : sequence of str or None, default=None
             Texts of the rows, to be shown with the words that count marked.
         n_neighbors : int or None, default=None
-            How many neighbours vote; by default the estimator's own `n_neighbors`.
+            How many neighbors vote; by default the estimator's own `n_neighbors`.
 
         Examples
         --------
@@ -73,7 +73,7 @@ class ReportMixin:
             raise ValueError("y_test and test_texts are given without X_test.")
         train = self._training_part(X_train, y_train, train_texts)
         if X_test is not None and train is None:
-            raise ValueError("X_test is given, but there are no rows to look for neighbours among: give X_train too.")
+            raise ValueError("X_test is given, but there are no rows to look for neighbors among: give X_train too.")
         test = None
         if X_test is not None:
             rows = self._rows(X_test)  # type: ignore[attr-defined]
@@ -99,7 +99,7 @@ class ReportMixin:
         )
 
     def _training_part(self, X: Any, y: ArrayLike | None, texts: Any) -> Any:
-        """Rows to look for neighbours among: those given, or those learned from."""
+        """Rows to look for neighbors among: those given, or those learned from."""
         if X is not None:
             rows = self._rows(X)  # type: ignore[attr-defined]
             return rows, _classes(y, rows, "y_train"), _texts(texts, rows, "train_texts")

@@ -27,9 +27,9 @@ class TripletHDSL(HDSLLearner):
     ----------
     preprocessor : {array-like, sparse matrix} of shape (n_samples, n_features)
         The raw rows that triplets name.
-    scale, scaling, loss, search, steps, batch, max_iter, tol, certify, max_features, time, memory
+    scale, preprocess, loss, search, steps, batch, max_iter, tol, certify, max_features, time, memory
         As for :class:`hdsl.HDSL`.
-    n_neighbors, form, n_components, warm_start, callback, random_state, n_jobs, verbose
+    n_neighbors, normalization, n_components, warm_start, callback, random_state, n_jobs, verbose
         As for :class:`hdsl.HDSL`; `scale` is a number, since there are no labels to search by.
 
     Attributes
@@ -51,7 +51,7 @@ class TripletHDSL(HDSLLearner):
     >>> from hdsl.model_selection import AnchorKFold
     >>> X, y = load_iris(return_X_y=True)
     >>> triplets = mine_triplets(X, y, triplets="random:4")
-    >>> learner = TripletHDSL(preprocessor=X, scale=100, scaling="unit", max_iter=200)
+    >>> learner = TripletHDSL(preprocessor=X, scale=100, preprocess="unit", max_iter=200)
     >>> accuracy = cross_val_score(learner, triplets, cv=AnchorKFold(3))
     >>> bool(accuracy.min() > 0.9)
     True
@@ -86,7 +86,7 @@ class TripletHDSL(HDSLLearner):
         preprocessor: Any = None,
         scale: float = 100.0,
         *,
-        scaling: str = "max",
+        preprocess: str = "max",
         loss: str = "smoothed-hinge",
         search: str = "alternating",
         steps: str = "away",
@@ -98,7 +98,7 @@ class TripletHDSL(HDSLLearner):
         time: float | None = None,
         memory: int | None = None,
         n_neighbors: int = 3,
-        form: str = "dot",
+        normalization: str = "dot",
         n_components: int | None = None,
         warm_start: bool = False,
         callback: Any = None,
@@ -108,7 +108,7 @@ class TripletHDSL(HDSLLearner):
     ) -> None:
         self.preprocessor = preprocessor
         self.scale = scale
-        self.scaling = scaling
+        self.preprocess = preprocess
         self.loss = loss
         self.search = search
         self.steps = steps
@@ -120,7 +120,7 @@ class TripletHDSL(HDSLLearner):
         self.time = time
         self.memory = memory
         self.n_neighbors = n_neighbors
-        self.form = form
+        self.normalization = normalization
         self.n_components = n_components
         self.warm_start = warm_start
         self.callback = callback

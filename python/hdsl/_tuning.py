@@ -47,8 +47,8 @@ def tune(
 ) -> HDSLClassifier:
     """Find the best similarity for rows with classes, as the command line's `hdsl tune` does.
 
-    Searches λ, triplets (neighbours, at random, and mined again under what was learned), scaling, loss, where to stop, and
-    how neighbours decide a class. Weak settings are given up early. What is chosen is chosen on rows that were not learned
+    Searches λ, triplets (neighbors, at random, and mined again under what was learned), preprocess, loss, where to stop, and
+    how neighbors decide a class. Weak settings are given up early. What is chosen is chosen on rows that were not learned
     from, and the error to expect is estimated on rows that did not choose. The winner is one ordinary fit with the
     parameters found. Same seed, same model, for any number of threads, as long as `time` allows all that is planned; the
     program makes the same one, byte for byte.
@@ -73,7 +73,7 @@ def tune(
         What is searched over: all that was found to help, or λ alone with the paper's recipe.
     without : list of str, default=()
         Parts of the search to leave out: "rounds" (triplets mined again under what was learned), "means" (of several
-        models), "votes" (other ways to decide than the majority of 3), "cosine", "random" (triplets), "neighbours" (as
+        models), "votes" (other ways to decide than the majority of 3), "cosine", "random" (triplets), "neighbors" (as
         triplets), "unit" (rows of length 1), "losses" (other than the smoothed hinge).
     refit : bool, default=True
         Whether the winner learns from `X_val` as well, once all is chosen. Its rows are then the last of the fitted rows.

@@ -139,7 +139,7 @@ def _chosen(facts: dict[str, Any], subset: str | None) -> list[str]:
     if subset in parts:
         return [subset]
     if subset == "all":
-        return [part for part, _, labelled in facts["parts"] if labelled]
+        return [part for part, _, labeled in facts["parts"] if labeled]
     known = ", ".join(repr(part) for part in dict.fromkeys([*parts, "all"]))
     raise ValueError(f"`subset` is {subset!r}, expected one of {known}")
 

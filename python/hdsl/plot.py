@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 __all__ = ["active_features", "error", "matrix", "objective"]
 
-#: Colours of entries above and below 0, told apart by those who do not see red and green.
+#: Colors of entries above and below 0, told apart by those who do not see red and green.
 ALIKE, UNLIKE = "#0b6bb8", "#d1491b"
 
 
@@ -103,7 +103,7 @@ def objective(learner: Any, ax: Any = None) -> Any:
 
 
 def matrix(learner: Any, ax: Any = None, *, zoom: bool = True, names: bool | ArrayLike = False) -> Any:
-    """The sparsity picture of M: a dot an entry, in one colour above 0 and in another below (the paper's Figure 2).
+    """The sparsity picture of M: a dot an entry, in one color above 0 and in another below (the paper's Figure 2).
 
     Parameters
     ----------

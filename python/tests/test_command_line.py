@@ -36,14 +36,14 @@ CASES = {
         ["--loss", "squared-hinge", "--steps", "pairwise"],
         dict(loss="squared-hinge", steps="pairwise"),
     ),
-    "batches": (["--batch", 200, "--scaling", "unit"], dict(batch=200, scaling="unit")),
+    "batches": (["--batch", 200, "--preprocess", "unit"], dict(batch=200, preprocess="unit")),
     "exact to a tolerance": (
         ["--search", "exact", "--tol", 0.01, "--certify"],
         dict(search="exact", tol=0.01, certify=True),
     ),
     "another decision": (
-        ["-k", 5, "--vote", "weighted", "--form", "cosine", "--holdout", 0.2, "--patience", 100],
-        dict(n_neighbors=5, vote="weighted", form="cosine", early_stopping=True, validation_fraction=0.2),
+        ["-k", 5, "--vote", "weighted", "--normalization", "cosine", "--holdout", 0.2, "--patience", 100],
+        dict(n_neighbors=5, vote="weighted", normalization="cosine", early_stopping=True, validation_fraction=0.2),
     ),
     "class means": (
         ["--vote", "class-mean", "--holdout", 0.2, "--patience", 100],
@@ -115,19 +115,19 @@ def test_the_program_uses_a_model_of_the_package(files, program):
     )
 
 
-@pytest.mark.parametrize("form", ["dot", "cosine"])
+@pytest.mark.parametrize("normalization", ["dot", "cosine"])
 @pytest.mark.parametrize("vote", ["majority", "weighted", "class-mean"])
-def test_classes_are_decided_alike(vote, form, files, program):
+def test_classes_are_decided_alike(vote, normalization, files, program):
     folder, X, y = files
     names = np.array(["10", "9", "b", "a"])[y]  # not the order of letters in a file
     write(folder, "named", X, names)
     X_test = sp.vstack([planted(100, seed=4)[0], sp.csr_array((1, X.shape[1]))], format="csr")  # nothing: all tie
     write(folder, "test", X_test, ["a"] * 101)
     data = ["--train", folder / "named.npz", folder / "test.npz"]
-    flags = ["-k", 4, "--vote", vote, "--form", form]
+    flags = ["-k", 4, "--vote", vote, "--normalization", normalization]
     run(program, "train", folder / "named.npz", "--scale", 20, "--max-iter", 40, *flags, "-o", folder / "m.hdsl")
     loaded = HDSLClassifier.load(folder / "m.hdsl", X, names)
-    assert (loaded.n_neighbors, loaded.vote, loaded.form) == (4, vote, form)
+    assert (loaded.n_neighbors, loaded.vote, loaded.normalization) == (4, vote, normalization)
     predicted = run(program, "predict", folder / "m.hdsl", *data).split()
     assert list(loaded.predict(X_test)) == predicted
     loaded.save(folder / "again.hdsl")
@@ -137,7 +137,7 @@ def test_classes_are_decided_alike(vote, form, files, program):
     assert [int(fields[2]) for fields in lines] == list(near.ravel())
     assert [float(fields[3]) for fields in lines] == list(scores.ravel())
     # A decision that is changed after fitting is saved, too.
-    other = loaded.set_params(n_neighbors=2, vote="weighted", form="cosine")
+    other = loaded.set_params(n_neighbors=2, vote="weighted", normalization="cosine")
     other.save(folder / "other.hdsl")
     assert list(other.predict(X_test)) == run(program, "predict", folder / "other.hdsl", *data).split()
 

@@ -122,7 +122,7 @@ def test_files_keep_everything_that_is_needed(tmp_path):
     np.testing.assert_array_equal(loaded.predict(X), original.predict(X))
     assert loaded.path_.tobytes() == original.path_.tobytes()
     assert (loaded.scale, loaded.loss, loaded.n_neighbors) == (20, "squared-hinge", 3)
-    assert (loaded.vote, loaded.form) == ("majority", "dot")
+    assert (loaded.vote, loaded.normalization) == ("majority", "dot")
     triplets = TripletHDSL.load(tmp_path / "m.hdsl", X)  # which has no votes and no labels
     np.testing.assert_array_equal(triplets.kneighbors(X)[1], original.kneighbors(X)[1])
     assert list(loaded.get_feature_names_out()) == list(original.get_feature_names_out())

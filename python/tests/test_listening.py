@@ -127,7 +127,7 @@ def test_ctrl_c_keeps_what_was_learned():
 @pytest.mark.usefixtures("heeds_ctrl_c")
 @pytest.mark.parametrize("learner", [HDSL(), DiagonalSimilarity(), OASIS()], ids=lambda each: type(each).__name__)
 def test_ctrl_c_while_mining_raises(learner, monkeypatch):
-    # Neighbours that take a minute to find, so that the signal surely comes before that is done.
+    # Neighbors that take a minute to find, so that the signal surely comes before that is done.
     rng = np.random.default_rng(0)
     n_rows, each = 60_000, 60
     columns = 50 * np.arange(each) + rng.integers(0, 50, (n_rows, each))

@@ -13,7 +13,7 @@ from hdsl import HDSL, HDSLClassifier, mine_triplets
 @pytest.fixture(params=["max", "unit", "max+unit", "none"])
 def learner(request):
     X, y = planted()
-    return HDSL(scale=20, scaling=request.param, max_iter=40).fit(X, y), X, y
+    return HDSL(scale=20, preprocess=request.param, max_iter=40).fit(X, y), X, y
 
 
 def smoothed_hinge(m):
@@ -65,7 +65,7 @@ def test_the_matrix_is_in_the_domain(learner):
 
 def test_the_objective_is_the_mean_loss_over_the_triplets(learner):
     learned, X, y = learner
-    triplets = mine_triplets(X, y, scaling=learned.scaling)
+    triplets = mine_triplets(X, y, preprocess=learned.preprocess)
     assert len(triplets) == learned.n_triplets_
     S = learned.similarity(X)
     anchor, near, far = triplets.T
@@ -138,7 +138,7 @@ def test_points_of_the_path_are_the_runs_that_would_have_stopped_there():
     assert learned.chosen_iter_ == learned.n_iter_
 
 
-def test_neighbours_are_those_of_the_whole_block_of_scores(learner):
+def test_neighbors_are_those_of_the_whole_block_of_scores(learner):
     learned, X, _ = learner
     S = learned.similarity(X)
     scores, rows = learned.kneighbors(X, n_neighbors=5)
@@ -169,7 +169,7 @@ def test_votes_are_counted():
 def formed(request):
     """A classifier, new rows, and its similarities to the fitted rows in its form, by numpy."""
     X, y = planted()
-    classifier = HDSLClassifier(scale=20, max_iter=30, form=request.param, n_neighbors=6).fit(X, y)
+    classifier = HDSLClassifier(scale=20, max_iter=30, normalization=request.param, n_neighbors=6).fit(X, y)
     X_new = sp.vstack([planted(60, seed=3)[0], sp.csr_array((1, X.shape[1]))], format="csr")
     S = classifier.similarity(X_new, X)
     if request.param == "cosine":
@@ -179,7 +179,7 @@ def formed(request):
     return classifier, X_new, y, S
 
 
-def test_neighbours_are_ranked_by_the_form(formed):
+def test_neighbors_are_ranked_by_the_form(formed):
     classifier, X_new, _, S = formed
     scores, rows = classifier.kneighbors(X_new)
     np.testing.assert_allclose(scores, np.take_along_axis(S, rows, 1), atol=1e-9)
@@ -208,9 +208,9 @@ def test_class_means_are_means_of_similarities(formed):
     np.testing.assert_allclose(best[:, 0], means.max(axis=1), atol=1e-9)
     # The logarithms differ as the means do, in one unit for all rows.
     ratios = np.log(proba) - np.log(proba).mean(axis=1, keepdims=True)
-    centred = means - means.mean(axis=1, keepdims=True)
-    unit = (centred**2).sum() / (ratios * centred).sum()
-    np.testing.assert_allclose(ratios * unit, centred, atol=1e-6)
+    centerd = means - means.mean(axis=1, keepdims=True)
+    unit = (centerd**2).sum() / (ratios * centerd).sum()
+    np.testing.assert_allclose(ratios * unit, centerd, atol=1e-6)
     np.testing.assert_allclose(proba[-1], 1 / len(classifier.classes_), atol=1e-8)  # a row of nothing
 
 

@@ -49,7 +49,7 @@ def test_a_report_tells_what_the_estimator_knows(fitted, tmp_path):
     assert [names[i] for i in told["i"]] == list(pairs["feature_i"])
     assert told["weight"] == list(pairs["weight"])
     near = learner.kneighbors(X[200:], n_neighbors=6)
-    for query in data["neighbours"]["rows"]:
+    for query in data["neighbors"]["rows"]:
         scores, rows = near[0][query["row"]], near[1][query["row"]]
         assert [n["row"] for n in query["learned"]] == list(rows)
         assert [n["score"] for n in query["learned"]] == pytest.approx(list(scores))
@@ -78,7 +78,7 @@ def test_names_classes_and_texts_are_data(fitted, tmp_path):
     html, data, _ = figures(path)
     assert "<script>alert" not in html
     assert HOSTILE in data["classes"] and HOSTILE in data["names"]["name"]
-    assert data["neighbours"]["texts"]["test"][0][1] == HOSTILE
+    assert data["neighbors"]["texts"]["test"][0][1] == HOSTILE
 
 
 def test_a_report_needs_no_rows(fitted, tmp_path):
@@ -86,7 +86,7 @@ def test_a_report_needs_no_rows(fitted, tmp_path):
     learner.save(tmp_path / "m.hdsl")
     HDSL.load(tmp_path / "m.hdsl").report(tmp_path / "report.html")
     html, data, shown = figures(tmp_path / "report.html")
-    assert data["neighbours"] is None and "error" not in shown
+    assert data["neighbors"] is None and "error" not in shown
     assert "give X_train and y_train and X_test" in html
 
 
@@ -99,7 +99,7 @@ def test_triplets_without_classes_make_a_report_too(tmp_path):
     learner = TripletHDSL(preprocessor=X, scale=10, max_iter=20).fit(triplets)
     learner.report(tmp_path / "report.html", X[:30])
     _, data, shown = figures(tmp_path / "report.html")
-    assert len(data["neighbours"]["rows"]) == 30 and "error" not in shown
+    assert len(data["neighbors"]["rows"]) == 30 and "error" not in shown
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hdsl import OASIS, DiagonalSimilarity, HDSL, HDSLClassifier
 
-# A row of weight 2 has twice the say as an anchor. A row that is there twice is, besides, its own nearest neighbour, and
-# mining finds other triplets. The two cannot be the same for any learner that mines triplets among neighbours.
+# A row of weight 2 has twice the say as an anchor. A row that is there twice is, besides, its own nearest neighbor, and
+# mining finds other triplets. The two cannot be the same for any learner that mines triplets among neighbors.
 MINED = {
-    "check_sample_weight_equivalence_on_dense_data": "a row given twice changes who is whose neighbour",
-    "check_sample_weight_equivalence_on_sparse_data": "a row given twice changes who is whose neighbour",
+    "check_sample_weight_equivalence_on_dense_data": "a row given twice changes who is whose neighbor",
+    "check_sample_weight_equivalence_on_sparse_data": "a row given twice changes who is whose neighbor",
 }
 
 
@@ -18,7 +18,7 @@ MINED = {
         HDSL(),
         HDSLClassifier(),
         HDSLClassifier(triplets="random:5", n_components=2),
-        HDSLClassifier(vote="weighted", form="cosine"),
+        HDSLClassifier(vote="weighted", normalization="cosine"),
         HDSLClassifier(vote="class-mean"),
         DiagonalSimilarity(),
         DiagonalSimilarity(penalty="l2", positive=True),

@@ -87,8 +87,8 @@ def test_the_program_finds_the_same(case, small, valid, tmp_path, program):
     # The line that makes it again says what the parameters say, and does what they do.
     words = told["command"].split()
     for flag, name in [
-        ("--scale", "scale"), ("--triplets", "triplets"), ("--scaling", "scaling"), ("--max-iter", "max_iter"),
-        ("--vote", "vote"), ("--form", "form"), ("--rounds", "rounds"), ("--last-iter", "last_iter"), ("--loss", "loss"),
+        ("--scale", "scale"), ("--triplets", "triplets"), ("--preprocess", "preprocess"), ("--max-iter", "max_iter"),
+        ("--vote", "vote"), ("--normalization", "normalization"), ("--rounds", "rounds"), ("--last-iter", "last_iter"), ("--loss", "loss"),
         ("--models", "models"),
     ]:  # fmt: skip
         ours = best.get_params()[name]
@@ -126,7 +126,7 @@ def test_auto_is_tune_in_fit(small, valid):
     X, y = small
     best = hdsl.tune(X, y)
     # Nothing of this is what the search finds.
-    auto = HDSLClassifier(scale="auto", n_neighbors=2, vote="majority", form="dot", max_iter=3)
+    auto = HDSLClassifier(scale="auto", n_neighbors=2, vote="majority", normalization="dot", max_iter=3)
     before = auto.get_params()
     assert auto.fit(X, y) is auto and auto.get_params() == before
     assert auto._model == best._model
@@ -156,7 +156,7 @@ def test_the_decision_found_is_saved_and_loaded(small, valid, tmp_path, monkeypa
 
     def decided(*args, **kwargs):  # whatever this data would have chosen
         model, facts, found = tune(*args, **kwargs)
-        found["params"] |= {"n_neighbors": 5, "vote": "weighted", "form": "cosine"}
+        found["params"] |= {"n_neighbors": 5, "vote": "weighted", "normalization": "cosine"}
         return model, facts, found
 
     monkeypatch.setattr(hdsl._core, "tune", decided)
@@ -165,9 +165,9 @@ def test_the_decision_found_is_saved_and_loaded(small, valid, tmp_path, monkeypa
     assert abs(auto.kneighbors(valid[0])[0]).max() <= 1 + 1e-12  # cosines
     auto.save(tmp_path / "m.hdsl")
     loaded = HDSLClassifier.load(tmp_path / "m.hdsl", *small)
-    assert (loaded.n_neighbors, loaded.vote, loaded.form) == (5, "weighted", "cosine")
+    assert (loaded.n_neighbors, loaded.vote, loaded.normalization) == (5, "weighted", "cosine")
     np.testing.assert_array_equal(loaded.predict(valid[0]), auto.predict(valid[0]))
-    given = HDSLClassifier(n_neighbors=5, vote="weighted", form="cosine")
+    given = HDSLClassifier(n_neighbors=5, vote="weighted", normalization="cosine")
     given.__dict__ |= {k: v for k, v in auto.__dict__.items() if k.startswith("_") or k == "classes_"}
     del given._found_decision
     np.testing.assert_array_equal(given.predict_proba(valid[0]), auto.predict_proba(valid[0]))
@@ -270,8 +270,8 @@ def test_parts_can_be_left_out_and_each_is_told_the_worth_of(small):
     board = best.leaderboard_
     assert set(board["models"]) == {1} and set(board["triplets"]) == {"knn:3:5"} and set(board["loss"]) == {"smoothed-hinge"}
     told = best.tuning_.without.set_index("part")
-    assert not set(told.index) & {*parts, "neighbours"}  # nothing would be left without neighbours, too
-    assert (told.loc["rounds", "rounds"], told.loc["cosine", "form"], told.loc["unit", "scaling"]) == (0, "dot", "max")
+    assert not set(told.index) & {*parts, "neighbors"}  # nothing would be left without neighbors, too
+    assert (told.loc["rounds", "rounds"], told.loc["cosine", "normalization"], told.loc["unit", "preprocess"]) == (0, "dot", "max")
     assert (told["expected_error"] >= 0).all()
 
 
@@ -279,7 +279,7 @@ def test_parts_can_be_left_out_and_each_is_told_the_worth_of(small):
     ("params", "message"),
     [
         (dict(without=["luck"]), "without"),
-        (dict(without=["random", "neighbours"]), "triplets to come from"),
+        (dict(without=["random", "neighbors"]), "triplets to come from"),
         (dict(cv=1), "'cv' parameter of tune"),
         (dict(cv=1000), "."),
         (dict(time=0), "'time' parameter of tune"),

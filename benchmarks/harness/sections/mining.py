@@ -30,10 +30,10 @@ def measure(context):
         row["scipy"] = None
         if fits:
             context.step(f"mining: {name}, scipy")
-            rival = context.attempt(
-                f"scipy mining of {name}", lambda: context.rival("mining", file=path, repeats=context.repeats)
+            baseline = context.attempt(
+                f"scipy mining of {name}", lambda: context.baseline("mining", file=path, repeats=context.repeats)
             )
-            row["scipy"] = statistics.median(rival["seconds"]) if rival else None
+            row["scipy"] = statistics.median(baseline["seconds"]) if baseline else None
         else:
             why = "the dense matrix of all pairs of rows does not fit into memory"
             context.leave_out(f"scipy mining of {name}", why)
@@ -45,7 +45,7 @@ def glance(result):
     for row in result["rows"]:
         if row["scipy"]:
             yield (
-                f"mining 3 × 5 neighbours, {row['name']}",
+                f"mining 3 × 5 neighbors, {row['name']}",
                 seconds(row["ours_1"]),
                 "scipy X Xᵀ with argpartition",
                 seconds(row["scipy"]),

@@ -27,10 +27,10 @@ def measure(context):
             ours = ["read", relative(path), "--repeats", context.repeats, "--threads", threads]
             row[f"ours_{threads}"] = statistics.median(context.ours(*ours)["seconds"])
             calls.append(" ".join(map(str, [relative(context.tool), *ours])))
-        rival = context.attempt(
-            "load_svmlight_file", lambda: context.rival("reading", file=path, repeats=context.repeats)
+        baseline = context.attempt(
+            "load_svmlight_file", lambda: context.baseline("reading", file=path, repeats=context.repeats)
         )
-        row["sklearn"] = statistics.median(rival["seconds"]) if rival else None
+        row["sklearn"] = statistics.median(baseline["seconds"]) if baseline else None
         rows.append(row)
     return {"rows": rows, "commands": calls}
 

@@ -10,9 +10,9 @@ from text import commands, paragraph, percent, ratio, seconds, table
 TITLE = "Time to a validation error"
 
 SCALES = "10,100,1000,10000"
-# In this order: triplets and scaling of the paper's protocol, and a second recipe that is often better.
-RECIPES = {"paper": None, "random triplets, unit rows": ["--triplets", "random:20", "--scaling", "unit"]}
-RIVALS = {
+# In this order: triplets and preprocessing of the paper's protocol, and a second recipe that is often better.
+RECIPES = {"paper": None, "random triplets, unit rows": ["--triplets", "random:20", "--preprocess", "unit"]}
+BASELINES = {
     "linear_svc_l2": "LinearSVC, L2",
     "linear_svc_l1": "LinearSVC, L1",
     "svd_nca": "TruncatedSVD + NCA, 3-NN",
@@ -42,27 +42,27 @@ def measure(context):
         if found is None:
             continue
         train, valid = found
-        entry = {"name": name, "ours": {}, "rivals": {}}
+        entry = {"name": name, "ours": {}, "baselines": {}}
         for recipe, flags in RECIPES.items():
             context.step(f"validation: {name}, hdsl, {recipe}")
-            flags = flags or ["--triplets", triplets, "--scaling", "max"]
+            flags = flags or ["--triplets", triplets, "--preprocess", "max"]
             asked = ["trace", relative(train), relative(valid), *flags, "--scale", SCALES]
             asked += ["--max-iter", str(iterations), "--patience", str(patience)]
             entry["ours"][recipe] = {key: value for key, value in context.ours(*asked).items() if key != "iterations"}
             result["commands"].append(shlex.join([relative(context.tool), *asked]))
-        for rival, title in RIVALS.items():
+        for baseline, title in BASELINES.items():
             context.step(f"validation: {name}, {title}")
-            python = os.environ.get("HDSL_METRIC_LEARN_PYTHON") if rival == "svd_scml" else None
+            python = os.environ.get("HDSL_METRIC_LEARN_PYTHON") if baseline == "svd_scml" else None
             done = context.attempt(
                 f"{title} on {name}",
-                lambda: context.rival(
+                lambda: context.baseline(
                     "validation", python=python, timeout=120 if context.quick else 1800,
-                    rival=rival, train=train, valid=valid, quick=context.quick,
+                    baseline=baseline, train=train, valid=valid, quick=context.quick,
                 ),
             )  # fmt: skip
             if done:
-                entry["rivals"][rival] = done
-                result["choices"][rival] = done["choice"]
+                entry["baselines"][baseline] = done
+                result["choices"][baseline] = done["choice"]
         result["sets"].append(entry)
     return result
 
@@ -91,8 +91,8 @@ def best(entry):
 
 def glance(result):
     for entry in result["sets"]:
-        for rival, title in RIVALS.items():
-            other = entry["rivals"].get(rival)
+        for baseline, title in BASELINES.items():
+            other = entry["baselines"].get(baseline)
             if other is None:
                 continue
             ours, there = first_below(entry, other["error"]), percent(other["error"])
@@ -108,10 +108,10 @@ def render(result):
     grid = SCALES.replace(",", ", ")
     text = paragraph(
         "How long one waits for a good setting, chosen on validation rows; one thread. Reading is left out, and so is the",
-        "scaling for the rivals. A rival's time is that of fitting and judging every setting it chooses from, and of its",
+        "preprocess for the baselines. A baseline's time is that of fitting and judging every setting it chooses from, and of its",
         f"best one alone. Ours goes through the recipes in the order below, each with λ = {grid} in that",
-        "order, until the 3-NN validation error has not fallen for a while; scaling, mining and evaluations count.",
-        "*Until there* is when we first have the rival's error or a lower one, and *one λ alone* the same had the",
+        "order, until the 3-NN validation error has not fallen for a while; preprocess, mining and evaluations count.",
+        "*Until there* is when we first have the baseline's error or a lower one, and *one λ alone* the same had the",
         "best λ and recipe been known. Errors are on validation rows and flatter everybody.",
     )
     text += plot_links(result)
@@ -120,8 +120,8 @@ def render(result):
         for recipe, trace in entry["ours"].items():
             about = f"hdsl, {recipe}: λ {trace['scale']:g}, {trace['features']} features"
             rows.append([entry["name"], about, percent(trace["error"]), seconds(trace["seconds"]), "", "", "", "", ""])
-        for rival, title in RIVALS.items():
-            other = entry["rivals"].get(rival)
+        for baseline, title in BASELINES.items():
+            other = entry["baselines"].get(baseline)
             if other is None:
                 continue
             there = ["not reached", "", "", ""]
@@ -138,7 +138,7 @@ def render(result):
         right={2, 3, 4, 5, 6, 7, 8},
     )
     text += "\nWhat each chose from:\n\n"
-    text += "".join(f"- {RIVALS[rival]}: {choice}\n" for rival, choice in result["choices"].items())
+    text += "".join(f"- {BASELINES[baseline]}: {choice}\n" for baseline, choice in result["choices"].items())
     return text + "\n" + commands(result["commands"])
 
 
@@ -153,7 +153,7 @@ def plot_name(name):
 
 
 def plot(result, folder, plots):
-    """Our error over time, and each rival as a point."""
+    """Our error over time, and each baseline as a point."""
     for entry in result["sets"]:
         curves = {}
         for recipe, trace in entry["ours"].items():
@@ -163,6 +163,6 @@ def plot(result, folder, plots):
                 curve.append((point["seconds"], 100 * lowest))
             curves[f"hdsl, {recipe}"] = curve
         points = {
-            RIVALS[rival]: (other["seconds"], 100 * other["error"]) for rival, other in entry["rivals"].items()
+            BASELINES[baseline]: (other["seconds"], 100 * other["error"]) for baseline, other in entry["baselines"].items()
         }
         plots.race(folder / plot_name(entry["name"]), entry["name"], curves, points)

@@ -1,8 +1,8 @@
-//! How long it takes to index rows and classify others by them. Reading and scaling are left out.
+//! How long it takes to index rows and classify others by them. Reading and preprocessing are left out.
 
-use super::{Failure, labelled, times};
+use super::{Failure, labeled, times};
 use hdsl::knn::evaluate_similarity;
-use hdsl::{Decision, Dot, Model, Scaling, ScalingKind, Similarity};
+use hdsl::{Dot, Model, PredictionRule, Preprocess, Preprocessor, Similarity};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ pub(crate) struct Args {
     train: PathBuf,
     /// The rows to classify
     test: PathBuf,
-    /// Neighbours that vote
+    /// Neighbors that vote
     #[arg(short, default_value_t = 3)]
     k: usize,
     /// How many times
@@ -23,21 +23,21 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let (train, labels) = labelled(&args.train, None)?;
-    let (test, truth) = labelled(&args.test, Some(&train))?;
+    let (train, labels) = labeled(&args.train, None)?;
+    let (test, truth) = labeled(&args.test, Some(&train))?;
     let model = match args.model.as_os_str() == "identity" {
         true => None,
         false => Some(Model::read(&args.model)?),
     };
-    let scaling = match &model {
-        Some(model) => model.scaling().clone(),
-        None => Scaling::fit(ScalingKind::Max, &train.rows),
+    let preprocess = match &model {
+        Some(model) => model.preprocess().clone(),
+        None => Preprocessor::fit(Preprocess::Max, &train.rows),
     };
     let similarity: &dyn Similarity = match &model {
         Some(model) => model.similarity(),
         None => &Dot,
     };
-    let (rows, asked) = (scaling.apply(&train.rows), scaling.apply(&test.rows));
+    let (rows, asked) = (preprocess.apply(&train.rows), preprocess.apply(&test.rows));
     let (seconds, last) = times(args.repeats, || {
         evaluate_similarity(
             similarity,
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             &labels,
             &asked,
             &truth,
-            &Decision::nearest(args.k),
+            &PredictionRule::nearest(args.k),
         )
     });
     let error = last.ok_or("nothing was asked for")??.error;

@@ -15,7 +15,7 @@ use std::time::Instant;
 pub(crate) type Failure = Box<dyn std::error::Error>;
 
 /// Reads rows that count features as `like` does and have labels.
-fn labelled(path: &Path, like: Option<&Dataset>) -> Result<(Dataset, Labels), Failure> {
+fn labeled(path: &Path, like: Option<&Dataset>) -> Result<(Dataset, Labels), Failure> {
     let options = ReadOptions {
         index_base: like.map(|data| data.index_base),
         ..ReadOptions::default()

@@ -1,6 +1,6 @@
 //! A file cut into parts, every class in proportion, so that we and others learn from the same rows.
 
-use super::{Failure, labelled, write};
+use super::{Failure, labeled, write};
 use hdsl::Dataset;
 use hdsl::data::stratified_split;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let (data, labels) = labelled(&args.rows, None)?;
+    let (data, labels) = labeled(&args.rows, None)?;
     let parts = stratified_split(&labels, &args.shares, args.seed)?;
     if parts.len() != args.output.len() {
         return Err("expected a file for each share".into());

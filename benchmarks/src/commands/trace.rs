@@ -1,7 +1,7 @@
 //! A training run with a clock beside it: when which validation error was reached, or what each iteration took.
 
-use super::{Failure, labelled};
-use hdsl::{Event, ScalingKind, Search, SolverParams, TrainParams, TripletSource, train};
+use super::{Failure, labeled};
+use hdsl::{Event, Preprocess, Search, SolverParams, TrainParams, TripletSource, train};
 use serde_json::json;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ pub(crate) struct Args {
     triplets: TripletSource,
     /// As of `hdsl train`
     #[arg(long, default_value = "max")]
-    scaling: ScalingKind,
+    preprocess: Preprocess,
     /// As of `hdsl train`
     #[arg(long, default_value = "alternating")]
     search: Search,
@@ -40,9 +40,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let (data, _) = labelled(&args.train, None)?;
+    let (data, _) = labeled(&args.train, None)?;
     let valid = match &args.valid {
-        Some(path) => Some(labelled(path, Some(&data))?.0),
+        Some(path) => Some(labeled(path, Some(&data))?.0),
         None => None,
     };
     let mut solver = SolverParams::new(1.0)
@@ -54,12 +54,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     let mut params = TrainParams::new(1.0);
     params.scales = args.scale.clone();
-    params.scaling = args.scaling;
+    params.preprocess = args.preprocess;
     params.triplets = args.triplets.clone();
     params.patience = args.patience;
     params.solver = solver;
 
-    // Time goes on through scaling, mining, evaluation and earlier λ: it is what a user waits.
+    // Time goes on through preprocessing, mining, evaluation and earlier λ: it is what a user waits.
     let started = Instant::now();
     let (mut scale, mut solver_seconds, mut mine_seconds) = (0.0, 0.0, 0.0);
     let (mut evaluations, mut iterations) = (Vec::new(), Vec::new());

@@ -6,7 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use hdsl::data::Frequency;
 use hdsl::tune::Part;
-use hdsl::{Decision, Form, Vote};
+use hdsl::{Normalization, PredictionRule, Vote};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -133,20 +133,20 @@ pub(crate) struct Demo {
     pub(crate) json: bool,
 }
 
-/// Learn a similarity from labelled rows or from triplets, and save it
+/// Learn a similarity from labeled rows or from triplets, and save it
 ///
 /// Learns M of S_M(x, x') = x^T M x' from triplets (x, y, z), "x is more like y than like z":
 ///
-///   minimise    f(M) = (1/T) sum_t loss(m_t),   m_t = S_M(x_t, y_t) - S_M(x_t, z_t)
+///   minimize    f(M) = (1/T) sum_t loss(m_t),   m_t = S_M(x_t, y_t) - S_M(x_t, z_t)
 ///   subject to  M in the convex hull of the atoms LAMBDA (e_i +- e_j)(e_i +- e_j)^T
 ///
 /// A plus atom says that features i and j mean alike, a minus atom that they mean unlike. Each
 /// iteration adds one atom or takes weight from one (Frank-Wolfe with away steps), so after k
-/// iterations at most 2(k+1) features are in use. Stopping early is how this method regularises: with
+/// iterations at most 2(k+1) features are in use. Stopping early is how this method regularizes: with
 /// validation rows, the model kept is the iterate with the lowest k-NN error there; without, the last.
 ///
 /// The whole path of steps is saved: earlier, sparser models can be taken out later, without training
-/// again, by --max-features, --max-atoms or --iteration of the other commands. The scaling is saved
+/// again, by --max-features, --max-atoms or --iteration of the other commands. The preprocessing is saved
 /// too, so that other commands take raw rows.
 #[derive(Args, Debug)]
 #[command(
@@ -156,7 +156,7 @@ Examples:
   hdsl train train.svm.bz2 --valid valid.svm.bz2 --scale 1,10,100,1000 -o m.hdsl
       tries four lambdas and keeps the one with the lowest 3-NN error on the validation rows
   hdsl train train.svm.bz2 --valid valid.svm.bz2 --triplets random:20 --scale 100 -o m.hdsl --json
-      20 random triplets a row (better than neighbours when rows are few); results as JSON
+      20 random triplets a row (better than neighbors when rows are few); results as JSON
   hdsl train train.svm.bz2 --triplets knn:3:5 --scale 100 --search exact --tol 0.01 -o m.hdsl
       stops when the objective is proved to be within 0.01 of the best possible
   hdsl train rows.svm --triplets clicks:log.txt --scale 100 -o m.hdsl
@@ -174,7 +174,7 @@ pub(crate) struct Train {
     /// Size of the domain (lambda), above 0: one number, or several to try on the validation rows
     ///
     /// The larger, the further M may go in few steps. Scan 1,10,100,1000 first; the best is often 10 to 1000 for
-    /// values in [0, 1], and 10^4 or more with --scaling unit.
+    /// values in [0, 1], and 10^4 or more with --preprocess unit.
     #[arg(
         long,
         value_name = "LAMBDA,...",
@@ -193,15 +193,15 @@ pub(crate) struct Train {
     /// Set this share of the training rows aside for validation, by class, at random with --seed
     #[arg(long, value_name = "FRACTION", value_parser = fraction, allow_negative_numbers = true, help_heading = "Validation")]
     pub(crate) holdout: Option<f64>,
-    /// Neighbours that vote on a validation row
+    /// Neighbors that vote on a validation row
     #[arg(short, value_name = "K", default_value_t = 3, value_parser = positive, allow_negative_numbers = true, help_heading = "Validation")]
     pub(crate) k: usize,
-    /// How neighbours decide a class; saved in the model, as are -k and --form
+    /// How neighbors decide a class; saved in the model, as are -k and --form
     #[arg(long, value_name = "HOW", value_enum, default_value_t = VoteArg::Majority, help_heading = "Validation")]
     pub(crate) vote: VoteArg,
     /// The form in which the similarity ranks
-    #[arg(long, value_name = "FORM", value_enum, default_value_t = FormArg::Dot, help_heading = "Validation")]
-    pub(crate) form: FormArg,
+    #[arg(long, value_name = "FORM", value_enum, default_value_t = NormalizationArg::Dot, help_heading = "Validation")]
+    pub(crate) normalization: NormalizationArg,
     /// Iterations between evaluations on the validation rows
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = positive, allow_negative_numbers = true, help_heading = "Validation")]
     pub(crate) eval_every: usize,
@@ -241,7 +241,7 @@ pub(crate) struct Train {
     pub(crate) models: usize,
     /// How raw values are scaled; learned on TRAIN and saved in the model
     #[arg(long, value_name = "HOW", value_enum, default_value_t = ScalingArg::Max, help_heading = "Method")]
-    pub(crate) scaling: ScalingArg,
+    pub(crate) preprocess: ScalingArg,
     /// How the next atom is sought
     #[arg(long, value_name = "HOW", value_enum, default_value_t = SearchArg::Alternating, help_heading = "Method")]
     pub(crate) search: SearchArg,
@@ -303,11 +303,11 @@ pub(crate) struct Train {
     pub(crate) json: bool,
 }
 
-/// Find the best similarity for labelled rows, and save it
+/// Find the best similarity for labeled rows, and save it
 ///
 /// Nobody has to know what lambda is. Searches, under a limit of time: how values are scaled; where
-/// triplets come from (neighbours or chance) and how often they are mined again under the
-/// similarity learned so far; lambda; the loss; where on the path to stop; how many neighbours
+/// triplets come from (neighbors or chance) and how often they are mined again under the
+/// similarity learned so far; lambda; the loss; where on the path to stop; how many neighbors
 /// decide, whether they vote with their similarity, and whether the similarity or its cosine ranks
 /// them; one model or the mean of several. Weak settings are given up early. Everything is chosen
 /// on rows that were not learned from: those of --valid, or folds of the training rows. Then the
@@ -357,10 +357,10 @@ pub(crate) struct Tune {
     ///
     /// rounds      triplets mined again under what was learned
     /// means       means of several models
-    /// votes       other numbers of neighbours and ways to decide than the majority of 3
+    /// votes       other numbers of neighbors and ways to decide than the majority of 3
     /// cosine      the cosine form of the similarity
     /// random      random triplets
-    /// neighbours  triplets of neighbours under the dot product
+    /// neighbors  triplets of neighbors under the dot product
     /// unit        rows of length 1
     /// losses      other losses than the smoothed hinge
     #[arg(
@@ -415,7 +415,7 @@ pub(crate) struct Tune {
 pub(crate) enum PresetArg {
     /// all of the above
     Best,
-    /// the paper's recipe: [0, 1] scaling, 3 x 5 neighbours mined once, lambda from 1 to 10^9, 3-NN
+    /// the paper's recipe: [0, 1] preprocessing, 3 x 5 neighbors mined once, lambda from 1 to 10^9, 3-NN
     Paper,
 }
 
@@ -448,10 +448,10 @@ pub(crate) struct PathArgs {
     pub(crate) iteration: Option<usize>,
 }
 
-/// Training rows as neighbours to vote or to be found.
+/// Training rows as neighbors to vote or to be found.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct TrainFile {
-    /// The rows neighbours are sought among, usually those the model was trained on
+    /// The rows neighbors are sought among, usually those the model was trained on
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) train: PathBuf,
     /// Labels of the --train rows, one a line, for formats that keep them apart
@@ -476,24 +476,26 @@ pub(crate) struct AddFile {
 /// How the class of a row is decided by training rows, where that is not as the model has it.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct DecideArgs {
-    /// Neighbours that vote [default: as many as in training; 3 for `identity`]
+    /// Neighbors that vote [default: as many as in training; 3 for `identity`]
     #[arg(short, value_name = "K", value_parser = positive, allow_negative_numbers = true)]
     pub(crate) k: Option<usize>,
-    /// How neighbours decide a class [default: as in training; majority for `identity`]
+    /// How neighbors decide a class [default: as in training; majority for `identity`]
     #[arg(long, value_name = "HOW", value_enum)]
     pub(crate) vote: Option<VoteArg>,
     /// The form in which the similarity ranks [default: as in training; dot for `identity`]
     #[arg(long, value_name = "FORM", value_enum)]
-    pub(crate) form: Option<FormArg>,
+    pub(crate) normalization: Option<NormalizationArg>,
 }
 
 impl DecideArgs {
     /// The model's own decision, except for what the flags say.
-    pub(crate) fn over(&self, own: Decision) -> Decision {
-        Decision {
+    pub(crate) fn over(&self, own: PredictionRule) -> PredictionRule {
+        PredictionRule {
             k: self.k.unwrap_or(own.k),
             vote: self.vote.map_or(own.vote, VoteArg::vote),
-            form: self.form.map_or(own.form, FormArg::form),
+            normalization: self
+                .normalization
+                .map_or(own.normalization, NormalizationArg::normalization),
         }
     }
 }
@@ -514,7 +516,7 @@ pub(crate) struct Predict {
     /// Rows to classify
     #[arg(value_name = "ROWS", value_hint = ValueHint::FilePath)]
     pub(crate) rows: PathBuf,
-    /// Neighbours.
+    /// Neighbors.
     #[command(flatten)]
     pub(crate) train: TrainFile,
     /// Where to write the classes [default: standard output]
@@ -523,9 +525,9 @@ pub(crate) struct Predict {
     /// Who decides.
     #[command(flatten)]
     pub(crate) decide: DecideArgs,
-    /// Scaling for `identity` only, learned on --train
+    /// Preprocessor for `identity` only, learned on --train
     #[arg(long, value_name = "HOW", value_enum)]
-    pub(crate) scaling: Option<ScalingArg>,
+    pub(crate) preprocess: Option<ScalingArg>,
     /// Earlier models.
     #[command(flatten)]
     pub(crate) path: PathArgs,
@@ -537,12 +539,12 @@ pub(crate) struct Predict {
     pub(crate) json: bool,
 }
 
-/// Measure the k-NN error of a model, or of the plain dot product, on labelled rows
+/// Measure the k-NN error of a model, or of the plain dot product, on labeled rows
 ///
 ///   error            share of rows whose class is not the one their nearest training rows vote for
 ///   balanced error   mean over the classes of each one's error, however unequal they are in size
 ///
-/// With `identity` in the place of a model, the plain dot product is measured, after the same scaling
+/// With `identity` in the place of a model, the plain dot product is measured, after the same preprocessing
 /// as `train` learns by default, so that the two figures can be compared.
 #[derive(Args, Debug)]
 #[command(
@@ -550,7 +552,7 @@ pub(crate) struct Predict {
     after_long_help = "\
 Examples:
   hdsl evaluate m.hdsl --train train.svm.bz2 test.svm.bz2
-  hdsl evaluate m.hdsl --train train.svm.bz2 test.svm.bz2 -k 15 --vote weighted --form cosine
+  hdsl evaluate m.hdsl --train train.svm.bz2 test.svm.bz2 -k 15 --vote weighted --normalization cosine
   hdsl evaluate identity --train train.svm.bz2 test.svm.bz2 --json             the plain dot product
   hdsl evaluate m.hdsl --train train.svm.bz2 test.svm.bz2 --max-features 50    a sparser model"
 )]
@@ -558,10 +560,10 @@ pub(crate) struct Evaluate {
     /// A model, or the word `identity` for the plain dot product
     #[arg(value_name = "MODEL", value_hint = ValueHint::FilePath)]
     pub(crate) model: ModelArg,
-    /// Labelled rows to test on
+    /// Labeled rows to test on
     #[arg(value_name = "TEST", value_hint = ValueHint::FilePath)]
     pub(crate) test: PathBuf,
-    /// Neighbours.
+    /// Neighbors.
     #[command(flatten)]
     pub(crate) train: TrainFile,
     /// Labels of the TEST rows, one a line, for formats that keep them apart
@@ -570,9 +572,9 @@ pub(crate) struct Evaluate {
     /// Who decides.
     #[command(flatten)]
     pub(crate) decide: DecideArgs,
-    /// Scaling for `identity` only, learned on --train [default: max]
+    /// Preprocessor for `identity` only, learned on --train [default: max]
     #[arg(long, value_name = "HOW", value_enum)]
-    pub(crate) scaling: Option<ScalingArg>,
+    pub(crate) preprocess: Option<ScalingArg>,
     /// Earlier models.
     #[command(flatten)]
     pub(crate) path: PathArgs,
@@ -586,7 +588,7 @@ pub(crate) struct Evaluate {
 
 /// List the most similar training rows of each row
 ///
-/// Prints a line a neighbour: row, rank, neighbour, score, and the neighbour's class where there is one. Rows
+/// Prints a line a neighbor: row, rank, neighbor, score, and the neighbor's class where there is one. Rows
 /// are counted from 0. Equal scores are listed by row number.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
@@ -596,27 +598,27 @@ pub(crate) struct Neighbors {
     /// A model, or the word `identity` for the plain dot product
     #[arg(value_name = "MODEL", value_hint = ValueHint::FilePath)]
     pub(crate) model: ModelArg,
-    /// Rows whose neighbours are wanted
+    /// Rows whose neighbors are wanted
     #[arg(value_name = "ROWS", value_hint = ValueHint::FilePath)]
     pub(crate) rows_file: PathBuf,
-    /// Neighbours.
+    /// Neighbors.
     #[command(flatten)]
     pub(crate) train: TrainFile,
-    /// How many neighbours a row
+    /// How many neighbors a row
     #[arg(short, value_name = "K", default_value_t = 10, value_parser = positive, allow_negative_numbers = true)]
     pub(crate) k: usize,
     /// The form in which the similarity ranks [default: the model's own; dot for `identity`]
     #[arg(long, value_name = "FORM", value_enum)]
-    pub(crate) form: Option<FormArg>,
+    pub(crate) normalization: Option<NormalizationArg>,
     /// Only these rows, counted from 0: numbers and ranges [default: all]
     #[arg(long, value_name = "LIST", value_parser = row_list)]
     pub(crate) rows: Option<RowList>,
     /// Where to write the list [default: standard output]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
-    /// Scaling for `identity` only, learned on --train [default: max]
+    /// Preprocessor for `identity` only, learned on --train [default: max]
     #[arg(long, value_name = "HOW", value_enum)]
-    pub(crate) scaling: Option<ScalingArg>,
+    pub(crate) preprocess: Option<ScalingArg>,
     /// Earlier models.
     #[command(flatten)]
     pub(crate) path: PathArgs,
@@ -751,7 +753,7 @@ pub(crate) struct Explain {
 ///
 /// The page opens offline in any browser, and fetches nothing. It shows the errors before and after learning, the run,
 /// the matrix, features and pairs in tables and as a graph, the error with fewer dimensions, a map of the rows, the
-/// neighbours of single test rows with the reasons, and the mistakes. Only the model is needed: what cannot be shown
+/// neighbors of single test rows with the reasons, and the mistakes. Only the model is needed: what cannot be shown
 /// without more is left out, and the page says which flag adds it. Large data are sampled, with a note where.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
@@ -768,13 +770,13 @@ pub(crate) struct Report {
     /// Where to write the page
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
-    /// The rows neighbours are sought among, usually those the model was trained on
+    /// The rows neighbors are sought among, usually those the model was trained on
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) train: Option<PathBuf>,
     /// Rows the model has not seen, to judge it by
     #[arg(long, value_name = "FILE", requires = "train", value_hint = ValueHint::FilePath)]
     pub(crate) test: Option<PathBuf>,
-    /// Neighbours that vote [default: as in training]
+    /// Neighbors that vote [default: as in training]
     #[arg(short, value_name = "K", value_parser = positive, allow_negative_numbers = true)]
     pub(crate) k: Option<usize>,
     /// Feature names, one a line, or a vocabulary file of `vectorize` [default: those saved in the model]
@@ -809,8 +811,8 @@ pub(crate) struct Report {
 /// Say what is in a data file or in a model
 ///
 /// For data: rows, features, non-zeros, classes, the range of values, the index base, and what the reader noticed. For a
-/// model: lambda, atoms, features, scaling, how it was trained. `--json` of a model prints all of it: every atom with
-/// its weight, the scaling, the names and the path.
+/// model: lambda, atoms, features, preprocessing, how it was trained. `--json` of a model prints all of it: every atom with
+/// its weight, the preprocessing, the names and the path.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -852,9 +854,9 @@ pub(crate) struct TripletsCmd {
     /// Where to write the triplets
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
-    /// How raw values are scaled before neighbours are sought
+    /// How raw values are scaled before neighbors are sought
     #[arg(long, value_name = "HOW", value_enum, default_value_t = ScalingArg::Max)]
-    pub(crate) scaling: ScalingArg,
+    pub(crate) preprocess: ScalingArg,
     /// Seed of random triplets
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
@@ -1076,7 +1078,7 @@ impl FromStr for RowOf {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum TripletArg {
     /// `knn:T:I`.
-    Neighbours { targets: usize, impostors: usize },
+    Neighbors { targets: usize, impostors: usize },
     /// `random:N`.
     Random { per_row: usize },
     /// Lines `anchor near far [weight]`.
@@ -1105,7 +1107,7 @@ impl FromStr for TripletArg {
         };
         match s.split_once(':') {
             _ if s.is_empty() => file(s).map(TripletArg::File),
-            None if s == "knn" => Ok(TripletArg::Neighbours {
+            None if s == "knn" => Ok(TripletArg::Neighbors {
                 targets: 3,
                 impostors: 5,
             }),
@@ -1114,7 +1116,7 @@ impl FromStr for TripletArg {
                 let (targets, impostors) = counts
                     .split_once(':')
                     .ok_or("expected knn:TARGETS:IMPOSTORS, such as knn:3:5")?;
-                Ok(TripletArg::Neighbours {
+                Ok(TripletArg::Neighbors {
                     targets: number(targets)?,
                     impostors: number(impostors)?,
                 })
@@ -1188,7 +1190,7 @@ pub(crate) enum ScalingArg {
     MaxUnit,
 }
 
-/// How neighbours decide a class.
+/// How neighbors decide a class.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq)]
 pub(crate) enum VoteArg {
     /// each of the k nearest rows has one vote; a tie goes to the class of the nearest
@@ -1212,19 +1214,19 @@ impl VoteArg {
 
 /// How a similarity ranks.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq)]
-pub(crate) enum FormArg {
+pub(crate) enum NormalizationArg {
     /// S(x, z)
     Dot,
     /// S(x, z) / sqrt(S(x, x) S(z, z)), and 0 where that is 0 / 0
     Cosine,
 }
 
-impl FormArg {
+impl NormalizationArg {
     /// The library's word for it.
-    pub(crate) fn form(self) -> Form {
+    pub(crate) fn normalization(self) -> Normalization {
         match self {
-            FormArg::Dot => Form::Dot,
-            FormArg::Cosine => Form::Cosine,
+            NormalizationArg::Dot => Normalization::Dot,
+            NormalizationArg::Cosine => Normalization::Cosine,
         }
     }
 }
@@ -1387,7 +1389,7 @@ mod tests {
         let parse = |s: &str| s.parse::<TripletArg>();
         assert_eq!(
             parse("knn:3:5"),
-            Ok(TripletArg::Neighbours {
+            Ok(TripletArg::Neighbors {
                 targets: 3,
                 impostors: 5
             })

@@ -6,12 +6,12 @@ use crate::args::{
 };
 use crate::failure::Failure;
 use crate::report::{Talk, count};
-use hdsl::data::{OutputFile, ScalingKind, write_npz, write_svmlight};
+use hdsl::data::{OutputFile, Preprocess, write_npz, write_svmlight};
 use hdsl::model::NUMBERED_BY_POSITION;
 use hdsl::triplets::{GradeOrder, read_clicks, read_judgments, read_triplets};
 use hdsl::{
-    BilinearModel, Dataset, Decision, Dot, Format, IndexBase, Labels, Model, ReadOptions, Rows,
-    Scaling, Similarity, Triplets, read_dataset,
+    BilinearModel, Dataset, Dot, Format, IndexBase, Labels, Model, PredictionRule, Preprocessor,
+    ReadOptions, Rows, Similarity, Triplets, read_dataset,
 };
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -98,8 +98,8 @@ impl<'a> Reader<'a> {
         Ok(data)
     }
 
-    /// Reads labelled rows.
-    pub(crate) fn labelled(
+    /// Reads labeled rows.
+    pub(crate) fn labeled(
         &mut self,
         path: &Path,
         labels: Option<&PathBuf>,
@@ -216,10 +216,10 @@ pub(crate) fn read_model(path: &Path, at: &PathArgs, talk: &Talk) -> Result<Mode
     Ok(model)
 }
 
-/// A similarity and the scaling its rows need: a model, or the plain dot product.
+/// A similarity and the preprocessing its rows need: a model, or the plain dot product.
 pub(crate) struct Ranker {
-    /// The scaling, fitted on training rows.
-    pub(crate) scaling: Scaling,
+    /// The preprocessing, fitted on training rows.
+    pub(crate) preprocess: Preprocessor,
     /// The model, unless the dot product was asked for.
     pub(crate) model: Option<Model>,
 }
@@ -234,10 +234,10 @@ impl Ranker {
     }
 
     /// How the model decides classes; by default where there is none.
-    pub(crate) fn decision(&self) -> Decision {
+    pub(crate) fn rule(&self) -> PredictionRule {
         self.model
             .as_ref()
-            .map_or_else(Decision::default, Model::decision)
+            .map_or_else(PredictionRule::default, Model::rule)
     }
 
     /// The learned similarity, if there is one.
@@ -247,15 +247,15 @@ impl Ranker {
 
     /// Scales rows, and says under `-v` which features are unknown.
     pub(crate) fn prepare(&self, talk: &Talk, path: &Path, data: &Dataset) -> Rows {
-        note_unseen(talk, path, &data.rows, self.scaling.n_features());
-        self.scaling.apply(&data.rows)
+        note_unseen(talk, path, &data.rows, self.preprocess.n_features());
+        self.preprocess.apply(&data.rows)
     }
 }
 
-/// Reads a model (or takes the dot product) together with the rows neighbours are sought among.
+/// Reads a model (or takes the dot product) together with the rows neighbors are sought among.
 pub(crate) fn read_ranker(
     model: &ModelArg,
-    scaling: Option<ScalingArg>,
+    preprocess: Option<ScalingArg>,
     at: &PathArgs,
     train: &TrainFile,
     reader: &mut Reader<'_>,
@@ -272,20 +272,20 @@ pub(crate) fn read_ranker(
             let mut data = reader.data(path, labels)?;
             reader.beside(path, &data);
             reader.add(&mut data, path, "--train-labels", &train.more)?;
-            let kind = scaling.unwrap_or(ScalingArg::Max).kind();
-            let scaling = Scaling::fit(kind, &data.rows);
+            let kind = preprocess.unwrap_or(ScalingArg::Max).kind();
+            let preprocess = Preprocessor::fit(kind, &data.rows);
             Ok((
                 Ranker {
-                    scaling,
+                    preprocess,
                     model: None,
                 },
                 data,
             ))
         }
         ModelArg::File(file) => {
-            if scaling.is_some() {
+            if preprocess.is_some() {
                 return Err(Failure::usage(
-                    "--scaling goes with `identity` only: a model brings its own scaling",
+                    "--preprocess goes with `identity` only: a model brings its own preprocess",
                 ));
             }
             let model = read_model(file, at, reader.talk)?;
@@ -294,7 +294,7 @@ pub(crate) fn read_ranker(
             reader.add(&mut data, path, "--train-labels", &train.more)?;
             Ok((
                 Ranker {
-                    scaling: model.scaling().clone(),
+                    preprocess: model.preprocess().clone(),
                     model: Some(model),
                 },
                 data,
@@ -422,7 +422,7 @@ pub(crate) fn read_given_triplets(
     n_rows: usize,
 ) -> Result<Option<Triplets>, Failure> {
     let given = match source {
-        TripletArg::Neighbours { .. } | TripletArg::Random { .. } => return Ok(None),
+        TripletArg::Neighbors { .. } | TripletArg::Random { .. } => return Ok(None),
         TripletArg::File(path) => {
             if path != Path::new("-") && !path.exists() {
                 return Err(Failure::usage(format!(
@@ -458,12 +458,12 @@ impl FormatArg {
 
 impl ScalingArg {
     /// The library's word for it.
-    pub(crate) fn kind(self) -> ScalingKind {
+    pub(crate) fn kind(self) -> Preprocess {
         match self {
-            ScalingArg::None => ScalingKind::None,
-            ScalingArg::Max => ScalingKind::Max,
-            ScalingArg::Unit => ScalingKind::Unit,
-            ScalingArg::MaxUnit => ScalingKind::MaxUnit,
+            ScalingArg::None => Preprocess::None,
+            ScalingArg::Max => Preprocess::Max,
+            ScalingArg::Unit => Preprocess::Unit,
+            ScalingArg::MaxUnit => Preprocess::MaxUnit,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::report::{Talk, count, percent, short};
 use hdsl::tune::{TuneEvent, TuneWatcher};
-use hdsl::{Event, Gap, Halt, Watcher};
+use hdsl::{CancelToken, Event, Gap, Watcher};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::fmt::Write;
 use std::ops::ControlFlow;
@@ -91,8 +91,8 @@ impl<'a> Watch<'a> {
 }
 
 impl Watcher for Watch<'_> {
-    fn halt(&self) -> Halt<'_> {
-        Halt::when(&STOP)
+    fn cancel(&self) -> CancelToken<'_> {
+        CancelToken::when(&STOP)
     }
 
     fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {

@@ -65,13 +65,13 @@ pub(crate) fn error(message: &str) {
     styled_stderr(&format!("hdsl: {ERROR}error:{ERROR:#} {message}\n"));
 }
 
-/// Text with colours, which are left out where standard error is no terminal.
+/// Text with colors, which are left out where standard error is no terminal.
 pub(crate) fn styled_stderr(text: &str) {
     // Nothing can be done, nor said, if standard error itself cannot be written.
     let _ = anstream::stderr().write_all(text.as_bytes());
 }
 
-/// Text with colours, which are left out where standard output is no terminal.
+/// Text with colors, which are left out where standard output is no terminal.
 pub(crate) fn styled_stdout(text: &str) -> Result<(), Failure> {
     let mut out = anstream::stdout();
     out.write_all(text.as_bytes())

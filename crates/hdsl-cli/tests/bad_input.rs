@@ -155,7 +155,7 @@ fn labels_that_do_not_fit() {
 }
 
 #[test]
-fn fewer_rows_than_neighbours() {
+fn fewer_rows_than_neighbors() {
     let scratch = Scratch::empty();
     scratch.write("good.svm", GOOD);
     refused(
@@ -314,7 +314,7 @@ fn models_that_are_not() {
     );
     refused(
         &scratch,
-        "evaluate m.hdsl --scaling unit --train train.svm test.svm",
+        "evaluate m.hdsl --preprocess unit --train train.svm test.svm",
         &["identity"],
     );
     refused(

@@ -260,7 +260,7 @@ fn explanations_add_up_and_transform_agrees_with_score() {
         }
         // A plain dot product of mapped rows ranks like the model.
         let mapped = scratch
-            .hdsl("neighbors identity --scaling none --train train-z.svm test-z.svm -k 1")
+            .hdsl("neighbors identity --preprocess none --train train-z.svm test-z.svm -k 1")
             .ok();
         let learned = scratch
             .hdsl("neighbors m.hdsl --train train.svm test.svm -k 1")
@@ -517,7 +517,7 @@ fn ctrl_c_keeps_the_best_model_so_far() {
 #[cfg(unix)]
 #[test]
 fn ctrl_c_while_mining_leaves_nothing_behind() {
-    // Rows that take a minute to find the neighbours of, so that a signal surely comes before that is done.
+    // Rows that take a minute to find the neighbors of, so that a signal surely comes before that is done.
     let scratch = Scratch::empty();
     let mut text = String::new();
     for row in 0..60_000u32 {

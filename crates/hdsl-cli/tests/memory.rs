@@ -48,7 +48,7 @@ fn a_limit_is_kept_and_the_advice_fits() {
 }
 
 #[test]
-fn neighbours_and_files_are_refused_too() {
+fn neighbors_and_files_are_refused_too() {
     let scratch = Scratch::planted();
     let line = "hdsl train train.svm --scale 10 --memory 1MB -o m.hdsl";
     let message = refused(&scratch, line);

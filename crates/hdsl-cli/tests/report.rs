@@ -94,7 +94,7 @@ fn texts_times_and_earlier_models_are_shown() {
     );
     assert_eq!(figure(&html, "iteration"), 1.0);
     assert_eq!(
-        data(&html)["neighbours"]["texts"]["test"][3][1],
+        data(&html)["neighbors"]["texts"]["test"][3][1],
         "crude barrel number3 pipe"
     );
     let page = scratch.hdsl("report m.hdsl -o -").ok();

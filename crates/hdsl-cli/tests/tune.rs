@@ -123,11 +123,11 @@ fn the_paper_s_recipe_stays_available() {
         .hdsl(&format!("{TUNE} --preset paper --no-refit --json"))
         .json();
     for contender in told["leaderboard"].as_array().expect("a list") {
-        assert_eq!(contender["scaling"], "max");
+        assert_eq!(contender["preprocess"], "max");
         assert_eq!(contender["triplets"], "knn:3:5");
         assert_eq!(contender["k"], 3);
         assert_eq!(contender["vote"], "majority");
-        assert_eq!(contender["form"], "dot");
+        assert_eq!(contender["normalization"], "dot");
         assert_eq!(contender["rounds"], 0);
     }
     assert_eq!(told["n_rows"], 160);
@@ -136,21 +136,21 @@ fn the_paper_s_recipe_stays_available() {
 #[test]
 fn parts_that_are_left_out_are_not_searched() {
     let scratch = Scratch::planted();
-    let all = "rounds,means,votes,cosine,neighbours,unit,losses";
+    let all = "rounds,means,votes,cosine,neighbors,unit,losses";
     let told = scratch
         .hdsl(&format!("{TUNE} --without {all} --json"))
         .json();
     for contender in told["leaderboard"].as_array().expect("a list") {
-        assert_eq!(contender["scaling"], "max");
+        assert_eq!(contender["preprocess"], "max");
         assert_ne!(contender["triplets"], "knn:3:5");
         assert_eq!(contender["loss"], "smoothed-hinge");
         assert_eq!(contender["k"], 3);
         assert_eq!(contender["vote"], "majority");
-        assert_eq!(contender["form"], "dot");
+        assert_eq!(contender["normalization"], "dot");
         assert_eq!(contender["rounds"], 0);
         assert_eq!(contender["models"], 1);
     }
-    let ran = scratch.hdsl(&format!("{TUNE} --without random --without neighbours"));
+    let ran = scratch.hdsl(&format!("{TUNE} --without random --without neighbors"));
     assert_eq!(ran.status, Some(2));
     assert!(
         ran.stderr.contains("triplets to come from"),
@@ -159,7 +159,7 @@ fn parts_that_are_left_out_are_not_searched() {
     );
     let ran = scratch.hdsl(&format!("{TUNE} --without luck"));
     assert_eq!(ran.status, Some(2));
-    assert!(ran.stderr.contains("neighbours"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("neighbors"), "{}", ran.stderr);
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn a_mean_of_models_is_tried_and_its_line_makes_it_again() {
     // With nothing else to choose from, a mean is among the best.
     let told = scratch
         .hdsl(&format!(
-            "{TUNE} --without rounds,votes,cosine,neighbours,losses --round-iter 40 --seed 2 --json"
+            "{TUNE} --without rounds,votes,cosine,neighbors,losses --round-iter 40 --seed 2 --json"
         ))
         .json();
     let board = told["leaderboard"].as_array().expect("a list");
@@ -243,7 +243,7 @@ fn rounds_go_on_where_the_run_was() {
         ))
         .json();
     assert_eq!(told["iterations"], 67);
-    // 160 rows x (20 random, and 3 x 5 neighbours twice).
+    // 160 rows x (20 random, and 3 x 5 neighbors twice).
     assert_eq!(told["n_triplets"], 160 * (20 + 15 + 15));
     // The first round is the plain run.
     let at = |model: &str, iteration: usize| {

@@ -53,12 +53,15 @@ fn predicted(scratch: &Scratch, flags: &str) -> Vec<String> {
 }
 
 #[test]
-fn votes_can_be_counted_from_the_lists_of_neighbours() {
+fn votes_can_be_counted_from_the_lists_of_neighbors() {
     let scratch = Scratch::trained();
-    for form in ["dot", "cosine"] {
-        let lists = neighbors(&scratch, &format!("-k 7 --form {form}"));
+    for normalization in ["dot", "cosine"] {
+        let lists = neighbors(&scratch, &format!("-k 7 --normalization {normalization}"));
         for vote in ["majority", "weighted"] {
-            let found = predicted(&scratch, &format!("-k 7 --vote {vote} --form {form}"));
+            let found = predicted(
+                &scratch,
+                &format!("-k 7 --vote {vote} --normalization {normalization}"),
+            );
             assert_eq!(found.len(), lists.len());
             for (class, list) in found.iter().zip(&lists) {
                 let sum = |class: &str| -> f64 {
@@ -75,7 +78,7 @@ fn votes_can_be_counted_from_the_lists_of_neighbours() {
                 let most = list.iter().map(|n| sum(&n.2)).fold(0.0, f64::max);
                 assert!(
                     sum(class) >= most - 1e-12,
-                    "{vote} {form}: {class} of {list:?}"
+                    "{vote} {normalization}: {class} of {list:?}"
                 );
             }
         }
@@ -101,7 +104,7 @@ fn cosine_and_class_means_agree_with_the_scores_of_pairs() {
             0.0
         }
     };
-    for (query, list) in neighbors(&scratch, "-k 160 --form cosine")
+    for (query, list) in neighbors(&scratch, "-k 160 --normalization cosine")
         .iter()
         .enumerate()
     {
@@ -111,13 +114,16 @@ fn cosine_and_class_means_agree_with_the_scores_of_pairs() {
             assert!((score - cosine(query, *row)).abs() < 1e-9, "{query} {row}");
         }
     }
-    for form in ["dot", "cosine"] {
-        let found = predicted(&scratch, &format!("--vote class-mean --form {form}"));
+    for normalization in ["dot", "cosine"] {
+        let found = predicted(
+            &scratch,
+            &format!("--vote class-mean --normalization {normalization}"),
+        );
         for (query, class) in found.iter().enumerate() {
             let mean = |class: &String| {
                 let mine = || (0..160).filter(|&r| classes[r] == *class);
                 let score = |r| {
-                    if form == "dot" {
+                    if normalization == "dot" {
                         pairs[&(query, r)]
                     } else {
                         cosine(query, r)
@@ -126,7 +132,7 @@ fn cosine_and_class_means_agree_with_the_scores_of_pairs() {
                 mine().map(score).sum::<f64>() / mine().count() as f64
             };
             let best = classes.iter().map(mean).fold(f64::NEG_INFINITY, f64::max);
-            assert!(mean(class) >= best - 1e-9, "{form}, row {query}");
+            assert!(mean(class) >= best - 1e-9, "{normalization}, row {query}");
         }
     }
 }
@@ -135,10 +141,10 @@ fn cosine_and_class_means_agree_with_the_scores_of_pairs() {
 fn models_remember_how_they_decide() {
     let scratch = Scratch::planted();
     let told = scratch
-        .hdsl("train train.svm --valid valid.svm --scale 10 --max-iter 60 -k 7 --vote weighted --form cosine -o m.hdsl --json")
+        .hdsl("train train.svm --valid valid.svm --scale 10 --max-iter 60 -k 7 --vote weighted --normalization cosine -o m.hdsl --json")
         .json();
     assert_eq!(
-        (&told["k"], &told["vote"], &told["form"]),
+        (&told["k"], &told["vote"], &told["normalization"]),
         (&7.into(), &"weighted".into(), &"cosine".into())
     );
     // What training called the validation error is what evaluation finds without being told how.
@@ -146,60 +152,63 @@ fn models_remember_how_they_decide() {
     let own = scratch.hdsl(line).json();
     assert_eq!(own["error"], told["valid_error"]);
     assert_eq!(
-        (&own["k"], &own["vote"], &own["form"]),
+        (&own["k"], &own["vote"], &own["normalization"]),
         (&7.into(), &"weighted".into(), &"cosine".into())
     );
-    let flags = "-k 7 --vote weighted --form cosine";
+    let flags = "-k 7 --vote weighted --normalization cosine";
     assert_eq!(predicted(&scratch, ""), predicted(&scratch, flags));
     assert_eq!(
         neighbors(&scratch, "-k 3"),
-        neighbors(&scratch, "-k 3 --form cosine")
+        neighbors(&scratch, "-k 3 --normalization cosine")
     );
     assert_ne!(
         neighbors(&scratch, "-k 3"),
-        neighbors(&scratch, "-k 3 --form dot")
+        neighbors(&scratch, "-k 3 --normalization dot")
     );
     let json = scratch
         .hdsl("predict m.hdsl --train train.svm test.svm --vote majority --json")
         .json();
     assert_eq!(
-        (&json["k"], &json["vote"], &json["form"]),
+        (&json["k"], &json["vote"], &json["normalization"]),
         (&7.into(), &"majority".into(), &"cosine".into())
     );
     let json = scratch
         .hdsl("neighbors m.hdsl --train train.svm test.svm --rows 0 --json")
         .json();
-    assert_eq!((&json["k"], &json["form"]), (&10.into(), &"cosine".into()));
+    assert_eq!(
+        (&json["k"], &json["normalization"]),
+        (&10.into(), &"cosine".into())
+    );
     // The dot product knows nothing of it.
     let plain = scratch
         .hdsl("evaluate identity --train train.svm valid.svm --json")
         .json();
     assert_eq!(
-        (&plain["k"], &plain["vote"], &plain["form"]),
+        (&plain["k"], &plain["vote"], &plain["normalization"]),
         (&3.into(), &"majority".into(), &"dot".into())
     );
     let text = scratch
         .hdsl("evaluate m.hdsl --train train.svm valid.svm")
         .ok();
     assert!(
-        text.contains("by 7 neighbours of 160 rows, weighted, cosine"),
+        text.contains("by 7 neighbors of 160 rows, weighted, cosine"),
         "{text}"
     );
     let text = scratch
-        .hdsl("evaluate m.hdsl --train train.svm valid.svm --vote class-mean --form dot")
+        .hdsl("evaluate m.hdsl --train train.svm valid.svm --vote class-mean --normalization dot")
         .ok();
     assert!(text.contains("by the class means of 160 rows)"), "{text}");
 }
 
 #[test]
-fn class_means_need_no_neighbours() {
+fn class_means_need_no_neighbors() {
     let scratch = Scratch::trained();
     let few = "1 1:1\n2 2:1\n";
     scratch.write("few.svm", few);
     let ran = scratch.hdsl("predict m.hdsl --train few.svm test.svm -k 3");
     assert_eq!(ran.status, Some(2), "{}", ran.stderr);
     assert!(
-        ran.stderr.contains("fewer rows than neighbours"),
+        ran.stderr.contains("fewer rows than neighbors"),
         "{}",
         ran.stderr
     );
@@ -212,7 +221,10 @@ fn class_means_need_no_neighbours() {
 #[test]
 fn unknown_words_are_refused() {
     let scratch = Scratch::trained();
-    for (flag, wanted) in [("--vote loud", "class-mean"), ("--form sine", "cosine")] {
+    for (flag, wanted) in [
+        ("--vote loud", "class-mean"),
+        ("--normalization sine", "cosine"),
+    ] {
         let ran = scratch.hdsl(&format!(
             "evaluate m.hdsl --train train.svm test.svm {flag}"
         ));

@@ -44,7 +44,7 @@ pub struct Part {
     /// The file with the labels, if they are not in `file`.
     pub labels: Option<&'static str>,
     /// Whether the classes of these rows are public.
-    pub labelled: bool,
+    pub labeled: bool,
     /// How many rows.
     pub n_rows: usize,
     /// Which of the downloads has it.
@@ -89,7 +89,7 @@ const fn svmlight(name: &'static str, file: &'static str, n_rows: usize, downloa
         name,
         file,
         labels: None,
-        labelled: true,
+        labeled: true,
         n_rows,
         download,
     }
@@ -106,7 +106,7 @@ const fn challenge(
         name,
         file,
         labels,
-        labelled: labels.is_some(),
+        labeled: labels.is_some(),
         n_rows,
         download: 0,
     }

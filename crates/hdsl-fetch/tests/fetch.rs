@@ -73,7 +73,7 @@ fn a_zip_is_downloaded_unpacked_and_read_and_then_never_asked_for_again() {
         .map(|part| {
             let data = hdsl::read_dataset(&part.data, &hdsl::ReadOptions::default()).unwrap();
             assert!(part.is_new);
-            assert_eq!(data.labels.is_some(), part.part.labelled);
+            assert_eq!(data.labels.is_some(), part.part.labeled);
             (part.part.name, data.rows.n_rows(), data.rows.nnz())
         })
         .collect();
@@ -247,7 +247,7 @@ static SUMMED: Set = Set {
         name: "all",
         file: "a.bz2",
         labels: None,
-        labelled: true,
+        labeled: true,
         n_rows: 1,
         download: 0,
     }],
@@ -272,7 +272,7 @@ fn a_wrong_checksum_is_an_error_and_nothing_is_kept() {
 }
 
 #[test]
-fn a_missing_file_names_address_and_place_and_a_busy_server_is_asked_again() {
+fn a_missing_file_names_address_and_place_and_a_busy_server_is_cancelled_again() {
     let scene = Scene::new();
     let error = scene.fetch("dexter", &[]).unwrap_err().to_string();
     let zip = scene.folder.path().join("dexter/dexter.zip");

@@ -137,7 +137,7 @@ pub(crate) fn list_sets(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         facts.set_item("page", set.page)?;
         facts.set_item("n_features", set.n_features)?;
         facts.set_item("n_classes", set.n_classes)?;
-        let parts = set.parts.iter().map(|p| (p.name, p.n_rows, p.labelled));
+        let parts = set.parts.iter().map(|p| (p.name, p.n_rows, p.labeled));
         facts.set_item("parts", parts.collect::<Vec<_>>())?;
         sets.append(facts)?;
     }

@@ -7,12 +7,12 @@ use crate::model::Model;
 use crate::work::detached;
 use hdsl::data::RowsView;
 use hdsl::knn::ClassMeans;
-use hdsl::{Dot, Form, KnnIndex, Labels, Neighbors, Rows, Similarity};
+use hdsl::{Dot, KnnIndex, Labels, Neighbors, Normalization, Rows, Similarity};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use std::sync::OnceLock;
 
-/// Neighbours among fixed rows under a fixed model. Built by the first question, so that an estimator which only
+/// Neighbors among fixed rows under a fixed model. Built by the first question, so that an estimator which only
 /// transforms never pays for it; forgotten by pickling, since rows and model make it again.
 #[pyclass(frozen, module = "hdsl._core")]
 #[derive(Default)]
@@ -29,20 +29,20 @@ struct Searched {
 }
 
 impl Index {
-    fn of(&self, form: Form) -> &Searched {
-        match form {
-            Form::Dot => &self.dot,
-            Form::Cosine => &self.cosine,
+    fn of(&self, normalization: Normalization) -> &Searched {
+        match normalization {
+            Normalization::Dot => &self.dot,
+            Normalization::Cosine => &self.cosine,
         }
     }
 }
 
 /// Raw rows as the model maps them, under a form.
-fn mapped(model: &hdsl::Model, form: Form, rows: RowsView<'_>) -> Rows {
+fn mapped(model: &hdsl::Model, normalization: Normalization, rows: RowsView<'_>) -> Rows {
     let rows = model.transform_rows(rows);
-    match form {
-        Form::Dot => rows,
-        Form::Cosine => form.of(&Dot).items(&rows).into_owned(),
+    match normalization {
+        Normalization::Dot => rows,
+        Normalization::Cosine => normalization.of(&Dot).items(&rows).into_owned(),
     }
 }
 
@@ -66,7 +66,7 @@ impl Index {
     }
 
     /// The `k` nearest of `rows` for each query, or for each of `rows` among the others if there are no queries.
-    #[pyo3(signature = (model, form, rows, queries, k, n_threads))]
+    #[pyo3(signature = (model, normalization, rows, queries, k, n_threads))]
     #[expect(
         clippy::too_many_arguments,
         reason = "Python calls it by position, in one place"
@@ -75,27 +75,27 @@ impl Index {
         &self,
         py: Python<'py>,
         model: &Model,
-        form: &str,
+        normalization: &str,
         rows: Csr<'py>,
         queries: Option<Csr<'py>>,
         k: usize,
         n_threads: usize,
     ) -> PyResult<Found<'py>> {
         let model = model.get();
-        let form: Form = form.parse().map_err(to_python)?;
-        let built = &self.of(form).index;
+        let normalization: Normalization = normalization.parse().map_err(to_python)?;
+        let built = &self.of(normalization).index;
         let rows = rows.parts()?;
         let queries = queries.as_ref().map(Csr::parts).transpose()?;
         let near = detached(py, n_threads, || {
             if built.get().is_none() {
-                let mapped = mapped(model, form, view(rows)?);
+                let mapped = mapped(model, normalization, view(rows)?);
                 // Somebody else may have been faster; the two are the same.
                 let _ = built.set(KnnIndex::new(&Dot, &mapped));
             }
             let index = built.get().expect("it was built just now");
             match queries {
-                Some(queries) => index.neighbors(&mapped(model, form, view(queries)?), k),
-                None => index.neighbors_of_others(&mapped(model, form, view(rows)?), k),
+                Some(queries) => index.neighbors(&mapped(model, normalization, view(queries)?), k),
+                None => index.neighbors_of_others(&mapped(model, normalization, view(rows)?), k),
             }
             .map_err(to_python)
         })?;
@@ -112,15 +112,15 @@ impl Index {
         &self,
         py: Python<'py>,
         model: &Model,
-        form: &str,
+        normalization: &str,
         rows: Csr<'py>,
         classes: (Vec<String>, Bound<'py, PyArray1<i64>>),
         queries: Csr<'py>,
         n_threads: usize,
     ) -> PyResult<(Found<'py>, f64)> {
         let model = model.get();
-        let form: Form = form.parse().map_err(to_python)?;
-        let built = &self.of(form).means;
+        let normalization: Normalization = normalization.parse().map_err(to_python)?;
+        let built = &self.of(normalization).means;
         let (names, codes) = classes;
         let codes = class_codes(&codes)?;
         // Classes of equal mean go by their order, which has to be the command line's.
@@ -130,11 +130,11 @@ impl Index {
             if built.get().is_none() {
                 let codes = codes.iter().map(|&c| order[c as usize]).collect();
                 let labels = Labels::from_codes(names.clone(), codes).map_err(to_python)?;
-                let mapped = mapped(model, form, view(rows)?);
+                let mapped = mapped(model, normalization, view(rows)?);
                 let _ = built.set(ClassMeans::new(&mapped, &labels).map_err(to_python)?);
             }
             let means = built.get().expect("it was built just now");
-            let found = means.scores(&mapped(model, form, view(queries)?));
+            let found = means.scores(&mapped(model, normalization, view(queries)?));
             Ok((found.map_err(to_python)?, means.within()))
         })?;
         let mut named = vec![0; names.len()];

@@ -32,7 +32,7 @@ pub(crate) fn class_codes(codes: &Bound<'_, PyArray1<i64>>) -> PyResult<Vec<u32>
     Ok(codes.as_array().iter().map(|&c| c as u32).collect())
 }
 
-/// The class that neighbours elect, see `hdsl::knn::elect`.
+/// The class that neighbors elect, see `hdsl::knn::elect`.
 ///
 /// `neighbors` are row numbers, nearest first, and `scores` their similarities; `codes` the class of each row.
 #[pyfunction]
@@ -57,7 +57,7 @@ pub(crate) fn vote<'py>(
             .any(|&row| row < 0 || row as usize >= n_rows)
     {
         return Err(PyValueError::new_err(
-            "a vote needs neighbours that have a class",
+            "a vote needs neighbors that have a class",
         ));
     }
     let votes: Vec<i64> = neighbors

@@ -3,6 +3,7 @@
 //! It takes scipy matrices and plain settings, calls the library `hdsl` with the interpreter released, and gives back
 //! numpy arrays. All that looks like scikit-learn is Python, in `python/hdsl`.
 
+mod baselines;
 mod errors;
 #[cfg(feature = "fetch")]
 mod fetching;
@@ -12,7 +13,6 @@ mod listening;
 mod matrix;
 mod model;
 mod report;
-mod rivals;
 mod settings;
 mod training;
 mod tuning;
@@ -25,9 +25,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<model::Model>()?;
     module.add_class::<index::Index>()?;
-    module.add_class::<rivals::RivalModel>()?;
-    module.add_function(wrap_pyfunction!(rivals::fit_diagonal, module)?)?;
-    module.add_function(wrap_pyfunction!(rivals::fit_oasis, module)?)?;
+    module.add_class::<baselines::RivalModel>()?;
+    module.add_function(wrap_pyfunction!(baselines::fit_diagonal, module)?)?;
+    module.add_function(wrap_pyfunction!(baselines::fit_oasis, module)?)?;
     module.add_function(wrap_pyfunction!(training::train, module)?)?;
     module.add_function(wrap_pyfunction!(tuning::tune, module)?)?;
     module.add_function(wrap_pyfunction!(training::mine, module)?)?;

@@ -1,7 +1,7 @@
 //! Work in a thread of its own, while the caller's thread looks for signals and talks to Python.
 
 use crate::work::{our_mistake, pooled};
-use hdsl::{ActiveSet, Halt};
+use hdsl::{ActiveSet, CancelToken};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -168,8 +168,8 @@ impl Watch<'_> {
     }
 
     /// The same wish, for work that has nothing to tell yet.
-    pub(crate) fn halt(&self) -> Halt<'_> {
-        Halt::when(self.stop)
+    pub(crate) fn cancel(&self) -> CancelToken<'_> {
+        CancelToken::when(self.stop)
     }
 
     /// Whether somebody wants the run to end.

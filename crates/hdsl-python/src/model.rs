@@ -4,7 +4,7 @@ use crate::errors::to_python;
 use crate::matrix::{Csr, CsrArrays, row_numbers, to_arrays, view};
 use crate::work::detached;
 use hdsl::data::OutputFile;
-use hdsl::{Scaling, Sign, SparseRow};
+use hdsl::{Preprocessor, Sign, SparseRow};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -68,7 +68,7 @@ impl Model {
     #[staticmethod]
     fn snapshot(
         rows: Csr<'_>,
-        scaling: &str,
+        preprocess: &str,
         scale: f64,
         atoms: Vec<(u32, u32, f64, f64)>,
     ) -> PyResult<Self> {
@@ -81,7 +81,7 @@ impl Model {
             });
             let path = hdsl::Path::new(weighted.collect::<hdsl::Result<_>>()?, Vec::new())?;
             let mut parts = hdsl::ModelParts::new(rows.n_features(), scale, path);
-            parts.scaling = Scaling::fit(scaling.parse()?, rows);
+            parts.preprocess = Preprocessor::fit(preprocess.parse()?, rows);
             hdsl::Model::new(parts)
         };
         make().map(Self::new).map_err(to_python)
@@ -133,8 +133,8 @@ impl Model {
     }
 
     #[getter]
-    fn scaling(&self) -> &'static str {
-        self.model.scaling().kind().as_str()
+    fn preprocess(&self) -> &'static str {
+        self.model.preprocess().kind().as_str()
     }
 
     /// The iterate in use.
@@ -149,17 +149,22 @@ impl Model {
     }
 
     /// The same model with another way to decide classes; what is not given stays. Unchanged if nothing changes.
-    fn with_decision(&self, k: usize, vote: Option<&str>, form: Option<&str>) -> PyResult<Self> {
-        let own = self.model.decision();
+    fn with_rule(
+        &self,
+        k: usize,
+        vote: Option<&str>,
+        normalization: Option<&str>,
+    ) -> PyResult<Self> {
+        let own = self.model.rule();
         let change = || {
-            let decision = hdsl::Decision {
+            let rule = hdsl::PredictionRule {
                 k,
                 vote: vote.map_or(Ok(own.vote), str::parse)?,
-                form: form.map_or(Ok(own.form), str::parse)?,
+                normalization: normalization.map_or(Ok(own.normalization), str::parse)?,
             };
-            match decision == own {
+            match rule == own {
                 true => Ok(self.model.clone()),
-                false => self.model.with_decision(&decision),
+                false => self.model.with_rule(&rule),
             }
         };
         change().map(Self::new).map_err(to_python)

@@ -70,7 +70,7 @@ pub(crate) fn report(
         input.names = names.as_deref();
         input.train = train.as_ref().map(|part| part.part("X_train"));
         input.test = test.as_ref().map(|part| part.part("X_test"));
-        input.decision.k = k;
+        input.rule.k = k;
         input.train_seconds = train_seconds;
         input.made_by = Some(&made_by);
         input.voice = Voice::Python;

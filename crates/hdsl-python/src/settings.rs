@@ -1,7 +1,7 @@
 //! Settings as Python has them, as the library takes them.
 
 use crate::errors::to_python;
-use hdsl::{Decision, Result, SolverParams, TrainParams};
+use hdsl::{PredictionRule, Result, SolverParams, TrainParams};
 use pyo3::prelude::*;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use std::time::Duration;
 pub(crate) struct Settings {
     scale: Vec<f64>,
     pub(crate) triplets: String,
-    scaling: String,
+    preprocess: String,
     loss: String,
     search: String,
     steps: String,
@@ -27,7 +27,7 @@ pub(crate) struct Settings {
     memory: Option<u64>,
     n_neighbors: usize,
     vote: String,
-    form: String,
+    normalization: String,
     eval_every: usize,
     patience: Option<usize>,
     pub(crate) holdout: Option<f64>,
@@ -67,13 +67,13 @@ impl Settings {
         }
         let mut params = TrainParams::new(scale);
         params.scales = self.scale.clone();
-        params.scaling = self.scaling.parse()?;
+        params.preprocess = self.preprocess.parse()?;
         params.triplets = self.triplets.parse()?;
         params.solver = solver;
-        params.decision = Decision {
+        params.rule = PredictionRule {
             k: self.n_neighbors,
             vote: self.vote.parse()?,
-            form: self.form.parse()?,
+            normalization: self.normalization.parse()?,
         };
         params.again.rounds = self.rounds;
         params.last_iter = self.last_iter;

@@ -9,8 +9,8 @@ use crate::settings::Settings;
 use hdsl::data::{IndexBase, RowsView, stratified_split};
 use hdsl::train::mine_until;
 use hdsl::{
-    Event, Halt, Labelled, Labels, Rows, Scaling, TrainParams, Trained, TripletSource, Triplets,
-    train_borrowed,
+    CancelToken, Event, Labeled, Labels, Preprocessor, Rows, TrainParams, Trained, TripletSource,
+    Triplets, train_borrowed,
 };
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
@@ -31,7 +31,7 @@ pub(crate) type Given<'py> = (
 #[pyfunction]
 #[pyo3(signature = (
     settings, x, classes=None, *, valid=None, triplets=None, row_weights=None, names=None, start=None,
-    keep_scaling=false, each=None, snapshots=false, progress=None, n_threads=1
+    keep_preprocess=false, each=None, snapshots=false, progress=None, n_threads=1
 ))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn train<'py>(
@@ -44,7 +44,7 @@ pub(crate) fn train<'py>(
     row_weights: Option<Bound<'py, PyArray1<f64>>>,
     names: Option<Vec<String>>,
     start: Option<&Bound<'py, Model>>,
-    keep_scaling: bool,
+    keep_preprocess: bool,
     each: Option<Py<PyAny>>,
     snapshots: bool,
     progress: Option<Py<PyAny>>,
@@ -68,8 +68,8 @@ pub(crate) fn train<'py>(
         let model = start.get().get();
         let learned = model.path().at(model.chosen()).map_err(to_python)?;
         params.start = Some(learned);
-        if keep_scaling {
-            params.fitted = Some(model.scaling().clone());
+        if keep_preprocess {
+            params.fitted = Some(model.preprocess().clone());
         }
     }
     let listeners = Listeners {
@@ -149,14 +149,14 @@ struct Part {
 }
 
 impl Part {
-    fn labelled(&self) -> Labelled<'_> {
+    fn labeled(&self) -> Labeled<'_> {
         by_position(self.rows.view(), Some(&self.labels))
     }
 }
 
 /// Columns of a matrix have a place and no other number.
-pub(crate) fn by_position<'a>(rows: RowsView<'a>, labels: Option<&'a Labels>) -> Labelled<'a> {
-    Labelled {
+pub(crate) fn by_position<'a>(rows: RowsView<'a>, labels: Option<&'a Labels>) -> Labeled<'a> {
+    Labeled {
         rows,
         labels,
         index_base: IndexBase::Zero,
@@ -189,7 +189,7 @@ impl Problem<'_> {
             split = Some((part(learn), part(held)));
         }
         let (train, valid) = match (&split, &self.valid) {
-            (Some((learn, held)), _) => (learn.labelled(), Some(held.labelled())),
+            (Some((learn, held)), _) => (learn.labeled(), Some(held.labeled())),
             (None, Some((rows, labels))) => (
                 by_position(x, self.labels.as_ref()),
                 Some(by_position(view(*rows)?, Some(labels))),
@@ -201,7 +201,7 @@ impl Problem<'_> {
         }
         if let Some(weights) = &self.weights {
             self.params.triplets =
-                weighted(&self.params, train, weights, self.seed, watcher.halt())?;
+                weighted(&self.params, train, weights, self.seed, watcher.cancel())?;
         }
         let mut trained =
             train_borrowed(train, valid, self.names.as_deref(), &self.params, watcher)
@@ -211,29 +211,31 @@ impl Problem<'_> {
     }
 }
 
-/// A known scaling, and beside it the maxima of features it says nothing about.
-pub(crate) fn extended(known: &Scaling, rows: RowsView<'_>) -> PyResult<Scaling> {
+/// A known preprocessing, and beside it the maxima of features it says nothing about.
+pub(crate) fn extended(known: &Preprocessor, rows: RowsView<'_>) -> PyResult<Preprocessor> {
     let mut maxima: std::collections::BTreeMap<u32, f64> =
-        Scaling::fit(known.kind(), rows).maxima().collect();
+        Preprocessor::fit(known.kind(), rows).maxima().collect();
     maxima.extend(known.maxima());
     let n_features = rows.n_features().max(known.n_features());
-    Scaling::from_parts(known.kind(), n_features, maxima.into_iter().collect()).map_err(to_python)
+    Preprocessor::from_parts(known.kind(), n_features, maxima.into_iter().collect())
+        .map_err(to_python)
 }
 
 /// Mined triplets, weighed by their anchors.
 fn weighted(
     params: &TrainParams,
-    train: Labelled<'_>,
+    train: Labeled<'_>,
     weights: &[f64],
     seed: u64,
-    halt: Halt<'_>,
+    cancel: CancelToken<'_>,
 ) -> PyResult<TripletSource> {
-    let scaling = match &params.fitted {
+    let preprocess = match &params.fitted {
         Some(known) => known.clone(),
-        None => Scaling::fit(params.scaling, train.rows),
+        None => Preprocessor::fit(params.preprocess, train.rows),
     };
-    let rows = scaling.apply(train.rows);
-    let mined = mine_until(&params.triplets, &rows, train.labels, seed, halt).map_err(to_python)?;
+    let rows = preprocess.apply(train.rows);
+    let mined =
+        mine_until(&params.triplets, &rows, train.labels, seed, cancel).map_err(to_python)?;
     Ok(TripletSource::Given(weigh(&mined, weights)))
 }
 
@@ -260,8 +262,8 @@ impl hdsl::Watcher for Listening<'_, '_> {
         tell(self.watch, &mut self.facts, event)
     }
 
-    fn halt(&self) -> Halt<'_> {
-        self.watch.halt()
+    fn cancel(&self) -> CancelToken<'_> {
+        self.watch.cancel()
     }
 }
 
@@ -348,9 +350,9 @@ pub(crate) fn mine<'py>(
     let (flat, interrupted) = py.detach(|| {
         listen(&listeners, n_threads, |watch| {
             let rows = view(x)?;
-            let rows = Scaling::fit(params.scaling, rows).apply(rows);
+            let rows = Preprocessor::fit(params.preprocess, rows).apply(rows);
             let (labels, seed) = (Some(&labels), settings.seed);
-            let mined = mine_until(&params.triplets, &rows, labels, seed, watch.halt())
+            let mined = mine_until(&params.triplets, &rows, labels, seed, watch.cancel())
                 .map_err(to_python)?;
             Ok(mined
                 .iter()

@@ -112,9 +112,9 @@ pub(crate) fn tune<'py>(
                 search: Search::default(),
                 started: Instant::now(),
             };
-            let halt = || watch.asked();
+            let cancel = || watch.asked();
             let names = names.as_deref();
-            let tuned = hdsl::tune::tune(train, valid, names, &params, &mut telling, &halt);
+            let tuned = hdsl::tune::tune(train, valid, names, &params, &mut telling, &cancel);
             let mut tuned = tuned.map_err(|error| match watch.asked() {
                 true => PyKeyboardInterrupt::new_err(
                     "Ctrl-C stopped the search before there was a model",
@@ -214,16 +214,16 @@ fn line<'py>(py: Python<'py>, contender: &Contender) -> PyResult<Bound<'py, PyDi
     line.set_item("score", contender.score)?;
     line.set_item("n_features", contender.features)?;
     line.set_item("n_atoms", contender.atoms)?;
-    line.set_item("scaling", setting.scaling.to_string())?;
+    line.set_item("preprocess", setting.preprocess.to_string())?;
     line.set_item("triplets", setting.triplets.to_string())?;
     line.set_item("scale", setting.scale)?;
     line.set_item("loss", setting.loss.to_string())?;
     line.set_item("rounds", contender.rounds)?;
     line.set_item("last_iter", contender.last_iter)?;
     line.set_item("models", setting.models)?;
-    line.set_item("n_neighbors", contender.decision.k)?;
-    line.set_item("vote", contender.decision.vote.to_string())?;
-    line.set_item("form", contender.decision.form.to_string())?;
+    line.set_item("n_neighbors", contender.rule.k)?;
+    line.set_item("vote", contender.rule.vote.to_string())?;
+    line.set_item("normalization", contender.rule.normalization.to_string())?;
     Ok(line)
 }
 
@@ -240,14 +240,14 @@ fn winner<'py>(py: Python<'py>, tuned: &Tuned) -> PyResult<Bound<'py, PyDict>> {
     let params = &tuned.params;
     winner.set_item("scale", params.scales.first().copied())?;
     winner.set_item("triplets", params.triplets.to_string())?;
-    winner.set_item("scaling", params.scaling.to_string())?;
+    winner.set_item("preprocess", params.preprocess.to_string())?;
     winner.set_item("loss", params.solver.loss_kind().to_string())?;
     winner.set_item("max_iter", params.solver.iterations())?;
     winner.set_item("rounds", params.again.rounds)?;
     winner.set_item("last_iter", params.last_iter)?;
     winner.set_item("models", params.models)?;
-    winner.set_item("n_neighbors", params.decision.k)?;
-    winner.set_item("vote", params.decision.vote.to_string())?;
-    winner.set_item("form", params.decision.form.to_string())?;
+    winner.set_item("n_neighbors", params.rule.k)?;
+    winner.set_item("vote", params.rule.vote.to_string())?;
+    winner.set_item("normalization", params.rule.normalization.to_string())?;
     Ok(winner)
 }

@@ -1,4 +1,4 @@
-// The page's data, elements, numbers and colours. Names and texts are data: they only ever become text.
+// The page's data, elements, numbers and colors. Names and texts are data: they only ever become text.
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const names = data.names.name;
@@ -56,7 +56,7 @@ let asked = null;
 function setTheme(theme) {
   if (document.documentElement.dataset.theme === theme) return;
   document.documentElement.dataset.theme = theme;
-  byId("theme").textContent = theme === "dark" ? "Light colours" : "Dark colours";
+  byId("theme").textContent = theme === "dark" ? "Light colors" : "Dark colors";
   whenThemed.forEach((redraw) => redraw());
 }
 const wanted = () => asked ?? (prefersDark.matches ? "dark" : "light");
@@ -67,11 +67,11 @@ byId("theme").addEventListener("click", () => {
 prefersDark.addEventListener("change", () => setTheme(wanted()));
 setTheme(wanted());
 
-function colour(name) {
+function color(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
-// Okabe and Ito's colours, which colour-blind readers can tell apart; shapes tell the classes apart without any.
+// Okabe and Ito's colors, which color-blind readers can tell apart; shapes tell the classes apart without any.
 const palette = {
   light: ["#0072b2", "#d55e00", "#008a63", "#b5579a", "#8a6d00", "#3d93c9", "#555555", "#7a3e9d"],
   dark: ["#56b4e9", "#e69f00", "#2fc497", "#e39cc9", "#f0e442", "#8fb8ff", "#cfcfcf", "#c79bff"],

@@ -1,4 +1,4 @@
-// Charts are drawn when they come into view, redrawn when the colours change, and all of them before printing. The
+// Charts are drawn when they come into view, redrawn when the colors change, and all of them before printing. The
 // library comes last in the page, so that words and tables are there before it has been read.
 
 const drawn = new Map();
@@ -10,7 +10,7 @@ const config = { responsive: true, displayModeBar: false, displaylogo: false, do
 
 function axis(more = {}) {
   return {
-    gridcolor: colour("line"), zerolinecolor: colour("line"), linecolor: colour("soft"), tickcolor: colour("soft"),
+    gridcolor: color("line"), zerolinecolor: color("line"), linecolor: color("soft"), tickcolor: color("soft"),
     automargin: true, ...more, title: { font: { size: 13 }, standoff: 8, ...(more.title ?? {}) },
   };
 }
@@ -18,8 +18,8 @@ function axis(more = {}) {
 function layout(more = {}) {
   return {
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", margin: { l: 56, r: 14, t: 14, b: 44 }, hovermode: "closest",
-    font: { family: colour("sans"), size: 13, color: colour("ink") },
-    hoverlabel: { bgcolor: colour("raised"), bordercolor: colour("soft"), font: { color: colour("ink"), family: colour("sans") }, align: "left", namelength: -1 },
+    font: { family: color("sans"), size: 13, color: color("ink") },
+    hoverlabel: { bgcolor: color("raised"), bordercolor: color("soft"), font: { color: color("ink"), family: color("sans") }, align: "left", namelength: -1 },
     legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", font: { size: 13 } }, ...more,
   };
 }

@@ -8,19 +8,19 @@ if (dimension) {
     const line = (points, name, tone, dash, symbol) => {
       if (!points.length) return;
       const sorted = points.slice().sort((a, b) => a[key] - b[key] || a.iteration - b.iteration);
-      traces.push({ x: sorted.map((p) => p[key]), y: sorted.map((p) => p.error), customdata: sorted.map((p) => p.iteration), name, type: "scatter", mode: "lines+markers", line: { color: colour(tone), dash, width: 2 }, marker: { symbol, size: 7 }, hovertemplate: `%{x} ${word}, iteration %{customdata}<br>${name} %{y:.1%}<extra></extra>` });
+      traces.push({ x: sorted.map((p) => p[key]), y: sorted.map((p) => p.error), customdata: sorted.map((p) => p.iteration), name, type: "scatter", mode: "lines+markers", line: { color: color(tone), dash, width: 2 }, marker: { symbol, size: 7 }, hovertemplate: `%{x} ${word}, iteration %{customdata}<br>${name} %{y:.1%}<extra></extra>` });
     };
     line(dimension.test, "test error", "accent", "solid", "circle");
     line(dimension.valid, "validation error", "soft", "dot", "square");
     const shapes = [];
     const annotations = [];
     if (dimension.dot_error !== null) {
-      shapes.push({ type: "line", xref: "paper", x0: 0, x1: 1, y0: dimension.dot_error, y1: dimension.dot_error, line: { color: colour("red"), width: 1.5, dash: "dash" } });
-      annotations.push({ xref: "paper", x: 1, y: dimension.dot_error, text: "dot product", showarrow: false, xanchor: "right", yanchor: "bottom", font: { color: colour("red") } });
+      shapes.push({ type: "line", xref: "paper", x0: 0, x1: 1, y0: dimension.dot_error, y1: dimension.dot_error, line: { color: color("red"), width: 1.5, dash: "dash" } });
+      annotations.push({ xref: "paper", x: 1, y: dimension.dot_error, text: "dot product", showarrow: false, xanchor: "right", yanchor: "bottom", font: { color: color("red") } });
     }
     if (cut) {
-      shapes.push({ type: "line", yref: "paper", y0: 0, y1: 1, x0: cut.point[key], x1: cut.point[key], line: { color: colour("ink"), width: 1.5, dash: "dot" } });
-      annotations.push({ yref: "paper", x: cut.point[key], y: 1, text: `cut here: ${thousands(cut.point[key])}`, showarrow: false, xanchor: "left", yanchor: "top", xshift: 4, bgcolor: colour("paper") });
+      shapes.push({ type: "line", yref: "paper", y0: 0, y1: 1, x0: cut.point[key], x1: cut.point[key], line: { color: color("ink"), width: 1.5, dash: "dot" } });
+      annotations.push({ yref: "paper", x: cut.point[key], y: 1, text: `cut here: ${thousands(cut.point[key])}`, showarrow: false, xanchor: "left", yanchor: "top", xshift: 4, bgcolor: color("paper") });
     }
     return { traces, layout: layout({ xaxis: axis({ title: { text: word }, rangemode: "tozero" }), yaxis: axis({ tickformat: ".0%", rangemode: "tozero", title: { text: "error" } }), shapes, annotations, legend: { orientation: "h", x: 0, y: -0.22, yanchor: "top" } }) };
   });

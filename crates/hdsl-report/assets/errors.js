@@ -27,14 +27,14 @@ if (errors) {
     const places = labels.map((_, n) => n);
     const text = drawnClasses.map((t) => drawnClasses.map((g) => (at(t, g) ? thousands(at(t, g)) : "")));
     const words = drawnClasses.map((t) => drawnClasses.map((g) => `${plain(brief(classes[t], 40))} given ${plain(brief(classes[g], 40))}: ${thousands(at(t, g))} of ${thousands(totals.get(t) ?? 0)}`));
-    const scale = [[0, colour("red")], [0.5, colour("paper")], [1, colour("blue")]];
+    const scale = [[0, color("red")], [0.5, color("paper")], [1, color("blue")]];
     const ticks = { tickmode: "array", tickvals: places, ticktext: labels, showgrid: false, zeroline: false };
     // Numbers are written as marks of their own, since the heat map would fit them to nothing on a phone.
     const written = { x: [], y: [], text: [], color: [] };
     drawnClasses.forEach((t, row) => drawnClasses.forEach((g, column) => {
       if (!text[row][column]) return;
       written.x.push(column); written.y.push(row); written.text.push(text[row][column]);
-      written.color.push(Math.abs(z[row][column]) > 0.6 ? colour("paper") : colour("ink"));
+      written.color.push(Math.abs(z[row][column]) > 0.6 ? color("paper") : color("ink"));
     }));
     const side = Math.min(byId("errors-chart").clientWidth, 680);
     return {

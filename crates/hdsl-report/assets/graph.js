@@ -62,7 +62,7 @@ const graphChart = chart("graph-chart", `A graph of ${count(graph.id.length, "fe
         x.push(graph.x[a], graph.x[b], null);
         y.push(graph.y[a], graph.y[b], null);
       });
-      if (x.length) traces.push({ x, y, type: "scatter", mode: "lines", hoverinfo: "skip", showlegend: false, line: { width, color: colour(sign > 0 ? "blue" : "red"), dash: sign > 0 ? "solid" : "dot" }, opacity: found.length ? 0.25 : 0.75 });
+      if (x.length) traces.push({ x, y, type: "scatter", mode: "lines", hoverinfo: "skip", showlegend: false, line: { width, color: color(sign > 0 ? "blue" : "red"), dash: sign > 0 ? "solid" : "dot" }, opacity: found.length ? 0.25 : 0.75 });
     }
   }
   const largest = Math.max(...features.weight, 1e-300);
@@ -73,10 +73,10 @@ const graphChart = chart("graph-chart", `A graph of ${count(graph.id.length, "fe
     customdata: graph.id.map((_, node) => node),
     hovertext: graph.id.map((id, node) => `${plain(brief(names[id], 60))}<br>weight ${short(features.weight[node])}, ${count(features.n_pairs[node], "pair")}`),
     hovertemplate: "%{hovertext}<extra></extra>",
-    text: labels(), textposition: "top center", textfont: { size: 12, color: colour("ink") },
-    marker: { size: sizes.map((s, node) => (isFound.has(node) ? s + 6 : s)), color: graph.group.map(hue), opacity: graph.id.map((_, node) => (!found.length || isFound.has(node) ? 1 : 0.25)), line: { width: graph.id.map((_, node) => (isFound.has(node) ? 3 : 1)), color: graph.id.map((_, node) => (isFound.has(node) ? colour("ink") : colour("paper"))) } },
+    text: labels(), textposition: "top center", textfont: { size: 12, color: color("ink") },
+    marker: { size: sizes.map((s, node) => (isFound.has(node) ? s + 6 : s)), color: graph.group.map(hue), opacity: graph.id.map((_, node) => (!found.length || isFound.has(node) ? 1 : 0.25)), line: { width: graph.id.map((_, node) => (isFound.has(node) ? 3 : 1)), color: graph.id.map((_, node) => (isFound.has(node) ? color("ink") : color("paper"))) } },
   });
-  for (const [name, tone, dash] of [["alike", "blue", "solid"], ["unlike", "red", "dot"]]) traces.push({ x: [null], y: [null], type: "scatter", mode: "lines", name, line: { color: colour(tone), width: 3, dash } });
+  for (const [name, tone, dash] of [["alike", "blue", "solid"], ["unlike", "red", "dot"]]) traces.push({ x: [null], y: [null], type: "scatter", mode: "lines", name, line: { color: color(tone), width: 3, dash } });
   const [rx, ry] = graphRange();
   const bare = { showgrid: false, zeroline: false, showticklabels: false, showline: false, ticks: "", visible: false };
   return { traces, layout: layout({ dragmode: "pan", margin: { l: 8, r: 8, t: 8, b: 8 }, xaxis: axis({ ...bare, range: rx }), yaxis: axis({ ...bare, range: ry }), legend: { orientation: "h", x: 0, y: 0, yanchor: "bottom", bgcolor: "rgba(0,0,0,0)" }, uirevision: "kept" }) };

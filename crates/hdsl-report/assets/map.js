@@ -19,7 +19,7 @@ if (map) {
     const { x, y, variance } = map[which];
     const traces = groups.filter((g) => g.on).map((g) => ({
       x: g.rows.map((at) => x[at]), y: g.rows.map((at) => y[at]), customdata: g.rows.map((at) => map.row[at]), type: "scatter", mode: "markers", name: plain(g.name), showlegend: false,
-      marker: { size, opacity: 0.72, color: g.at === null ? colour("soft") : hue(g.at), symbol: g.at === null ? "circle-open" : shape(g.at) },
+      marker: { size, opacity: 0.72, color: g.at === null ? color("soft") : hue(g.at), symbol: g.at === null ? "circle-open" : shape(g.at) },
       hovertemplate: `row %{customdata}<br>${plain(brief(g.name, 40)).replace(/%\{/g, "%&#123;")}<extra></extra>`,
     }));
     const title = (n, share) => ({ title: { text: `component ${n} (${percent(share)} of the variance)` }, showticklabels: false, ticks: "", zeroline: false });
@@ -36,7 +36,7 @@ if (map) {
     const outline = document.createElementNS("http://www.w3.org/2000/svg", "path");
     outline.setAttribute("d", paths[g.at === null ? "circle" : shape(g.at)]);
     outline.setAttribute("fill", g.at === null ? "none" : hue(g.at));
-    outline.setAttribute("stroke", g.at === null ? colour("soft") : hue(g.at));
+    outline.setAttribute("stroke", g.at === null ? color("soft") : hue(g.at));
     icon.append(outline);
     const button = el("button", { type: "button", class: "chip quiet", "aria-pressed": String(g.on), onclick: () => {
       g.on = !g.on;
@@ -47,5 +47,5 @@ if (map) {
   }));
   if (map.class) drawChips(); else chips.remove();
   if (map.class) whenThemed.push(drawChips);
-  say("map-caption", `The axes are the two principal components of ${map.n_fitted < map.n_train ? `${thousands(map.n_fitted)} of ${thousands(map.n_train)}` : `the ${thousands(map.n_train)}`} training rows: the directions along which they differ most. The dots are ${map.of_test ? "test" : "training"} rows${map.row.length < map.n_rows ? `, ${thousands(map.row.length)} of ${thousands(map.n_rows)}, evenly spaced through the file` : ""}${map.of_test ? ", which the model has never seen. Click one to see its neighbours, if it is among those in section 7" : ""}. Two axes cannot show everything: classes that overlap here may lie apart along others.`);
+  say("map-caption", `The axes are the two principal components of ${map.n_fitted < map.n_train ? `${thousands(map.n_fitted)} of ${thousands(map.n_train)}` : `the ${thousands(map.n_train)}`} training rows: the directions along which they differ most. The dots are ${map.of_test ? "test" : "training"} rows${map.row.length < map.n_rows ? `, ${thousands(map.row.length)} of ${thousands(map.n_rows)}, evenly spaced through the file` : ""}${map.of_test ? ", which the model has never seen. Click one to see its neighbors, if it is among those in section 7" : ""}. Two axes cannot show everything: classes that overlap here may lie apart along others.`);
 }

@@ -37,7 +37,7 @@ const matrixChart = chart("matrix-chart", `The matrix M: ${count(nUsed, "entry")
   const size = matrixView === "all" ? (nUsed > 300 ? 3 : 5) : Math.max(3, Math.min(34, 0.92 * fit));
   const traces = matrixEntries().map(([name, tone, symbol, side]) => ({
     x: side.x, y: side.y, text: side.text, name, type: "scatter", mode: "markers", hovertemplate: "%{text}<extra></extra>",
-    marker: { symbol, color: colour(tone), size, opacity: side.size.map((s) => 0.5 + 0.5 * Math.sqrt(s / largest)), line: { width: 0 } },
+    marker: { symbol, color: color(tone), size, opacity: side.size.map((s) => 0.5 + 0.5 * Math.sqrt(s / largest)), line: { width: 0 } },
   }));
   const named = matrixView === "used" && nUsed <= 40;
   const small = byId("matrix-chart").clientWidth < 500;

@@ -24,22 +24,22 @@ chart("run-chart", `Lines against iterations: ${panels.map((p) => ({ objective: 
     const id = number === 0 ? "" : String(number + 1);
     const top = 1 - number * share;
     const domain = [top - share + 0.05, top - 0.008];
-    const line = (y, name, tone, more = {}) => traces.push({ x: run.iteration, y, name, yaxis: `y${id}`, type: "scatter", mode: "lines", line: { color: colour(tone), width: 2 }, hovertemplate: `iteration %{x}<br>${name} %{y}<extra></extra>`, showlegend: false, ...more });
+    const line = (y, name, tone, more = {}) => traces.push({ x: run.iteration, y, name, yaxis: `y${id}`, type: "scatter", mode: "lines", line: { color: color(tone), width: 2 }, hovertemplate: `iteration %{x}<br>${name} %{y}<extra></extra>`, showlegend: false, ...more });
     const title = (text, more = {}) => { axes[`yaxis${id}`] = axis({ domain, title: { text }, ...more }); };
     if (panel === "objective") {
       title("objective", { rangemode: "tozero" });
-      line(run.objective, "objective", "soft", { line: { color: colour("soft"), width: 1.5 } });
+      line(run.objective, "objective", "soft", { line: { color: color("soft"), width: 1.5 } });
       for (const [letter, [name, symbol, tone]] of Object.entries(stepKinds)) {
         const which = [...run.step].flatMap((s, at) => (s === letter ? [at] : []));
         if (!which.length) continue;
-        traces.push({ x: which.map((at) => run.iteration[at]), y: which.map((at) => run.objective[at]), yaxis: `y${id}`, type: "scatter", mode: "markers", name: `${name} step`, marker: { symbol, color: colour(tone), size: letter === "f" ? 5 : 8 }, hovertemplate: `iteration %{x}: ${name} step<br>objective %{y}<extra></extra>` });
+        traces.push({ x: which.map((at) => run.iteration[at]), y: which.map((at) => run.objective[at]), yaxis: `y${id}`, type: "scatter", mode: "markers", name: `${name} step`, marker: { symbol, color: color(tone), size: letter === "f" ? 5 : 8 }, hovertemplate: `iteration %{x}: ${name} step<br>objective %{y}<extra></extra>` });
       }
     }
     if (panel === "gap") {
       const word = run.all_certified ? "certified gap" : "estimated gap";
       title(word, { type: "log", dtick: 1, exponentformat: "power" });
       line(run.gap.map((g) => (g > 0 ? g : null)), word, "accent");
-      if (run.gap_certified > 0) traces.push({ x: [run.length], y: [run.gap_certified], yaxis: `y${id}`, type: "scatter", mode: "markers", name: "certified at the end", marker: { symbol: "star", size: 12, color: colour("accent") }, hovertemplate: "certified gap %{y}<extra></extra>" });
+      if (run.gap_certified > 0) traces.push({ x: [run.length], y: [run.gap_certified], yaxis: `y${id}`, type: "scatter", mode: "markers", name: "certified at the end", marker: { symbol: "star", size: 12, color: color("accent") }, hovertemplate: "certified gap %{y}<extra></extra>" });
     }
     if (panel === "valid") {
       title("validation error", { tickformat: ".1~%", rangemode: "tozero" });
@@ -47,15 +47,15 @@ chart("run-chart", `Lines against iterations: ${panels.map((p) => ({ objective: 
     }
     if (panel === "size") {
       title("active features", { rangemode: "tozero" });
-      line(run.n_features, "active features", "accent", { line: { color: colour("accent"), width: 2, shape: "hv" } });
+      line(run.n_features, "active features", "accent", { line: { color: color("accent"), width: 2, shape: "hv" } });
     }
   });
-  const marker = { type: "line", xref: "x", yref: "paper", x0: run.chosen, x1: run.chosen, y0: 0.05, y1: 1, line: { color: colour("ink"), width: 1.5, dash: "dot" } };
+  const marker = { type: "line", xref: "x", yref: "paper", x0: run.chosen, x1: run.chosen, y0: 0.05, y1: 1, line: { color: color("ink"), width: 1.5, dash: "dot" } };
   const last = panels.length === 1 ? "y" : `y${panels.length}`;
   return {
     traces,
     layout: layout({ ...axes, xaxis: axis({ title: { text: "iteration" }, anchor: last, range: [-0.02 * Math.max(1, run.length), 1.02 * Math.max(1, run.length)] }), shapes: [marker],
-      annotations: [{ xref: "x", yref: "paper", x: run.chosen, y: 1, text: `in use: ${thousands(run.chosen)}`, showarrow: false, xanchor: run.chosen > run.length / 2 ? "right" : "left", yanchor: "top", bgcolor: colour("paper"), borderpad: 3 }] }),
+      annotations: [{ xref: "x", yref: "paper", x: run.chosen, y: 1, text: `in use: ${thousands(run.chosen)}`, showarrow: false, xanchor: run.chosen > run.length / 2 ? "right" : "left", yanchor: "top", bgcolor: color("paper"), borderpad: 3 }] }),
   };
 });
 

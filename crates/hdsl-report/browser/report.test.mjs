@@ -11,7 +11,7 @@ import { alone, cleanUp, demo, hostile, hostileClasses, hostileNames, hostileTex
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const wide = { width: 1360, height: 900 };
 const phone = { width: 390, height: 844 };
-const sections = ["glance", "run", "matrix", "features", "dimension", "map", "neighbours", "errors"];
+const sections = ["glance", "run", "matrix", "features", "dimension", "map", "neighbors", "errors"];
 let browser;
 
 before(async () => {
@@ -119,7 +119,7 @@ test("figures are those of explain and evaluate", async () => {
   await close();
 });
 
-test("neighbours and their reasons are those of neighbors and explain, and add up", async () => {
+test("neighbors and their reasons are those of neighbors and explain, and add up", async () => {
   const { page, close } = await open(demo);
   const rows = await page.locator("#row-choice option").evaluateAll((all) => all.map((o) => o.textContent.match(/^row ([\d,]+)/)[1].replace(",", "")));
   for (const at of [0, 7, rows.length - 1]) {
@@ -244,7 +244,7 @@ test("rows can be chosen by list, by button, from a mistake and on the map", asy
   await page.locator("#map-classes button").first().click();
   await page.waitForFunction((n) => document.querySelectorAll("#map-learned-chart path.point").length === n, all);
   const inside = await chart.evaluate((div) => div.data[0].customdata.map(Number));
-  const listed = await page.evaluate(() => JSON.parse(document.getElementById("data").textContent).neighbours.rows.map((q) => q.row));
+  const listed = await page.evaluate(() => JSON.parse(document.getElementById("data").textContent).neighbors.rows.map((q) => q.row));
   const wanted = inside.findIndex((r) => listed.includes(r));
   await chart.evaluate((div, n) => div.emit("plotly_click", { points: [{ customdata: div.data[0].customdata[n] }] }), wanted);
   assert.equal(await shown(), String(inside[wanted]));
@@ -252,7 +252,7 @@ test("rows can be chosen by list, by button, from a mistake and on the map", asy
   await close();
 });
 
-test("colours can be switched, and charts follow", async () => {
+test("colors can be switched, and charts follow", async () => {
   const { page, trouble, close } = await open(demo);
   await page.locator("#run-chart").scrollIntoViewIfNeeded();
   await page.waitForFunction(() => document.getElementById("run-chart").dataset.drawn);
@@ -300,7 +300,7 @@ test("a model alone makes a page that says what is left out", async () => {
   await drawAll(page);
   const missing = await page.locator("#missing").textContent();
   assert.match(missing, /--train FILE and --test FILE/);
-  assert.equal(await page.locator("#neighbours .note").count(), 1);
+  assert.equal(await page.locator("#neighbors .note").count(), 1);
   assert.equal(await page.locator("#errors .note").count(), 1);
   assert.equal(await page.locator("#figure-error").count(), 0);
   assert.deepEqual(trouble, []);

@@ -74,7 +74,7 @@ impl DimensionStory {
             cut: None,
         };
         if let (Some(r), Some(test), Some((_, labels))) =
-            (rankings, input.test, input.labelled_train())
+            (rankings, input.test, input.labeled_train())
             && let Some(truth) = test.labels
         {
             let judged = spaced(test.rows.n_rows(), MOST_ROWS);
@@ -82,7 +82,7 @@ impl DimensionStory {
             for iteration in stops(model.chosen()) {
                 let at = model.at(iteration)?;
                 let by = at.similarity();
-                let found = evaluate_similarity(by, &r.train, labels, &rows, &truth, &r.decision)?;
+                let found = evaluate_similarity(by, &r.train, labels, &rows, &truth, &r.rule)?;
                 story.test.push(point(iteration, found.error));
             }
             story.n_judged = judged.len();

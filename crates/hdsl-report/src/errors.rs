@@ -51,7 +51,7 @@ pub(crate) struct Mistake {
     pub(crate) row: u32,
     truth: u32,
     given: u32,
-    /// How many of the k neighbours voted for the wrong class.
+    /// How many of the k neighbors voted for the wrong class.
     votes: usize,
     /// By how much the nearest row of the wrong class beats the nearest of the right one, if there is one.
     margin: Option<f64>,
@@ -63,7 +63,7 @@ pub(crate) fn mistakes(
     rankings: &Rankings,
     classes: &Classes,
 ) -> Result<Vec<Mistake>> {
-    let (Some((_, labels)), Some(test)) = (input.labelled_train(), input.test) else {
+    let (Some((_, labels)), Some(test)) = (input.labeled_train(), input.test) else {
         return Ok(Vec::new());
     };
     let (Some(truth), Some(predicted)) = (test.labels, &rankings.learned.predicted) else {
@@ -77,7 +77,7 @@ pub(crate) fn mistakes(
     if wrong.is_empty() {
         return Ok(Vec::new());
     }
-    let formed = rankings.decision.form.of(input.model.similarity());
+    let formed = rankings.rule.normalization.of(input.model.similarity());
     let index = KnnIndex::new(&formed, &rankings.train);
     let right = index.neighbors_where(&rankings.test.select(&wrong), 1, |query, row| {
         voters[row as usize] == truth[wrong[query as usize] as usize]
@@ -87,7 +87,7 @@ pub(crate) fn mistakes(
         .zip(right.iter())
         .map(|(&row, right)| {
             let at = row as usize;
-            let near = &rankings.learned.near.get(at)[..rankings.decision.k];
+            let near = &rankings.learned.near.get(at)[..rankings.rule.k];
             let votes = near.iter().filter(|n| voters[n.row as usize] == given[at]);
             let best = votes.clone().next().map(|n| n.score);
             Mistake {
@@ -121,7 +121,7 @@ impl ErrorStory {
             dot: Table::of(dot, classes),
             mistakes: mistakes.iter().take(MOST_LISTED).copied().collect(),
             n_mistakes: mistakes.len(),
-            k: rankings.decision.k,
+            k: rankings.rule.k,
         })
     }
 }

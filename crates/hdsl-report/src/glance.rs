@@ -2,7 +2,7 @@
 
 use crate::format::{count, percent, short, thousands};
 use crate::input::{Hint, Input};
-use crate::ranking::{Rankings, in_short, plain_scaling};
+use crate::ranking::{Rankings, in_short, plain_preprocess};
 use hdsl::{Result, TripletSource, Triplets};
 use serde::Serialize;
 
@@ -49,7 +49,7 @@ pub(crate) fn satisfied(input: &Input<'_>) -> Result<Option<Satisfied>> {
     let Some(train) = input.train else {
         return Ok(None);
     };
-    let plain = plain_scaling(input, train.rows).apply(train.rows);
+    let plain = plain_preprocess(input, train.rows).apply(train.rows);
     let mined: Triplets = match input.triplets {
         Some(triplets) => {
             triplets.check(train.rows.n_rows())?;
@@ -221,7 +221,7 @@ fn headline(input: &Input<'_>, rankings: Option<&Rankings>, n_pairs: usize) -> S
         let (dot, learned) = (r.dot.evaluation.as_ref()?, r.learned.evaluation.as_ref()?);
         let (before, after) = (percent(dot.error), percent(learned.error));
                 let rows = count(learned.n_test, "test row");
-        let vote = format!("by {}", in_short(r.decision));
+        let vote = format!("by {}", in_short(r.rule));
         Some(match learned.n_wrong.cmp(&dot.n_wrong) {
             std::cmp::Ordering::Less => {
                 format!("Learning took the error on {rows} from {before} to {after}, {vote}. ")
@@ -270,16 +270,16 @@ fn made_by(input: &Input<'_>) -> String {
         ("last-iter", "--last-iter", ""),
         ("k", "-k", "3"),
         ("vote", "--vote", "majority"),
-        ("form", "--form", "dot"),
+        ("normalization", "--normalization", "dot"),
     ] {
         match model.setting(key) {
             Some(value) if value != default => words.push(format!("{flag} {}", quoted(value))),
             _ => {}
         }
     }
-    let scaling = model.scaling().kind().to_string();
-    if scaling != "max" {
-        words.push(format!("--scaling {scaling}"));
+    let preprocess = model.preprocess().kind().to_string();
+    if preprocess != "max" {
+        words.push(format!("--preprocess {preprocess}"));
     }
     if !model.parts().evaluations.is_empty() {
         words.push("--valid VALID".into());
@@ -309,21 +309,21 @@ fn missing(
     let mut add = |what: &str, hint: &str| list.push(format!("{what}: give {hint}."));
     match (input.train, input.test) {
         (None, None) => add(
-            "Errors, neighbours, the map of the rows and how often pairs fire",
+            "Errors, neighbors, the map of the rows and how often pairs fire",
             &format!("{} and {}", input.hint(Hint::Train), input.hint(Hint::Test)),
         ),
         (None, Some(_)) => add(
-            "Errors, neighbours, the map of the rows and how often pairs fire",
+            "Errors, neighbors, the map of the rows and how often pairs fire",
             input.hint(Hint::Train),
         ),
         (Some(_), None) => add(
-            "Errors and neighbours of rows the model has not seen",
+            "Errors and neighbors of rows the model has not seen",
             input.hint(Hint::Test),
         ),
         (Some(_), Some(_)) => {
             if rankings.is_none_or(|r| r.learned.evaluation.is_none()) {
                 add(
-                    "Errors, and right or wrong neighbours",
+                    "Errors, and right or wrong neighbors",
                     input.hint(Hint::Labels),
                 );
             }

@@ -1,6 +1,6 @@
 //! What a report is made from.
 
-use hdsl::{Decision, Labels, Model, Rows, Triplets};
+use hdsl::{Labels, Model, PredictionRule, Rows, Triplets};
 
 /// Rows of one kind: those the model was trained on, or those it is judged by. All raw, as in their files.
 #[derive(Clone, Copy, Debug)]
@@ -33,12 +33,12 @@ pub struct Input<'a> {
     pub title: &'a str,
     /// Names by feature, instead of those in the model.
     pub names: Option<&'a [String]>,
-    /// The rows the model was trained on, neighbours are sought among.
+    /// The rows the model was trained on, neighbors are sought among.
     pub train: Option<Part<'a>>,
     /// Rows the model has not seen.
     pub test: Option<Part<'a>>,
     /// How classes are decided; by default as the model does.
-    pub decision: Decision,
+    pub rule: PredictionRule,
     /// The triplets the model was trained on, where they cannot be mined again from labels.
     pub triplets: Option<&'a Triplets>,
     /// How long training took, which models do not keep: same seed, same bytes.
@@ -60,7 +60,7 @@ impl<'a> Input<'a> {
             names: None,
             train: None,
             test: None,
-            decision: model.decision(),
+            rule: model.rule(),
             triplets: None,
             train_seconds: None,
             command: None,
@@ -70,7 +70,7 @@ impl<'a> Input<'a> {
     }
 
     /// The training rows with their labels.
-    pub(crate) fn labelled_train(&self) -> Option<(&'a Rows, &'a Labels)> {
+    pub(crate) fn labeled_train(&self) -> Option<(&'a Rows, &'a Labels)> {
         let part = self.train?;
         Some((part.rows, part.labels?))
     }

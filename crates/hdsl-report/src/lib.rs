@@ -1,5 +1,5 @@
 //! One HTML page that tells the story of a learned similarity: what it uses, how it came about, what it does to the
-//! data, whom it takes for neighbours and where it is wrong.
+//! data, whom it takes for neighbors and where it is wrong.
 //!
 //! The page is one file that opens offline. [`page()`] makes it from a model and, where they are given, the training and
 //! test rows; what cannot be shown without them is left out, and the page says which input would add it. The same input
@@ -21,7 +21,7 @@
 //! | file | what is there |
 //! |---|---|
 //! | `input` | what a report is made from |
-//! | `glance`, `run`, `pairs`, `graph`, `dimension`, `map`, `neighbours`, `errors` | the figures of each section |
+//! | `glance`, `run`, `pairs`, `graph`, `dimension`, `map`, `neighbors`, `errors` | the figures of each section |
 //! | `story` | all of them together, in the order of the page |
 //! | `page` | the template, the data as JSON, the scripts and the policy that admits no other |
 //! | `compact` | the few lines a notebook shows |
@@ -36,7 +36,7 @@ mod graph;
 mod input;
 mod map;
 mod names;
-mod neighbours;
+mod neighbors;
 mod page;
 mod pairs;
 mod ranking;

@@ -33,7 +33,7 @@ struct Page<'a> {
 
 /// The report as one HTML file. `each` hears what is being done, in words, since large data take a while.
 ///
-/// Fails if labels or texts do not fit their rows, or if no neighbour is to decide.
+/// Fails if labels or texts do not fit their rows, or if no neighbor is to decide.
 pub fn page(input: &Input<'_>, each: &mut dyn FnMut(&str)) -> Result<String> {
     let (story, glance) = gather(input, each)?;
     each("writing the page");
@@ -53,7 +53,7 @@ pub fn page(input: &Input<'_>, each: &mut dyn FnMut(&str)) -> Result<String> {
         glance: &glance,
         story: &story,
         command: input.command,
-        rule: in_words(input.decision).0,
+        rule: in_words(input.rule).0,
         train: input.train.map(|part| part.source),
         test: input.test.map(|part| part.source),
     };

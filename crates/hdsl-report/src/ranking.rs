@@ -1,17 +1,18 @@
 //! Who is near whom: test rows ranked among training rows, by the dot product and by the learned similarity. Found
-//! once, and used by the sections on errors and neighbours.
+//! once, and used by the sections on errors and neighbors.
 
 use crate::format::count;
 use crate::input::Input;
 use hdsl::knn::{Evaluation, classify, evaluate};
 use hdsl::{
-    Decision, Dot, Form, KnnIndex, Labels, Neighbors, Result, Rows, Scaling, Similarity, Vote,
+    Dot, KnnIndex, Labels, Neighbors, Normalization, PredictionRule, Preprocessor, Result, Rows,
+    Similarity, Vote,
 };
 
-/// How many neighbours are listed for a row, unless more of them vote.
+/// How many neighbors are listed for a row, unless more of them vote.
 const LISTED: usize = 6;
 
-/// The neighbours of every test row under one similarity.
+/// The neighbors of every test row under one similarity.
 pub(crate) struct Ranked {
     pub(crate) near: Neighbors,
     /// The class each test row is given, where training rows have classes.
@@ -30,8 +31,8 @@ pub(crate) struct Rankings {
     pub(crate) test: Rows,
     pub(crate) dot: Ranked,
     pub(crate) learned: Ranked,
-    /// How the learned similarity decides; with fewer neighbours than asked for if there are not so many training rows.
-    pub(crate) decision: Decision,
+    /// How the learned similarity decides; with fewer neighbors than asked for if there are not so many training rows.
+    pub(crate) rule: PredictionRule,
 }
 
 impl Rankings {
@@ -44,27 +45,27 @@ impl Rankings {
             return Ok(None);
         }
         let n_train = train.rows.n_rows();
-        let decision = Decision {
-            k: input.decision.k.min(n_train),
-            ..input.decision
+        let rule = PredictionRule {
+            k: input.rule.k.min(n_train),
+            ..input.rule
         };
-        let listed = LISTED.max(decision.k).min(n_train);
-        let scaling = plain_scaling(input, train.rows);
-        let (plain_train, plain_test) = (scaling.apply(train.rows), scaling.apply(test.rows));
+        let listed = LISTED.max(rule.k).min(n_train);
+        let preprocess = plain_preprocess(input, train.rows);
+        let (plain_train, plain_test) = (preprocess.apply(train.rows), preprocess.apply(test.rows));
         let (scaled, asked) = (
             input.model.prepare(train.rows),
             input.model.prepare(test.rows),
         );
         let rank = |similarity: &dyn Similarity,
-                    decision: Decision,
+                    rule: PredictionRule,
                     items: &Rows,
                     queries: &Rows|
          -> Result<Ranked> {
-            let formed = decision.form.of(similarity);
+            let formed = rule.normalization.of(similarity);
             let near = KnnIndex::new(&formed, items).neighbors(queries, listed)?;
             let predicted = match train.labels {
                 None => None,
-                Some(labels) => Some(classify(similarity, items, labels, queries, &decision)?),
+                Some(labels) => Some(classify(similarity, items, labels, queries, &rule)?),
             };
             let evaluation = match (&predicted, test.labels) {
                 (Some(predicted), Some(truth)) => Some(evaluate(predicted, truth)?),
@@ -78,11 +79,11 @@ impl Rankings {
         };
         let dot = rank(
             &Dot,
-            Decision::nearest(decision.k),
+            PredictionRule::nearest(rule.k),
             &plain_train,
             &plain_test,
         )?;
-        let learned = rank(input.model.similarity(), decision, &scaled, &asked)?;
+        let learned = rank(input.model.similarity(), rule, &scaled, &asked)?;
         Ok(Some(Self {
             plain_train,
             plain_test,
@@ -90,34 +91,34 @@ impl Rankings {
             test: asked,
             dot,
             learned,
-            decision,
+            rule,
         }))
     }
 }
 
-/// The scaling of the model's kind, fitted on all features instead of those in use, as the dot product needs it.
-pub(crate) fn plain_scaling(input: &Input<'_>, train: &Rows) -> Scaling {
-    Scaling::fit(input.model.scaling().kind(), train)
+/// The preprocessing of the model's kind, fitted on all features instead of those in use, as the dot product needs it.
+pub(crate) fn plain_preprocess(input: &Input<'_>, train: &Rows) -> Preprocessor {
+    Preprocessor::fit(input.model.preprocess().kind(), train)
 }
 
 /// Who decides, in a few words.
-pub(crate) fn in_short(decision: Decision) -> String {
-    let neighbours = count(decision.k, "neighbour");
-    let who = match decision.vote {
-        Vote::Majority => format!("the vote of {neighbours}"),
-        Vote::Weighted => format!("the weighted vote of {neighbours}"),
+pub(crate) fn in_short(rule: PredictionRule) -> String {
+    let neighbors = count(rule.k, "neighbor");
+    let who = match rule.vote {
+        Vote::Majority => format!("the vote of {neighbors}"),
+        Vote::Weighted => format!("the weighted vote of {neighbors}"),
         Vote::ClassMean => "the mean similarity to each class".into(),
     };
-    match decision.form {
-        Form::Dot => who,
-        Form::Cosine => who + " in the cosine form",
+    match rule.normalization {
+        Normalization::Dot => who,
+        Normalization::Cosine => who + " in the cosine normalization",
     }
 }
 
-/// How a decision is made, as a sentence about a test row and as half of one about its neighbours.
-pub(crate) fn in_words(decision: Decision) -> (String, String) {
-    let k = decision.k;
-    let (row, near) = match decision.vote {
+/// How a decision is made, as a sentence about a test row and as half of one about its neighbors.
+pub(crate) fn in_words(rule: PredictionRule) -> (String, String) {
+    let k = rule.k;
+    let (row, near) = match rule.vote {
         Vote::Majority => (
             format!("A test row gets the class most of its {k} nearest training rows have"),
             format!("the first {k} vote"),
@@ -134,14 +135,14 @@ pub(crate) fn in_words(decision: Decision) -> (String, String) {
             "all of them decide, by the mean of each class".into(),
         ),
     };
-    let (row, near) = match decision.form {
-        Form::Dot => (row, near),
-        Form::Cosine => (
+    let (row, near) = match rule.normalization {
+        Normalization::Dot => (row, near),
+        Normalization::Cosine => (
             row + ", where the similarity is divided by the lengths of both rows",
             near + "; they are ordered by the similarity divided by the lengths of both rows",
         ),
     };
-    match decision == Decision::nearest(k) {
+    match rule == PredictionRule::nearest(k) {
         true => (row, near),
         false => (
             format!(

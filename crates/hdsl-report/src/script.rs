@@ -15,7 +15,7 @@ const OURS: [&str; 11] = [
     include_str!("../assets/graph.js"),
     include_str!("../assets/dimension.js"),
     include_str!("../assets/map.js"),
-    include_str!("../assets/neighbours.js"),
+    include_str!("../assets/neighbors.js"),
     include_str!("../assets/errors.js"),
 ];
 

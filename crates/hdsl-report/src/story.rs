@@ -8,7 +8,7 @@ use crate::graph::GraphStory;
 use crate::input::Input;
 use crate::map::MapStory;
 use crate::names::{NameList, Names};
-use crate::neighbours::NeighbourStory;
+use crate::neighbors::NeighborStory;
 use crate::pairs::Entries;
 use crate::ranking::Rankings;
 use crate::run::RunStory;
@@ -27,7 +27,7 @@ pub(crate) struct Story {
     graph: GraphStory,
     pub(crate) dimension: Option<DimensionStory>,
     pub(crate) map: Option<MapStory>,
-    pub(crate) neighbours: Option<NeighbourStory>,
+    pub(crate) neighbors: Option<NeighborStory>,
     pub(crate) errors: Option<ErrorStory>,
 }
 
@@ -40,20 +40,19 @@ pub(crate) fn gather(input: &Input<'_>, each: &mut dyn FnMut(&str)) -> Result<(S
     let entries = Entries::of(input, &classes, &mut names);
     each("placing the graph");
     let graph = GraphStory::of(input.model, &mut names);
-    each("looking for neighbours");
+    each("looking for neighbors");
     let rankings = Rankings::of(input)?;
     let rankings = rankings.as_ref();
     each("following the path");
     let dimension = DimensionStory::of(input, rankings)?;
     each("drawing the map");
     let map = MapStory::of(input, &classes);
-    each("explaining neighbours");
+    each("explaining neighbors");
     let mistakes = match rankings {
         Some(rankings) => mistakes(input, rankings, &classes)?,
         None => Vec::new(),
     };
-    let neighbours =
-        rankings.map(|r| NeighbourStory::of(input, r, &mistakes, &classes, &mut names));
+    let neighbors = rankings.map(|r| NeighborStory::of(input, r, &mistakes, &classes, &mut names));
     let errors = rankings.and_then(|r| ErrorStory::of(r, &mistakes, &classes));
     each("counting triplets");
     let satisfied = satisfied(input)?;
@@ -68,7 +67,7 @@ pub(crate) fn gather(input: &Input<'_>, each: &mut dyn FnMut(&str)) -> Result<(S
         graph,
         dimension,
         map,
-        neighbours,
+        neighbors,
         errors,
     };
     Ok((story, glance))
@@ -91,7 +90,7 @@ fn check(input: &Input<'_>) -> Result<()> {
             )));
         }
     }
-    match input.decision.k {
+    match input.rule.k {
         0 => Err(Error::param("k", 0, "at least 1")),
         _ => Ok(()),
     }

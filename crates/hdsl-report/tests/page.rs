@@ -4,8 +4,8 @@
 use hdsl::data::{Planted, PlantedParams, planted};
 use hdsl::knn::evaluate_similarity;
 use hdsl::{
-    Atom, Dataset, Decision, Dot, Labels, Model, ModelParts, Path, Rows, Scaling, SparseRow,
-    TrainParams,
+    Atom, Dataset, Dot, Labels, Model, ModelParts, Path, PredictionRule, Preprocessor, Rows,
+    SparseRow, TrainParams,
 };
 use hdsl_report::{Input, Part, page};
 use serde_json::Value;
@@ -80,15 +80,15 @@ fn errors_are_those_of_an_evaluation() {
     let told = data(&write(&whole()));
     let labels = |d: &'static Dataset| d.labels.as_ref().unwrap();
     let (train, test) = (&problem.train, &problem.test);
-    let scaling = Scaling::fit(model.scaling().kind(), &train.rows);
-    let (a, b) = (scaling.apply(&train.rows), scaling.apply(&test.rows));
+    let preprocess = Preprocessor::fit(model.preprocess().kind(), &train.rows);
+    let (a, b) = (preprocess.apply(&train.rows), preprocess.apply(&test.rows));
     let dot = evaluate_similarity(
         &Dot,
         &a,
         labels(train),
         &b,
         labels(test),
-        &Decision::nearest(3),
+        &PredictionRule::nearest(3),
     )
     .unwrap();
     let (a, b) = (model.prepare(&train.rows), model.prepare(&test.rows));
@@ -99,7 +99,7 @@ fn errors_are_those_of_an_evaluation() {
         labels(train),
         &b,
         labels(test),
-        &Decision::nearest(3),
+        &PredictionRule::nearest(3),
     )
     .unwrap();
     for (name, found) in [("dot", dot), ("learned", learned.clone())] {
@@ -113,7 +113,7 @@ fn errors_are_those_of_an_evaluation() {
     assert_eq!(along.last().unwrap()["error"], learned.error);
     let mistakes = told["errors"]["mistakes"].as_array().unwrap();
     assert_eq!(mistakes.len(), learned.n_wrong);
-    let shown = told["neighbours"]["rows"].as_array().unwrap();
+    let shown = told["neighbors"]["rows"].as_array().unwrap();
     for mistake in mistakes {
         assert!(
             shown.iter().any(|q| q["row"] == mistake["row"]),
@@ -126,7 +126,7 @@ fn errors_are_those_of_an_evaluation() {
 fn contributions_add_up_and_firing_is_counted() {
     let (problem, model) = &*PROBLEM;
     let told = data(&write(&whole()));
-    for query in told["neighbours"]["rows"].as_array().unwrap() {
+    for query in told["neighbors"]["rows"].as_array().unwrap() {
         for near in ["dot", "learned"]
             .iter()
             .flat_map(|&k| query[k].as_array().unwrap())
@@ -188,7 +188,7 @@ fn little_input_makes_a_page_too() {
     };
     let mut input = Input::new(&model, "m.hdsl");
     // More voters than rows, one class, and a class that training never saw.
-    input.decision.k = 9;
+    input.rule.k = 9;
     input.train = given(&rows, Some(&one_class));
     input.test = given(&rows, Some(&other));
     let told = data(&write(&input));
@@ -198,11 +198,11 @@ fn little_input_makes_a_page_too() {
     input.train = given(&rows, None);
     input.test = given(&rows, None);
     let told = data(&write(&input));
-    assert_eq!(told["neighbours"]["rows"].as_array().unwrap().len(), 2);
+    assert_eq!(told["neighbors"]["rows"].as_array().unwrap().len(), 2);
     // No rows at all.
     input.train = given(&empty, None);
     input.test = given(&empty, None);
-    assert!(data(&write(&input))["neighbours"].is_null());
+    assert!(data(&write(&input))["neighbors"].is_null());
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn what_does_not_fit_is_refused() {
     let refusal = page(&input, &mut |_| {}).unwrap_err().to_string();
     assert_eq!(refusal, "there are 80 labels for 160 training rows");
     let mut input = whole();
-    input.decision.k = 0;
+    input.rule.k = 0;
     assert!(page(&input, &mut |_| {}).is_err());
 }
 

@@ -10,8 +10,8 @@
 use hdsl::data::stratified_split;
 use hdsl::knn::evaluate_similarity;
 use hdsl::{
-    Dataset, Decision, Dot, Event, ReadOptions, Scaling, Similarity, SolverParams, TrainParams,
-    read_dataset, train,
+    Dataset, Dot, Event, PredictionRule, Preprocessor, ReadOptions, Similarity, SolverParams,
+    TrainParams, read_dataset, train,
 };
 use std::ops::ControlFlow;
 
@@ -47,9 +47,9 @@ fn main() -> Result<(), Failure> {
         };
         let quiet = &mut |_: &Event<'_>| ControlFlow::Continue(());
         let trained = train(&to_learn, Some(&to_choose), None, &params, quiet)?;
-        let scaling = Scaling::fit(params.scaling, &to_learn.rows);
-        let after = error(trained.model.similarity(), &scaling, &to_learn, &to_test)?;
-        let before = error(&Dot, &scaling, &to_learn, &to_test)?;
+        let preprocess = Preprocessor::fit(params.preprocess, &to_learn.rows);
+        let after = error(trained.model.similarity(), &preprocess, &to_learn, &to_test)?;
+        let before = error(&Dot, &preprocess, &to_learn, &to_test)?;
         let used = trained.model.similarity().n_features_used();
         println!(
             "seed {seed}: lambda {:>9}, iterate {:>4}, {used:>4} features, test error {:>5.2}%, dot product {:>5.2}%",
@@ -85,21 +85,21 @@ fn cut(data: &Dataset, fractions: [f64; 2], seed: u64) -> Result<[Dataset; 2], F
 
 fn error(
     similarity: &dyn Similarity,
-    scaling: &Scaling,
+    preprocess: &Preprocessor,
     learn: &Dataset,
     test: &Dataset,
 ) -> Result<f64, Failure> {
     let (Some(labels), Some(truth)) = (&learn.labels, &test.labels) else {
         return Err("the rows have no labels".into());
     };
-    let (rows, asked) = (scaling.apply(&learn.rows), scaling.apply(&test.rows));
+    let (rows, asked) = (preprocess.apply(&learn.rows), preprocess.apply(&test.rows));
     Ok(evaluate_similarity(
         similarity,
         &rows,
         labels,
         &asked,
         truth,
-        &Decision::default(),
+        &PredictionRule::default(),
     )?
     .error)
 }

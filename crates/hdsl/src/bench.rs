@@ -4,11 +4,11 @@
 use crate::atoms::{ActiveSet, Atom};
 use crate::data::Rows;
 use crate::error::Result;
-use crate::lmo;
-use crate::loss::LossKind;
+use crate::objective::loss::LossKind;
 use crate::objective::{Problem, Scored};
+use crate::solver::direction::Direction;
+use crate::solver::lmo;
 use crate::solver::{Engine, Incremental, SolverParams};
-use crate::step::Direction;
 use crate::triplets::Triplets;
 
 /// An incremental engine at an iterate some way down a run.

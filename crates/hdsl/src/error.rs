@@ -52,7 +52,7 @@ pub enum Error {
         /// The value given.
         value: String,
         /// What would have been accepted.
-        want: &'static str,
+        want: String,
     },
     /// A triplet names a row that is not there.
     #[error("triplet {index} names row {row}, but there are {rows} rows")]
@@ -64,7 +64,7 @@ pub enum Error {
         /// How many rows there are.
         rows: usize,
     },
-    /// Somebody raised the flag of a [`Halt`](crate::Halt) before there was anything to keep.
+    /// Somebody raised the flag of a [`CancelToken`](crate::CancelToken) before there was anything to keep.
     #[error("stopped before there was a model")]
     Stopped,
     /// A run would take more memory than there is. Nothing was done yet.
@@ -96,11 +96,11 @@ pub enum Error {
 
 impl Error {
     /// Shorthand for [`Error::Param`] with any displayable value.
-    pub fn param(name: &'static str, value: impl ToString, want: &'static str) -> Self {
+    pub fn param(name: &'static str, value: impl ToString, want: impl Into<String>) -> Self {
         Error::Param {
             name,
             value: value.to_string(),
-            want,
+            want: want.into(),
         }
     }
 

@@ -8,13 +8,13 @@
 //! than by d². Following Liu, Bellet and Sha (*Similarity Learning for High-Dimensional Sparse Data*, AISTATS 2015),
 //!
 //! ```text
-//! minimise    f(M) = (1/T) Σ_t ℓ(m_t),   m_t = S_M(x_t, y_t) - S_M(x_t, z_t)           (Eq. 1)
+//! minimize    f(M) = (1/T) Σ_t ℓ(m_t),   m_t = S_M(x_t, y_t) - S_M(x_t, z_t)           (Eq. 1)
 //! subject to  M in the convex hull of the atoms λ (e_i ± e_j)(e_i ± e_j)ᵀ
 //! ```
 //!
 //! A plus atom says that features i and j speak for each other, a minus atom that they speak against each other. Every
 //! iteration adds one atom or takes weight from one (Frank-Wolfe with away steps, Alg. 1), so the iterates are sparse,
-//! positive semi-definite, and small to store. Stopping early is how the method regularises.
+//! positive semi-definite, and small to store. Stopping early is how the method regularizes.
 //!
 //! # A first fit
 //!
@@ -34,15 +34,15 @@
 //! | room | what is there | start reading at |
 //! |---|---|---|
 //! | [`error`] | what can be wrong with what a caller gave us; our own mistakes panic | [`Error`] |
-//! | [`data`] | sparse rows, labels, readers and writers, scaling, text to rows | [`Rows`], [`read_dataset`], [`Scaling`] |
+//! | [`data`] | sparse rows, labels, readers and writers, preprocessing, text to rows | [`Rows`], [`read_dataset`], [`Preprocessor`] |
 //! | [`atoms`] | pairs of features, convex combinations of them, steps between those | [`Atom`], [`ActiveSet`] |
-//! | [`model`] | similarities: dot product, learned form, cosine; explanations, path, file | [`Similarity`], [`Model`], [`Decision`] |
-//! | [`knn`] | exact neighbours under any similarity, votes, errors | [`KnnIndex`], [`knn::classify`] |
-//! | [`triplets`] | by neighbours, at random, from lists, clicks and judgments | [`Triplets`] |
+//! | [`model`] | similarities: dot product, learned form, cosine; explanations, path, file | [`Similarity`], [`Model`], [`PredictionRule`] |
+//! | [`knn`] | exact neighbors under any similarity, votes, errors | [`KnnIndex`], [`knn::classify`] |
+//! | [`triplets`] | by neighbors, at random, from lists, clicks and judgments | [`Triplets`] |
 //! | [`loss`] | what a margin costs | [`LossKind`] |
 //! | [`solver`] | Alg. 1 with its settings, events and reasons to stop | [`SolverParams`], [`Observer`], [`Run`] |
-//! | [`rivals`] | what the paper compares itself with: a weight a feature, OASIS | [`rivals::Diagonal`], [`rivals::Oasis`] |
-//! | [`mod@train`] | all of it in one call: scaling, triplets, a run a λ, the choice by validation | [`train()`], [`TrainParams`] |
+//! | [`baselines`] | what the paper compares itself with: a weight a feature, OASIS | [`baselines::Diagonal`], [`baselines::Oasis`] |
+//! | [`mod@train`] | all of it in one call: preprocessing, triplets, a run a λ, the choice by validation | [`train()`], [`TrainParams`] |
 //!
 //! Those who hold triplets and scaled rows already can go to the solver at once, see [`Solver::fit`].
 //!
@@ -50,44 +50,38 @@
 //! the run. Same seed, same bytes, for any number of threads. There is no unsafe code.
 
 pub mod atoms;
+pub mod baselines;
 #[cfg(feature = "bench")]
 #[doc(hidden)]
 pub mod bench;
+mod cancel;
 pub mod data;
 pub mod error;
-mod gradient;
-mod halt;
 pub mod knn;
-mod lmo;
-pub mod loss;
-mod mean;
 pub mod model;
-mod objective;
+mod named;
+pub mod objective;
 pub(crate) mod random;
-pub mod rivals;
-mod rounds;
+pub mod similarity;
 pub mod solver;
-mod step;
 pub mod train;
 pub mod triplets;
 pub mod tune;
 
-pub use atoms::{ActiveSet, Atom, Sign, Step};
+pub use atoms::{ActiveSet, Atom, Path, Sign, Step};
+pub use cancel::CancelToken;
 pub use data::{
-    Dataset, Format, IndexBase, Labels, ReadOptions, Rows, Scaling, ScalingKind, SparseRow,
+    Dataset, Format, IndexBase, Labels, Preprocess, Preprocessor, ReadOptions, Rows, SparseRow,
     parse_dataset, read_dataset,
 };
 pub use error::{Error, Result};
-pub use halt::Halt;
-pub use knn::{KnnIndex, Neighbor, Neighbors};
-pub use loss::LossKind;
-pub use mean::mean;
-pub use model::{
-    BilinearModel, Cosine, Decision, Dot, Form, Model, ModelParts, Path, Similarity, Vote,
-};
-pub use rounds::Again;
+pub use knn::{KnnIndex, Neighbor, Neighbors, PredictionRule, Vote};
+pub use model::{Model, ModelParts};
+pub use objective::LossKind;
+pub use similarity::{BilinearModel, Cosine, Dot, Normalization, Similarity};
 pub use solver::{Gap, Iteration, Observer, Run, Search, Solver, SolverParams, StepRule, Stop};
 pub use train::{
-    Event, GridPoint, Labelled, TrainParams, Trained, TripletSource, Watcher, train, train_borrowed,
+    Again, Event, GridPoint, Labeled, TrainParams, Trained, TripletSource, Watcher, mean, train,
+    train_borrowed,
 };
 pub use triplets::Triplets;

@@ -57,7 +57,10 @@ fn svmlight_errors_name_line_and_token() {
             "1 2:1 2:1\n",
             "1: index `2` is repeated, expected each index once a row",
         ),
-        ("1 2:1 word\n", "1: `word` is not of the form index:value"),
+        (
+            "1 2:1 word\n",
+            "1: `word` is not of the normalization index:value",
+        ),
         (
             "1 2:1\n3:4 5:6\n",
             "2: the line starts with `3:4`, expected a label before the features",
@@ -106,7 +109,7 @@ fn svmlight_errors_name_line_and_token() {
     );
     assert_eq!(
         message("x", b"1 1:1 \xff\xfe\n", &ReadOptions::default()),
-        "x:1: `\u{fffd}\u{fffd}` is not of the form index:value"
+        "x:1: `\u{fffd}\u{fffd}` is not of the normalization index:value"
     );
     assert!(parse_dataset("x".as_ref(), b"\xff 1:1\n", &ReadOptions::default()).is_ok());
 }
@@ -131,7 +134,7 @@ fn nips_errors_name_line_and_token() {
     );
     assert_eq!(
         message("x", b"1:2\n3\n", &nips),
-        "x:2: `3` is not of the form index:value"
+        "x:2: `3` is not of the normalization index:value"
     );
 }
 

@@ -1,8 +1,8 @@
 //! Somebody wants to stop before there is a model. The flag is raised from inside the work, so that no clock is needed.
 
 use hdsl::{
-    Dataset, Dot, Error, Event, Halt, IndexBase, Labels, Rows, Similarity, SolverParams, SparseRow,
-    TrainParams, Triplets, Watcher, train,
+    CancelToken, Dataset, Dot, Error, Event, IndexBase, Labels, Rows, Similarity, SolverParams,
+    SparseRow, TrainParams, Triplets, Watcher, train,
 };
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -42,22 +42,27 @@ impl Similarity for RaisesWhenSearched<'_> {
 }
 
 #[test]
-fn mining_by_neighbours_ends_when_asked() {
+fn mining_by_neighbors_ends_when_asked() {
     let data = data();
     let labels = data.labels.as_ref().unwrap();
     let raised = AtomicBool::new(false);
     let similarity = RaisesWhenSearched(&raised);
-    let stopped =
-        Triplets::by_neighbours_until(&similarity, &data.rows, labels, (3, 5), Halt::when(&raised));
+    let stopped = Triplets::by_neighbors_until(
+        &similarity,
+        &data.rows,
+        labels,
+        (3, 5),
+        CancelToken::when(&raised),
+    );
     assert!(raised.load(Ordering::Relaxed), "the search had begun");
     assert!(matches!(stopped, Err(Error::Stopped)));
     raised.store(false, Ordering::Relaxed);
     let mined =
-        Triplets::by_neighbours_until(&Dot, &data.rows, labels, (3, 5), Halt::when(&raised))
+        Triplets::by_neighbors_until(&Dot, &data.rows, labels, (3, 5), CancelToken::when(&raised))
             .unwrap();
     assert_eq!(
         mined,
-        Triplets::by_neighbours(&Dot, &data.rows, labels, 3, 5).unwrap()
+        Triplets::by_neighbors(&Dot, &data.rows, labels, 3, 5).unwrap()
     );
 }
 
@@ -76,8 +81,8 @@ impl Watcher for RaisesAt<'_> {
         ControlFlow::Continue(())
     }
 
-    fn halt(&self) -> Halt<'_> {
-        Halt::when(self.raised)
+    fn cancel(&self) -> CancelToken<'_> {
+        CancelToken::when(self.raised)
     }
 }
 

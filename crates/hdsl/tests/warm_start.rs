@@ -58,7 +58,7 @@ fn atoms_of_features_that_no_row_has_are_left_out() {
 }
 
 #[test]
-fn a_known_scaling_is_taken_as_it_is() {
+fn a_known_preprocess_is_taken_as_it_is() {
     let data = planted(1, &PlantedParams::default()).unwrap().train;
     let mut doubled = Rows::new(data.rows.n_features());
     for row in data.rows.iter() {
@@ -69,7 +69,7 @@ fn a_known_scaling_is_taken_as_it_is() {
     triplets.push(0, 1, 2);
     let mut fixed = params(1);
     fixed.triplets = TripletSource::Given(triplets);
-    fixed.fitted = Some(hdsl::Scaling::fit(fixed.scaling, &doubled));
+    fixed.fitted = Some(hdsl::Preprocessor::fit(fixed.preprocess, &doubled));
     let half = run(&data, &fixed).model;
     let (rows, scaled) = (&data.rows, half.prepare(&data.rows));
     // The first atom may pair a feature with one that no row has.

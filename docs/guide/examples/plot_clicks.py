@@ -60,7 +60,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from hdsl import TripletHDSL
 from hdsl.model_selection import AnchorKFold
 
-learner = TripletHDSL(preprocessor=X, scaling="unit", max_iter=300)
+learner = TripletHDSL(preprocessor=X, preprocess="unit", max_iter=300)
 search = GridSearchCV(learner, {"scale": [10, 100, 1000]}, cv=AnchorKFold(3)).fit(triplets)
 print(f"lambda {search.best_params_['scale']}: {search.best_score_:.1%} of new queries' clicks agree")
 leaky = cross_val_score(search.best_estimator_, triplets, cv=KFold(3, shuffle=True, random_state=0)).mean()
@@ -71,7 +71,7 @@ print(f"cut at random one would have believed {leaky:.1%}")
 # -------
 # For queries that nobody has clicked on: how many of the ten best documents are on the subject?
 
-best = HDSL(scale=search.best_params_["scale"], scaling="unit", max_iter=300).fit_triplets(X, triplets)
+best = HDSL(scale=search.best_params_["scale"], preprocess="unit", max_iter=300).fit_triplets(X, triplets)
 test = np.arange(300, 400)
 
 

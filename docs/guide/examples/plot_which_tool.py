@@ -65,7 +65,7 @@ results["sums of many words"] = errors(*sums(1500), *sums(800))
 # %%
 # Dense data of few columns: k-NN on principal components
 # -------------------------------------------------------
-# Handwritten digits: neighbouring pixels say the same, nothing is noise. There is nothing to leave out.
+# Handwritten digits: neighboring pixels say the same, nothing is noise. There is nothing to leave out.
 
 X, y = load_digits(return_X_y=True)
 X, X_test, y, y_test = train_test_split(X, y, random_state=0)
@@ -99,7 +99,7 @@ results["words that agree"] = errors(*agreement(1500), *agreement(800))
 # ----------------------------
 # A linear SVM has weights for each of its classes, and nothing to say of others. A similarity compares any two rows. Here
 # a class is a combination of three properties, each told by one of three words that stand for each other. We learn on
-# six of the eight combinations and look for neighbours among rows of the other two.
+# six of the eight combinations and look for neighbors among rows of the other two.
 
 
 def combinations(n, classes):

@@ -9,8 +9,8 @@ use crate::report::{self, Talk, count, percent, short, thousands};
 use hdsl::data::{OutputFile, Planted, PlantedParams, planted, write_svmlight};
 use hdsl::knn::evaluate_similarity;
 use hdsl::{
-    Atom, Dataset, Decision, Dot, Labels, Similarity, SolverParams, Stop, TrainParams, Trained,
-    TripletSource, train,
+    Atom, Dataset, Dot, Labels, PredictionRule, Similarity, SolverParams, Stop, TrainParams,
+    Trained, TripletSource, train,
 };
 use hdsl_report::{Input, Part};
 use serde_json::{Value, json};
@@ -35,14 +35,14 @@ pub(crate) fn run(args: &Demo, talk: &Talk) -> Result<(), Failure> {
 
     let mut params = TrainParams::new(SCALES[0]);
     params.scales = SCALES.to_vec();
-    params.triplets = TripletSource::Neighbours {
+    params.triplets = TripletSource::Neighbors {
         targets: 3,
         impostors: 5,
     };
     params.solver = SolverParams::new(SCALES[0])
         .max_iter(MAX_ITER)
         .seed(args.seed);
-    params.decision = Decision::nearest(K);
+    params.rule = PredictionRule::nearest(K);
     params.patience = Some(100);
     progress::stop_on_ctrl_c();
     let mut watch = Watch::new(talk, MAX_ITER, params.eval_every, true);
@@ -162,16 +162,17 @@ struct Facts {
 impl Facts {
     fn of(problem: &Planted, trained: &Trained) -> Result<Self, Failure> {
         let learned = trained.model.similarity();
-        // The dot product gets the same scaling, fitted on all features instead of those in use.
-        let scaling = hdsl::Scaling::fit(trained.model.scaling().kind(), &problem.train.rows);
+        // The dot product gets the same preprocessing, fitted on all features instead of those in use.
+        let preprocess =
+            hdsl::Preprocessor::fit(trained.model.preprocess().kind(), &problem.train.rows);
         let error = |similarity: &dyn Similarity| -> Result<f64, Failure> {
             let evaluation = evaluate_similarity(
                 similarity,
-                &scaling.apply(&problem.train.rows),
+                &preprocess.apply(&problem.train.rows),
                 labels(&problem.train)?,
-                &scaling.apply(&problem.test.rows),
+                &preprocess.apply(&problem.test.rows),
                 labels(&problem.test)?,
-                &Decision::nearest(K),
+                &PredictionRule::nearest(K),
             )?;
             Ok(evaluation.error)
         };

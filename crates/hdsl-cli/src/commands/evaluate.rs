@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::files::{self, Ranker, Reader};
 use crate::report::{self, Talk, count, percent, thousands};
 use hdsl::knn::{Evaluation, evaluate_similarity};
-use hdsl::{Decision, Form, Vote};
+use hdsl::{Normalization, PredictionRule, Vote};
 use serde_json::{Value, json};
 use std::time::Instant;
 
@@ -17,28 +17,28 @@ pub(crate) fn run(args: &Evaluate, talk: &Talk) -> Result<(), Failure> {
     let mut reader = Reader::new(&args.read, talk);
     let (ranker, train) = files::read_ranker(
         &args.model,
-        args.scaling,
+        args.preprocess,
         &args.path,
         &args.train,
         &mut reader,
     )?;
     let labels = files::training_labels(&train, &args.train.train)?;
-    let (test, truth) = reader.labelled(&args.test, args.labels.as_ref(), "--labels")?;
-    let decision = args.decide.over(ranker.decision());
+    let (test, truth) = reader.labeled(&args.test, args.labels.as_ref(), "--labels")?;
+    let rule = args.decide.over(ranker.rule());
     let evaluation = evaluate_similarity(
         ranker.similarity(),
         &ranker.prepare(talk, &args.train.train, &train),
         &labels,
         &ranker.prepare(talk, &args.test, &test),
         &truth,
-        &decision,
+        &rule,
     )?;
     let seconds = started.elapsed().as_secs_f64();
     if args.json {
         return report::json(&to_json(
             args,
             &ranker,
-            (&decision, train.rows.n_rows()),
+            (&rule, train.rows.n_rows()),
             &evaluation,
             seconds,
         ));
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Evaluate, talk: &Talk) -> Result<(), Failure> {
     report::stdout(&to_text(
         args,
         &ranker,
-        (&decision, train.rows.n_rows()),
+        (&rule, train.rows.n_rows()),
         &evaluation,
     ))
 }
@@ -60,14 +60,14 @@ pub(crate) fn name(model: &ModelArg) -> String {
 }
 
 /// Who decided, in words.
-fn deciders(decision: &Decision, n_train: usize) -> String {
+fn deciders(rule: &PredictionRule, n_train: usize) -> String {
     let rows = count(n_train, "row");
-    let mut text = match decision.vote {
-        Vote::Majority => format!("{} of {rows}", count(decision.k, "neighbour")),
-        Vote::Weighted => format!("{} of {rows}, weighted", count(decision.k, "neighbour")),
+    let mut text = match rule.vote {
+        Vote::Majority => format!("{} of {rows}", count(rule.k, "neighbor")),
+        Vote::Weighted => format!("{} of {rows}, weighted", count(rule.k, "neighbor")),
         Vote::ClassMean => format!("the class means of {rows}"),
     };
-    if decision.form == Form::Cosine {
+    if rule.normalization == Normalization::Cosine {
         text += ", cosine";
     }
     text
@@ -76,7 +76,7 @@ fn deciders(decision: &Decision, n_train: usize) -> String {
 fn to_text(
     args: &Evaluate,
     ranker: &Ranker,
-    (decision, n_train): (&Decision, usize),
+    (rule, n_train): (&PredictionRule, usize),
     evaluation: &Evaluation,
 ) -> String {
     let uses = match (&ranker.model, ranker.learned()) {
@@ -88,7 +88,7 @@ fn to_text(
         ),
         _ => format!(
             "the plain dot product of {}",
-            count(ranker.scaling.n_features(), "feature")
+            count(ranker.preprocess.n_features(), "feature")
         ),
     };
     let rows = [
@@ -101,7 +101,7 @@ fn to_text(
                 percent(evaluation.error),
                 thousands(evaluation.n_wrong),
                 thousands(evaluation.n_test),
-                deciders(decision, n_train)
+                deciders(rule, n_train)
             ),
         ),
         ("balanced error", percent(evaluation.balanced_error)),
@@ -150,7 +150,7 @@ fn to_text(
 fn to_json(
     args: &Evaluate,
     ranker: &Ranker,
-    (decision, n_train): (&Decision, usize),
+    (rule, n_train): (&PredictionRule, usize),
     evaluation: &Evaluation,
     seconds: f64,
 ) -> Value {
@@ -172,14 +172,14 @@ fn to_json(
         "n_test": evaluation.n_test,
         "n_wrong": evaluation.n_wrong,
         "n_train": n_train,
-        "k": decision.k,
-        "vote": decision.vote.name(),
-        "form": decision.form.name(),
-        "scaling": ranker.scaling.kind().to_string(),
+        "k": rule.k,
+        "vote": rule.vote.name(),
+        "normalization": rule.normalization.name(),
+        "preprocess": ranker.preprocess.kind().to_string(),
         "iteration": ranker.model.as_ref().map(|m| m.chosen()),
         "n_atoms": ranker.learned().map(|m| m.atoms().len()),
         "n_features": ranker.learned().map(|m| m.n_features_used()),
-        "n_features_total": ranker.scaling.n_features(),
+        "n_features_total": ranker.preprocess.n_features(),
         "classes": evaluation.classes,
         "confusion": cells,
         "seconds": seconds,

@@ -158,8 +158,8 @@ fn pair(
     };
     let raw_a = row_of(&first, a)?;
     let raw_b = row_of(second.as_ref().unwrap_or(&first), b)?;
-    let (indices_a, values_a) = model.scaling().apply_row(raw_a);
-    let (indices_b, values_b) = model.scaling().apply_row(raw_b);
+    let (indices_a, values_a) = model.preprocess().apply_row(raw_a);
+    let (indices_b, values_b) = model.preprocess().apply_row(raw_b);
     let why = model.similarity().explain_pair(
         SparseRow::new(&indices_a, &values_a),
         SparseRow::new(&indices_b, &values_b),

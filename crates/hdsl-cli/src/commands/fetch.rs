@@ -96,7 +96,7 @@ fn to_text(fetched: &Fetched, read: &[Dataset]) -> String {
 fn next(fetched: &Fetched) -> String {
     let path = |name: &str| {
         let part = fetched.parts.iter().find(|p| p.part.name == name)?;
-        part.part.labelled.then(|| shell_word(&part.data))
+        part.part.labeled.then(|| shell_word(&part.data))
     };
     let Some(train) = path("train").or_else(|| path("all")) else {
         return String::new();

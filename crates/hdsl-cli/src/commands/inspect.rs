@@ -44,7 +44,7 @@ fn model_text(args: &Inspect, model: &Model) -> String {
             count(learned.pairs_by_weight().len(), "pair")
         ),
     );
-    line("scaling", parts.scaling.kind().to_string());
+    line("preprocess", parts.preprocess.kind().to_string());
     line(
         "path",
         format!(
@@ -94,7 +94,7 @@ fn model_text(args: &Inspect, model: &Model) -> String {
     for (key, value) in &parts.settings {
         line(key, value.clone());
     }
-    lines.concat() + "\n--json prints all of it: atoms, weights, scaling, names, path.\n"
+    lines.concat() + "\n--json prints all of it: atoms, weights, preprocess, names, path.\n"
 }
 
 /// Plain facts about rows.

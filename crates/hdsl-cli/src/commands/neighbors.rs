@@ -1,6 +1,6 @@
 //! `hdsl neighbors`: the most similar training rows of each row.
 
-use crate::args::{FormArg, Neighbors};
+use crate::args::{Neighbors, NormalizationArg};
 use crate::commands::evaluate::name;
 use crate::failure::Failure;
 use crate::files::{self, Reader};
@@ -14,7 +14,7 @@ pub(crate) fn run(args: &Neighbors, talk: &Talk) -> Result<(), Failure> {
     let mut reader = Reader::new(&args.read, talk);
     let (ranker, train) = files::read_ranker(
         &args.model,
-        args.scaling,
+        args.preprocess,
         &args.path,
         &args.train,
         &mut reader,
@@ -37,9 +37,11 @@ pub(crate) fn run(args: &Neighbors, talk: &Talk) -> Result<(), Failure> {
                 .collect()
         }
     };
-    let own = ranker.decision().form;
-    let form = args.form.map_or(own, FormArg::form);
-    let similarity = form.of(ranker.similarity());
+    let own = ranker.rule().normalization;
+    let normalization = args
+        .normalization
+        .map_or(own, NormalizationArg::normalization);
+    let similarity = normalization.of(ranker.similarity());
     let index = KnnIndex::new(
         &similarity,
         &ranker.prepare(talk, &args.train.train, &train),
@@ -82,7 +84,7 @@ pub(crate) fn run(args: &Neighbors, talk: &Talk) -> Result<(), Failure> {
         return report::json(&json!({
             "model": name(&args.model),
             "k": args.k,
-            "form": form.name(),
+            "normalization": normalization.name(),
             "output": args.output.as_ref().map(|p| p.display().to_string()),
             "rows": rows,
         }));

@@ -14,20 +14,20 @@ pub(crate) fn run(args: &Predict, talk: &Talk) -> Result<(), Failure> {
     let mut reader = Reader::new(&args.read, talk);
     let (ranker, train) = files::read_ranker(
         &args.model,
-        args.scaling,
+        args.preprocess,
         &args.path,
         &args.train,
         &mut reader,
     )?;
     let labels = files::training_labels(&train, &args.train.train)?;
     let data = reader.data(&args.rows, None)?;
-    let decision = args.decide.over(ranker.decision());
+    let rule = args.decide.over(ranker.rule());
     let predicted = classify(
         ranker.similarity(),
         &ranker.prepare(talk, &args.train.train, &train),
         &labels,
         &ranker.prepare(talk, &args.rows, &data),
-        &decision,
+        &rule,
     )?;
     if let Some(out) = out {
         files::write(out, |out| {
@@ -40,9 +40,9 @@ pub(crate) fn run(args: &Predict, talk: &Talk) -> Result<(), Failure> {
             .collect();
         return report::json(&json!({
             "model": name(&args.model),
-            "k": decision.k,
-            "vote": decision.vote.name(),
-            "form": decision.form.name(),
+            "k": rule.k,
+            "vote": rule.vote.name(),
+            "normalization": rule.normalization.name(),
             "n_rows": predicted.len(),
             "output": args.output.as_ref().map(|p| p.display().to_string()),
             "classes": classes,

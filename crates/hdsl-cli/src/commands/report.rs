@@ -7,7 +7,7 @@ use crate::files::{self, Reader};
 use crate::progress::Stages;
 use crate::report::{self, Talk, count, thousands};
 use hdsl::data::read_texts;
-use hdsl::{Dataset, Scaling, Triplets};
+use hdsl::{Dataset, Preprocessor, Triplets};
 use hdsl_report::{Input, Part};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Report, talk: &Talk) -> Result<(), Failure> {
         sources[0].as_deref(),
     );
     input.test = part(test.as_ref(), test_texts.as_deref(), sources[1].as_deref());
-    input.decision.k = args.k.unwrap_or(input.decision.k);
+    input.rule.k = args.k.unwrap_or(input.rule.k);
     input.triplets = triplets.as_ref();
     input.train_seconds = train_seconds;
     input.command = Some(&command);
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Report, talk: &Talk) -> Result<(), Failure> {
             "model": title,
             "output": args.output.display().to_string(),
             "bytes": page.len(),
-            "k": input.decision.k,
+            "k": input.rule.k,
             "n_train": train.as_ref().map(|d| d.rows.n_rows()),
             "n_test": test.as_ref().map(|d| d.rows.n_rows()),
             "seconds": seconds,
@@ -139,8 +139,8 @@ fn given_triplets(
     };
     let given = files::read_given_triplets(arg, train.rows.n_rows())?;
     let rows = match arg {
-        TripletArg::Neighbours { .. } | TripletArg::Random { .. } => {
-            Scaling::fit(model.scaling().kind(), &train.rows).apply(&train.rows)
+        TripletArg::Neighbors { .. } | TripletArg::Random { .. } => {
+            Preprocessor::fit(model.preprocess().kind(), &train.rows).apply(&train.rows)
         }
         // Given triplets name rows and look at none.
         _ => hdsl::Rows::new(0),

@@ -7,8 +7,8 @@ use crate::progress::{self, Watch};
 use crate::report::{self, Talk, count, percent, short, thousands};
 use hdsl::data::stratified_split;
 use hdsl::{
-    Again, Dataset, Decision, Form, LossKind, Search, SolverParams, StepRule, Stop, TrainParams,
-    Trained, TripletSource, Vote, train,
+    Again, Dataset, LossKind, Normalization, PredictionRule, Search, SolverParams, StepRule, Stop,
+    TrainParams, Trained, TripletSource, Vote, train,
 };
 use serde_json::{Value, json};
 use std::io::Write;
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &Train, talk: &Talk) -> Result<(), Failure> {
     let names = args.names.as_deref().map(read_names).transpose()?;
     let valid = match (&args.valid, args.holdout) {
         (Some(path), _) => {
-            let (valid, _) = reader.labelled(path, args.valid_labels.as_ref(), "--valid-labels")?;
+            let (valid, _) = reader.labeled(path, args.valid_labels.as_ref(), "--valid-labels")?;
             files::note_unseen(talk, path, &valid.rows, data.rows.n_features());
             Some(valid)
         }
@@ -108,7 +108,7 @@ fn check(args: &Train, validated: bool) -> Result<(), Failure> {
     }
     let mined = matches!(
         args.triplets,
-        TripletArg::Neighbours { .. } | TripletArg::Random { .. }
+        TripletArg::Neighbors { .. } | TripletArg::Random { .. }
     );
     if args.holdout.is_some() && !mined {
         return Err(Failure::usage(
@@ -181,13 +181,13 @@ fn params(args: &Train, given: Option<hdsl::Triplets>) -> TrainParams {
     }
     let mut params = TrainParams::new(scale);
     params.scales = args.scale.clone();
-    params.scaling = args.scaling.kind();
+    params.preprocess = args.preprocess.kind();
     params.triplets = source(&args.triplets, given);
     params.solver = solver;
-    params.decision = Decision {
+    params.rule = PredictionRule {
         k: args.k,
         vote: args.vote.vote(),
-        form: args.form.form(),
+        normalization: args.normalization.normalization(),
     };
     params.eval_every = args.eval_every;
     params.patience = args.patience;
@@ -218,7 +218,7 @@ fn refused(error: hdsl::Error, args: &Train) -> Failure {
             let per_row = (*per_row as u128 * fewer as u128 / triplets as u128).max(1);
             flags.push(format!("--triplets random:{per_row}"));
         }
-        (Some(_), TripletArg::Neighbours { .. }) => flags.push("a smaller knn:T:I".to_owned()),
+        (Some(_), TripletArg::Neighbors { .. }) => flags.push("a smaller knn:T:I".to_owned()),
         _ => {}
     }
     flags.push("--memory SIZE to try all the same".to_owned());
@@ -229,8 +229,8 @@ fn refused(error: hdsl::Error, args: &Train) -> Failure {
 pub(crate) fn source(arg: &TripletArg, given: Option<hdsl::Triplets>) -> TripletSource {
     match (arg, given) {
         (_, Some(triplets)) => TripletSource::Given(triplets),
-        (&TripletArg::Neighbours { targets, impostors }, _) => {
-            TripletSource::Neighbours { targets, impostors }
+        (&TripletArg::Neighbors { targets, impostors }, _) => {
+            TripletSource::Neighbors { targets, impostors }
         }
         (&TripletArg::Random { per_row }, _) => TripletSource::Random { per_row },
         // A file that gave no triplets was an error already.
@@ -254,14 +254,14 @@ fn why(stop: Stop) -> &'static str {
 }
 
 /// What the validation error is the error of.
-fn error_name(decision: &Decision) -> String {
-    let cosine = match decision.form {
-        Form::Dot => "",
-        Form::Cosine => "cosine ",
+fn error_name(rule: &PredictionRule) -> String {
+    let cosine = match rule.normalization {
+        Normalization::Dot => "",
+        Normalization::Cosine => "cosine ",
     };
-    match decision.vote {
-        Vote::Majority => format!("{cosine}{}-NN error", decision.k),
-        Vote::Weighted => format!("weighted {cosine}{}-NN error", decision.k),
+    match rule.vote {
+        Vote::Majority => format!("{cosine}{}-NN error", rule.k),
+        Vote::Weighted => format!("weighted {cosine}{}-NN error", rule.k),
         Vote::ClassMean => format!("{cosine}class-mean error"),
     }
 }
@@ -313,7 +313,7 @@ fn to_text(
     if let Some(error) = trained.valid_error {
         row(
             "validation",
-            format!("{} {}", error_name(&model.decision()), percent(error)),
+            format!("{} {}", error_name(&model.rule()), percent(error)),
         );
     }
     row(
@@ -408,9 +408,9 @@ fn to_json(
         "n_features_total": model.n_features(),
         "n_rows": data.rows.n_rows(),
         "n_triplets": trained.n_triplets,
-        "k": model.decision().k,
-        "vote": model.decision().vote.name(),
-        "form": model.decision().form.name(),
+        "k": model.rule().k,
+        "vote": model.rule().vote.name(),
+        "normalization": model.rule().normalization.name(),
         "valid_error": trained.valid_error,
         "train_seconds": trained.train_seconds,
         "mine_seconds": mine_seconds,

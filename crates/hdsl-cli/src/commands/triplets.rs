@@ -6,14 +6,14 @@ use crate::failure::Failure;
 use crate::files::{self, Reader};
 use crate::report::{self, Talk, count, percent, thousands};
 use hdsl::triplets::write_triplets;
-use hdsl::{Rows, Scaling, Triplets};
+use hdsl::{Preprocessor, Rows, Triplets};
 use serde_json::json;
 
 pub(crate) fn run(args: &TripletsCmd, talk: &Talk) -> Result<(), Failure> {
     files::refuse_stdout_with_json(args.json, args.output.as_deref())?;
     let out = args.output.as_deref().map(files::create).transpose()?;
     let data = Reader::new(&args.read, talk).data(&args.rows, args.labels.as_ref())?;
-    let rows = Scaling::fit(args.scaling.kind(), &data.rows).apply(&data.rows);
+    let rows = Preprocessor::fit(args.preprocess.kind(), &data.rows).apply(&data.rows);
     let given = files::read_given_triplets(&args.triplets, rows.n_rows())?;
     let source = source(&args.triplets, given);
     let triplets = hdsl::train::mine(&source, &rows, data.labels.as_ref(), args.seed)

@@ -7,7 +7,7 @@ use crate::progress::{self, TuneWatch};
 use crate::report::{self, Talk, count, percent, short, thousands};
 use clap::ValueEnum;
 use hdsl::tune::{Contender, Judges, Preset, TuneParams, Tuned, Without, tune};
-use hdsl::{Labelled, Vote};
+use hdsl::{Labeled, Vote};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::io::Write;
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &Tune, talk: &Talk) -> Result<(), Failure> {
     let out = files::create(&args.output)?;
 
     let mut reader = Reader::new(&args.read, talk);
-    let (data, _) = reader.labelled(&args.train, args.labels.as_ref(), "--labels")?;
+    let (data, _) = reader.labeled(&args.train, args.labels.as_ref(), "--labels")?;
     reader.beside(&args.train, &data);
     let by_position = reader.is_numbered_by_position(&args.train);
     let n_features = data.rows.n_features();
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &Tune, talk: &Talk) -> Result<(), Failure> {
     let names = args.names.as_deref().map(read_names).transpose()?;
     let valid = match &args.valid {
         Some(path) => {
-            let (valid, _) = reader.labelled(path, args.valid_labels.as_ref(), "--valid-labels")?;
+            let (valid, _) = reader.labeled(path, args.valid_labels.as_ref(), "--valid-labels")?;
             files::note_unseen(talk, path, &valid.rows, n_features);
             Some(valid)
         }
@@ -42,8 +42,8 @@ pub(crate) fn run(args: &Tune, talk: &Talk) -> Result<(), Failure> {
     progress::stop_on_ctrl_c();
     let mut watch = TuneWatch::new(talk, args.time);
     let tuned = tune(
-        Labelled::from(&data),
-        valid.as_ref().map(Labelled::from),
+        Labeled::from(&data),
+        valid.as_ref().map(Labeled::from),
         names.as_deref(),
         &params,
         &mut watch,
@@ -119,7 +119,7 @@ fn command(args: &Tune, tuned: &Tuned) -> String {
         file("--add-labels", args.valid_labels.as_ref());
     }
     file("--names", args.names.as_ref());
-    flag("--scaling", params.scaling.to_string());
+    flag("--preprocess", params.preprocess.to_string());
     flag("--triplets", params.triplets.to_string());
     flag("--scale", params.scales[0].to_string());
     let solver = &params.solver;
@@ -139,11 +139,11 @@ fn command(args: &Tune, tuned: &Tuned) -> String {
     if let Some(most) = args.max_features {
         flag("--max-features", most.to_string());
     }
-    if params.decision.vote != Vote::ClassMean {
-        flag("-k", params.decision.k.to_string());
+    if params.rule.vote != Vote::ClassMean {
+        flag("-k", params.rule.k.to_string());
     }
-    flag("--vote", params.decision.vote.to_string());
-    flag("--form", params.decision.form.to_string());
+    flag("--vote", params.rule.vote.to_string());
+    flag("--normalization", params.rule.normalization.to_string());
     flag("--seed", args.seed.to_string());
     if let Some(format) = format(args) {
         flag("--format", format);
@@ -202,7 +202,15 @@ fn path(path: &Path) -> String {
 fn to_text(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> String {
     let mut board = vec![
         [
-            "", "error", "features", "scaling", "triplets", "lambda", "loss", "rounds", "models",
+            "",
+            "error",
+            "features",
+            "preprocess",
+            "triplets",
+            "lambda",
+            "loss",
+            "rounds",
+            "models",
             "decides",
         ]
         .map(str::to_owned)
@@ -214,13 +222,13 @@ fn to_text(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> String {
             format!("{}.", place + 1),
             percent(contender.error),
             thousands(contender.features),
-            setting.scaling.to_string(),
+            setting.preprocess.to_string(),
             setting.triplets.to_string(),
             short(setting.scale),
             setting.loss.to_string(),
             contender.rounds.to_string(),
             setting.models.to_string(),
-            contender.decision.to_string(),
+            contender.rule.to_string(),
         ]);
     }
     let mut text = report::table("", &board);
@@ -291,16 +299,16 @@ fn to_json(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> Value {
             "score": c.score,
             "n_features": c.features,
             "n_atoms": c.atoms,
-            "scaling": c.setting.scaling.to_string(),
+            "preprocess": c.setting.preprocess.to_string(),
             "triplets": c.setting.triplets.to_string(),
             "scale": c.setting.scale,
             "loss": c.setting.loss.to_string(),
             "rounds": c.rounds,
             "models": c.setting.models,
             "last_iter": c.last_iter,
-            "k": c.decision.k,
-            "vote": c.decision.vote.to_string(),
-            "form": c.decision.form.to_string(),
+            "k": c.rule.k,
+            "vote": c.rule.vote.to_string(),
+            "normalization": c.rule.normalization.to_string(),
         })
     };
     let without = |w: &Without| {

@@ -1,5 +1,5 @@
 //! Groups of nodes that are joined more closely with each other than with the rest, by the method of Blondel et al.
-//! (*Fast unfolding of communities in large networks*, 2008): nodes move to the neighbouring group that raises the
+//! (*Fast unfolding of communities in large networks*, 2008): nodes move to the neighboring group that raises the
 //! modularity most, groups become nodes, and so on until nothing moves. Nodes are visited in order, so the same graph
 //! gives the same groups.
 
@@ -12,7 +12,7 @@ const MOST_SWEEPS: usize = 100;
 pub(super) fn communities(graph: &Graph) -> Vec<usize> {
     let mut group: Vec<usize> = (0..graph.n).collect();
     let mut level = Level {
-        neighbours: graph.neighbours(),
+        neighbors: graph.neighbors(),
         own: vec![0.0; graph.n],
     };
     loop {
@@ -27,7 +27,7 @@ pub(super) fn communities(graph: &Graph) -> Vec<usize> {
 
 /// A graph whose nodes are groups of the graph before.
 struct Level {
-    neighbours: Vec<Vec<(usize, f64)>>,
+    neighbors: Vec<Vec<(usize, f64)>>,
     /// The weight inside each node, counted from both ends.
     own: Vec<f64>,
 }
@@ -37,7 +37,7 @@ impl Level {
     fn improve(&self) -> (Vec<usize>, usize) {
         let n = self.own.len();
         let degree: Vec<f64> = (0..n)
-            .map(|node| self.own[node] + self.neighbours[node].iter().map(|e| e.1).sum::<f64>())
+            .map(|node| self.own[node] + self.neighbors[node].iter().map(|e| e.1).sum::<f64>())
             .collect();
         let total: f64 = degree.iter().sum();
         let mut group: Vec<usize> = (0..n).collect();
@@ -47,7 +47,7 @@ impl Level {
             let mut moved = false;
             for node in 0..n {
                 let mut candidates = vec![group[node]];
-                for &(other, weight) in &self.neighbours[node] {
+                for &(other, weight) in &self.neighbors[node] {
                     if joined[group[other]] == 0.0 {
                         candidates.push(group[other]);
                     }
@@ -88,7 +88,7 @@ impl Level {
         let mut own = vec![0.0; n_groups];
         let mut between: Vec<std::collections::BTreeMap<usize, f64>> =
             vec![Default::default(); n_groups];
-        for (node, list) in self.neighbours.iter().enumerate() {
+        for (node, list) in self.neighbors.iter().enumerate() {
             own[group[node]] += self.own[node];
             for &(other, weight) in list {
                 match group[node] == group[other] {
@@ -98,7 +98,7 @@ impl Level {
             }
         }
         Self {
-            neighbours: between
+            neighbors: between
                 .into_iter()
                 .map(|m| m.into_iter().collect())
                 .collect(),

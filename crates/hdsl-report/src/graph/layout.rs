@@ -20,7 +20,7 @@ pub(super) fn places(graph: &Graph) -> Vec<(f64, f64)> {
     parts.sort_by_key(|part| (std::cmp::Reverse(part.len()), part[0]));
     let mut number = vec![0; graph.n];
     let mut discs: Vec<Disc> = Vec::new();
-    let neighbours = graph.neighbours();
+    let neighbors = graph.neighbors();
     for part in &parts {
         part.iter()
             .enumerate()
@@ -30,14 +30,14 @@ pub(super) fn places(graph: &Graph) -> Vec<(f64, f64)> {
             .flat_map(|&node| {
                 let here = number[node];
                 let number = &number;
-                neighbours[node]
+                neighbors[node]
                     .iter()
                     .map(move |&(other, weight)| (here, number[other], weight))
             })
             .filter(|e| e.0 < e.1)
             .collect();
         let mut local = forces(part.len(), &edges);
-        let (cx, cy) = centre(&local);
+        let (cx, cy) = center(&local);
         local.iter_mut().for_each(|p| *p = (p.0 - cx, p.1 - cy));
         let radius = local.iter().map(|p| p.0.hypot(p.1)).fold(0.0, f64::max) + 0.6;
         let disc = fit(&discs, radius);
@@ -78,7 +78,7 @@ fn fit(discs: &[Disc], radius: f64) -> Disc {
 
 /// The connected parts, each with its nodes in increasing order.
 fn parts(graph: &Graph) -> Vec<Vec<usize>> {
-    let neighbours = graph.neighbours();
+    let neighbors = graph.neighbors();
     let mut seen = vec![false; graph.n];
     let mut parts = Vec::new();
     for start in 0..graph.n {
@@ -89,7 +89,7 @@ fn parts(graph: &Graph) -> Vec<Vec<usize>> {
         let mut part = vec![start];
         let mut at = 0;
         while at < part.len() {
-            for &(other, _) in &neighbours[part[at]] {
+            for &(other, _) in &neighbors[part[at]] {
                 if !std::mem::replace(&mut seen[other], true) {
                     part.push(other);
                 }
@@ -102,7 +102,7 @@ fn parts(graph: &Graph) -> Vec<Vec<usize>> {
     parts
 }
 
-fn centre(places: &[(f64, f64)]) -> (f64, f64) {
+fn center(places: &[(f64, f64)]) -> (f64, f64) {
     let n = places.len().max(1) as f64;
     let sum = places
         .iter()
@@ -163,7 +163,7 @@ fn repel(places: &[(f64, f64)], push: &mut [(f64, f64)], a: usize, b: usize) {
     push[b] = (push[b].0 - fx, push[b].1 - fy);
 }
 
-/// Calls for every two nodes in the same or in neighbouring cells of a grid, in a fixed order.
+/// Calls for every two nodes in the same or in neighboring cells of a grid, in a fixed order.
 fn near(places: &[(f64, f64)], mut each: impl FnMut(usize, usize)) {
     let cell = |p: &(f64, f64)| ((p.0 / REACH).floor() as i64, (p.1 / REACH).floor() as i64);
     let mut grid: std::collections::BTreeMap<(i64, i64), Vec<usize>> = Default::default();
@@ -173,7 +173,7 @@ fn near(places: &[(f64, f64)], mut each: impl FnMut(usize, usize)) {
     for (&(x, y), nodes) in &grid {
         for (at, &a) in nodes.iter().enumerate() {
             nodes[..at].iter().for_each(|&b| each(a, b));
-            // Half of the neighbours; the other half has this cell among its own.
+            // Half of the neighbors; the other half has this cell among its own.
             for beside in [(x + 1, y), (x - 1, y + 1), (x, y + 1), (x + 1, y + 1)] {
                 grid.get(&beside)
                     .into_iter()

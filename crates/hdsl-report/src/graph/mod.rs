@@ -27,8 +27,8 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
-    /// The neighbours of each node with the weight between them.
-    fn neighbours(&self) -> Vec<Vec<(usize, f64)>> {
+    /// The neighbors of each node with the weight between them.
+    fn neighbors(&self) -> Vec<Vec<(usize, f64)>> {
         let mut lists = vec![Vec::new(); self.n];
         for &(a, b, weight) in &self.edges {
             lists[a].push((b, weight));

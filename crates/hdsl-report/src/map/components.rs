@@ -1,4 +1,4 @@
-//! The two principal components of sparse rows, by subspace iteration on the centred rows, which are never made: the
+//! The two principal components of sparse rows, by subspace iteration on the centerd rows, which are never made: the
 //! mean is taken off where it is needed. One thread and a fixed start, so the same rows give the same axes.
 
 use hdsl::Rows;
@@ -148,8 +148,8 @@ mod tests {
         }
         let dense = DMatrix::from_fn(80, 15, |r, c| rows.row(r).get(c as u32));
         let mean = dense.row_mean();
-        let centred = DMatrix::from_fn(80, 15, |r, c| dense[(r, c)] - mean[c]);
-        let eigen = centred.tr_mul(&centred).symmetric_eigen();
+        let centerd = DMatrix::from_fn(80, 15, |r, c| dense[(r, c)] - mean[c]);
+        let eigen = centerd.tr_mul(&centerd).symmetric_eigen();
         let mut values: Vec<f64> = eigen.eigenvalues.iter().copied().collect();
         values.sort_by(|a, b| b.total_cmp(a));
         let total: f64 = values.iter().sum();

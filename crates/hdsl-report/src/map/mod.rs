@@ -4,7 +4,7 @@ mod components;
 
 use crate::classes::Classes;
 use crate::input::Input;
-use crate::ranking::plain_scaling;
+use crate::ranking::plain_preprocess;
 use crate::sample::{rounded, spaced};
 use components::Components;
 use hdsl::Rows;
@@ -60,8 +60,8 @@ impl MapStory {
         let fitted = train.rows.select(&spaced(train.rows.n_rows(), MOST_FITTED));
         let shown = spaced(points.rows.n_rows(), MOST_POINTS);
         let rows = points.rows.select(&shown);
-        let scaling = plain_scaling(input, train.rows);
-        let raw = Plane::of(&scaling.apply(&fitted), &scaling.apply(&rows));
+        let preprocess = plain_preprocess(input, train.rows);
+        let raw = Plane::of(&preprocess.apply(&fitted), &preprocess.apply(&rows));
         let learned = Plane::of(
             &input.model.transform_rows(&fitted),
             &input.model.transform_rows(&rows),

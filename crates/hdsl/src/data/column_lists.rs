@@ -6,7 +6,7 @@ use std::ops::Range;
 /// Rows turned on their side (CSC): for each column the rows that store a value there, in increasing order.
 ///
 /// Meant for rows with few columns, such as those of [`Columns::compact`](super::Columns::compact): it keeps two numbers
-/// a column. Values that are 1 throughout a column, as scaling by the maximum makes of most rare ones, are not kept.
+/// a column. Values that are 1 throughout a column, as preprocessing by the maximum makes of most rare ones, are not kept.
 ///
 /// ```
 /// use hdsl::{Rows, data::ColumnLists};

@@ -70,7 +70,7 @@ impl Labels {
         &self.names[self.codes[row] as usize]
     }
 
-    /// How many rows are labelled.
+    /// How many rows are labeled.
     pub fn len(&self) -> usize {
         self.codes.len()
     }

@@ -13,9 +13,9 @@ mod output;
 mod overlap;
 mod packed;
 mod planted;
+mod preprocess;
 mod read;
 mod rows;
-mod scaling;
 mod split;
 mod svmlight;
 pub(crate) mod text;
@@ -32,9 +32,9 @@ pub use output::OutputFile;
 pub(crate) use overlap::Overlap;
 pub(crate) use packed::{PackedRow, PackedRows};
 pub use planted::{Planted, PlantedParams, planted};
+pub use preprocess::{Preprocess, Preprocessor, ScalingReport};
 pub use read::{Dataset, Format, IndexBase, ReadOptions, parse_dataset, read_dataset};
 pub use rows::{Rows, RowsView, SparseRow};
-pub use scaling::{Scaling, ScalingKind, ScalingReport};
 pub use split::stratified_split;
 pub use vectorize::{
     Frequency, VectorizeOptions, Vectorizer, Vocabulary, Weighting, parse_names, parse_texts,

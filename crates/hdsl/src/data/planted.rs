@@ -267,10 +267,10 @@ fn made_up_word(rng: &mut impl Rng, taken: &mut HashSet<String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{Scaling, ScalingKind};
+    use crate::data::{Preprocess, Preprocessor};
+    use crate::knn::PredictionRule;
     use crate::knn::evaluate_similarity;
-    use crate::model::Decision;
-    use crate::model::{BilinearModel, Dot, Similarity};
+    use crate::similarity::{BilinearModel, Dot, Similarity};
 
     #[test]
     fn the_same_seed_plants_the_same_problem() {
@@ -298,9 +298,9 @@ mod tests {
     #[test]
     fn the_planted_pairs_are_the_answer_and_the_dot_product_is_not() {
         let problem = planted(1, &PlantedParams::default()).unwrap();
-        let scaling = Scaling::fit(ScalingKind::Max, &problem.train.rows);
-        let train = scaling.apply(&problem.train.rows);
-        let test = scaling.apply(&problem.test.rows);
+        let preprocess = Preprocessor::fit(Preprocess::Max, &problem.train.rows);
+        let train = preprocess.apply(&problem.train.rows);
+        let test = preprocess.apply(&problem.test.rows);
         let weight = 1.0 / problem.pairs.len() as f64;
         let atoms = problem.pairs.iter().map(|&p| (p, weight)).collect();
         let answer = BilinearModel::new(train.n_features(), 100.0, atoms).unwrap();
@@ -313,7 +313,7 @@ mod tests {
                 &labels,
                 &test,
                 &truth,
-                &Decision::default(),
+                &PredictionRule::default(),
             )
             .unwrap()
             .error

@@ -70,7 +70,7 @@ pub struct Dataset {
 
 /// Reads a data set from a file, or from standard input if the path is `-`.
 ///
-/// Compression (gzip, bzip2, xz, zstd) is recognised by content. So is the format, helped by the file name
+/// Compression (gzip, bzip2, xz, zstd) is recognized by content. So is the format, helped by the file name
 /// where the content could be either: `.data` means NIPS. A file of a format without labels takes them from
 /// [`ReadOptions::labels`], or else from the file of the same name that ends in `.labels`, if there is one.
 ///

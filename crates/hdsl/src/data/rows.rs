@@ -221,10 +221,10 @@ impl Rows {
 /// that the rows need not be copied first.
 ///
 /// ```
-/// use hdsl::data::{RowsView, Scaling, ScalingKind};
+/// use hdsl::data::{RowsView, Preprocessor, Preprocess};
 /// let (starts, columns, values) = ([0, 2, 3], [0, 3, 1], [1.0, 2.0, 5.0]);
 /// let rows = RowsView::new(4, &starts, &columns, &values)?;
-/// let scaled = Scaling::fit(ScalingKind::Max, rows).apply(rows);
+/// let scaled = Preprocessor::fit(Preprocess::Max, rows).apply(rows);
 /// assert_eq!(scaled.values(), [1.0, 1.0, 1.0]);
 /// assert!(RowsView::new(3, &starts, &columns, &values).is_err()); // there is no column 3
 /// # Ok::<(), hdsl::Error>(())

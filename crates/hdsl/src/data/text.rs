@@ -385,7 +385,10 @@ pub(crate) fn tokens(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// Parses `index:value` into the row of this line.
 pub(crate) fn parse_entry(token: &[u8], rows: &mut Rowset) -> Parsed<()> {
     let Some(colon) = memchr::memchr(b':', token) else {
-        return Err(format!("{} is not of the form index:value", quote(token)));
+        return Err(format!(
+            "{} is not of the normalization index:value",
+            quote(token)
+        ));
     };
     let index = parse_index(&token[..colon])?;
     let value = &token[colon + 1..];

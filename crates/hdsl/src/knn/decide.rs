@@ -1,20 +1,22 @@
-//! Classes from neighbours: the votes, and many ways to decide at the price of one search.
+//! Classes from neighbors: the votes, and many ways to decide at the price of one search.
 
 use super::{KnnIndex, Neighbor};
 use crate::data::{Columns, Labels, Rows, SparseRow};
 use crate::error::{Error, Result};
-use crate::model::{Decision, Dot, Form, Similarity, Vote};
+use crate::knn::{PredictionRule, Vote};
+use crate::similarity::Normalization;
+use crate::similarity::{Dot, Similarity};
 use rayon::prelude::*;
 
-/// The class of each query, decided by labelled training rows, in terms of the names of their labels.
+/// The class of each query, decided by labeled training rows, in terms of the names of their labels.
 ///
 /// ```
-/// use hdsl::{Decision, Dot, Labels, Rows, Vote, knn};
+/// use hdsl::{PredictionRule, Dot, Labels, Rows, Vote, knn};
 /// let train = Rows::from_parts(1, vec![0, 1, 2, 3], vec![0, 0, 0], vec![9.0, 2.0, 1.0])?;
 /// let labels = Labels::from_names(["gold", "tin", "tin"]);
 /// let query = Rows::from_parts(1, vec![0, 1], vec![0], vec![1.0])?;
 /// let class = |vote| -> hdsl::Result<String> {
-///     let decision = Decision { vote, ..Decision::nearest(3) };
+///     let decision = PredictionRule { vote, ..PredictionRule::nearest(3) };
 ///     Ok(knn::classify(&Dot, &train, &labels, &query, &decision)?.name(0).to_owned())
 /// };
 /// assert_eq!(class(Vote::Majority)?, "tin"); // 1 vote against 2
@@ -27,23 +29,23 @@ pub fn classify<S: Similarity + ?Sized>(
     train: &Rows,
     labels: &Labels,
     queries: &Rows,
-    decision: &Decision,
+    rule: &PredictionRule,
 ) -> Result<Labels> {
-    let mut all = Jury::new(train, labels, queries)?.predictions(similarity, &[*decision])?;
+    let mut all = Jury::new(train, labels, queries)?.predictions(similarity, &[*rule])?;
     Labels::from_codes(labels.names().to_vec(), all.remove(0))
 }
 
-/// Labelled rows, and rows whose class they are to decide: under many similarities, and in many ways under each.
+/// Labeled rows, and rows whose class they are to decide: under many similarities, and in many ways under each.
 ///
 /// All decisions of one form share one search for the largest k, since the nearest k of a longer list are its first k.
 ///
 /// ```
-/// use hdsl::{Decision, Dot, Labels, Rows, knn::Jury};
+/// use hdsl::{PredictionRule, Dot, Labels, Rows, knn::Jury};
 /// let train = Rows::from_parts(1, vec![0, 1, 2, 3], vec![0, 0, 0], vec![3.0, 2.0, 1.0])?;
 /// let labels = Labels::from_names(["a", "b", "b"]);
 /// let query = Rows::from_parts(1, vec![0, 1], vec![0], vec![1.0])?;
 /// let jury = Jury::new(&train, &labels, &query)?;
-/// let codes = jury.predictions(&Dot, &[Decision::nearest(1), Decision::nearest(3)])?;
+/// let codes = jury.predictions(&Dot, &[PredictionRule::nearest(1), PredictionRule::nearest(3)])?;
 /// assert_eq!(codes, [[0], [1]]);
 /// # Ok::<(), hdsl::Error>(())
 /// ```
@@ -75,24 +77,24 @@ impl<'a> Jury<'a> {
     pub fn predictions<S: Similarity + ?Sized>(
         &self,
         similarity: &S,
-        decisions: &[Decision],
+        rules: &[PredictionRule],
     ) -> Result<Vec<Vec<u32>>> {
-        for decision in decisions {
-            decision.check(self.train.n_rows())?;
+        for rule in rules {
+            rule.check(self.train.n_rows())?;
         }
-        let mut codes = vec![Vec::new(); decisions.len()];
-        if decisions.is_empty() {
+        let mut codes = vec![Vec::new(); rules.len()];
+        if rules.is_empty() {
             return Ok(codes);
         }
         let items = similarity.items(self.train);
         let queries = similarity.queries(self.queries);
-        for form in Form::ALL {
-            let mine = || decisions.iter().filter(|d| d.form == form);
+        for normalization in Normalization::ALL {
+            let mine = || rules.iter().filter(|d| d.normalization == normalization);
             if mine().next().is_none() {
                 continue;
             }
             // Both maps are done, so what is left of the similarity is a dot product.
-            let formed = form.of(&Dot);
+            let formed = normalization.of(&Dot);
             let (items, queries) = (formed.items(&items), formed.queries(&queries));
             let near = match mine().filter(|d| d.vote.has_k()).map(|d| d.k).max() {
                 Some(k) => Some(KnnIndex::new(&Dot, &items).neighbors(&queries, k)?),
@@ -102,18 +104,18 @@ impl<'a> Jury<'a> {
                 true => Some(ClassMeans::new(&items, self.labels)?.nearest(&queries)?),
                 false => None,
             };
-            for (decision, codes) in decisions.iter().zip(&mut codes) {
-                if decision.form != form {
+            for (rule, codes) in rules.iter().zip(&mut codes) {
+                if rule.normalization != normalization {
                     continue;
                 }
-                *codes = match (decision.vote, &near, &by_mean) {
+                *codes = match (rule.vote, &near, &by_mean) {
                     (Vote::ClassMean, _, Some(by_mean)) => by_mean.clone(),
                     (vote, Some(near), _) => (0..near.len())
                         .into_par_iter()
                         .with_min_len(256)
-                        .map(|query| elect(vote, &near.get(query)[..decision.k], self.labels))
+                        .map(|query| elect(vote, &near.get(query)[..rule.k], self.labels))
                         .collect(),
-                    _ => unreachable!("whatever a decision needs was found"),
+                    _ => unreachable!("whatever a rule needs was found"),
                 };
             }
         }
@@ -126,17 +128,17 @@ impl<'a> Jury<'a> {
 pub struct Tally {
     /// The class.
     pub class: u32,
-    /// Its part of the votes: neighbours, or their similarities.
+    /// Its part of the votes: neighbors, or their similarities.
     pub weight: f64,
-    /// How many of the neighbours it has.
+    /// How many of the neighbors it has.
     pub count: usize,
 }
 
-/// The votes of the neighbours by class, classes in the order of their nearest member. Neighbours come nearest first,
-/// as [`KnnIndex`] gives them. `class-mean` has no neighbours to ask and counts them as `majority` does.
+/// The votes of the neighbors by class, classes in the order of their nearest member. Neighbors come nearest first,
+/// as [`KnnIndex`] gives them. `class-mean` has no neighbors to ask and counts them as `majority` does.
 ///
 /// # Panics
-/// If a neighbour has no label.
+/// If a neighbor has no label.
 pub fn tally(vote: Vote, neighbors: &[Neighbor], labels: &Labels) -> Vec<Tally> {
     let mut tally: Vec<Tally> = Vec::new();
     for neighbor in neighbors {
@@ -160,7 +162,7 @@ pub fn tally(vote: Vote, neighbors: &[Neighbor], labels: &Labels) -> Vec<Tally> 
     tally
 }
 
-/// The class that the neighbours elect: the most weight, then the most neighbours, then the nearest member.
+/// The class that the neighbors elect: the most weight, then the most neighbors, then the nearest member.
 ///
 /// ```
 /// use hdsl::{Labels, Neighbor, Vote, knn};
@@ -177,7 +179,7 @@ pub fn tally(vote: Vote, neighbors: &[Neighbor], labels: &Labels) -> Vec<Tally> 
 /// ```
 ///
 /// # Panics
-/// If a neighbour has no label, or there is no neighbour.
+/// If a neighbor has no label, or there is no neighbor.
 pub fn elect(vote: Vote, neighbors: &[Neighbor], labels: &Labels) -> u32 {
     tally(vote, neighbors, labels)
         .into_iter()
@@ -186,7 +188,7 @@ pub fn elect(vote: Vote, neighbors: &[Neighbor], labels: &Labels) -> u32 {
             let more = (next.weight, next.count) > (best.weight, best.count);
             if more { next } else { best }
         })
-        .expect("a vote needs at least one neighbour")
+        .expect("a vote needs at least one neighbor")
         .class
 }
 

@@ -1,6 +1,6 @@
 //! Exact search by inverted index: everything a query meets is summed, or only as much as proves the answer.
 //!
-//! Three ways lead to the same neighbours, bit for bit:
+//! Three ways lead to the same neighbors, bit for bit:
 //!
 //! - *Climbing*: where rows have few columns to choose from, as under a learned model, a [tree](super::tree) of bounds
 //!   leads to the few rows that are scored at all.
@@ -18,9 +18,9 @@ use super::order;
 use super::single::{Fours, above, below, max};
 use super::top::{INSERTION_K, Top};
 use super::tree::{self, ByPlace, Tree};
+use crate::cancel::CancelToken;
 use crate::data::{Columns, Rows, SparseRow};
 use crate::error::Result;
-use crate::halt::Halt;
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -86,7 +86,7 @@ pub(super) struct Engine {
     tuning: Tuning,
 }
 
-/// One list of neighbours to find: the best `k` of the rows at the given places that are allowed.
+/// One list of neighbors to find: the best `k` of the rows at the given places that are allowed.
 pub(super) struct Wanted<'a> {
     pub(super) k: usize,
     pub(super) places: [Range<usize>; 2],
@@ -190,7 +190,7 @@ impl ByColumn {
 impl Engine {
     /// Sorts mapped rows by column. If rows have classes, each class is a range of places.
     pub(super) fn new(items: &Rows, classes: Option<&[u32]>, tuning: Tuning) -> Self {
-        Self::new_until(items, classes, tuning, Halt::NEVER).expect("nobody stops this")
+        Self::new_until(items, classes, tuning, CancelToken::NEVER).expect("nobody stops this")
     }
 
     /// The same unless somebody wants to stop first.
@@ -198,12 +198,12 @@ impl Engine {
         items: &Rows,
         classes: Option<&[u32]>,
         tuning: Tuning,
-        halt: Halt<'_>,
+        cancel: CancelToken<'_>,
     ) -> Result<Self> {
         let n_rows = items.n_rows();
-        halt.check()?;
+        cancel.check()?;
         let columns = Columns::of(items);
-        halt.check()?;
+        cancel.check()?;
         let numbers: Vec<u32> = items
             .indices()
             .iter()
@@ -224,7 +224,7 @@ impl Engine {
             ranks[number as usize] = rank as u32;
             starts.push(starts[rank] + counts[number as usize]);
         }
-        halt.check()?;
+        cancel.check()?;
         let plant = n_rows >= tuning.min_rows && Tree::pays(n_rows, columns.len(), items.nnz());
         let order = (plant || classes.is_some()).then(|| {
             let rank = |at: usize| ranks[numbers[at] as usize];
@@ -237,7 +237,7 @@ impl Engine {
         let mut largest = vec![0.0f64; columns.len()];
         row_starts.push(0);
         for place in 0..n_rows {
-            halt.check()?;
+            cancel.check()?;
             let row = order.as_ref().map_or(place, |order| order[place] as usize);
             let range = items.starts()[row]..items.starts()[row + 1];
             let mut square = 0.0;

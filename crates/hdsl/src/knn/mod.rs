@@ -1,15 +1,15 @@
-//! Exact nearest neighbours under any similarity, the classes they decide, and how often these are wrong.
+//! Exact nearest neighbors under any similarity, the classes they decide, and how often these are wrong.
 //!
-//! Neighbours are ordered by score, the larger first, and rows of equal score by row number. *All* rows take part:
+//! Neighbors are ordered by score, the larger first, and rows of equal score by row number. *All* rows take part:
 //! one that shares nothing with the query has score 0 and comes before every row of negative score.
 //!
 //! ```
-//! use hdsl::{Decision, Dot, Labels, Rows, knn};
+//! use hdsl::{PredictionRule, Dot, Labels, Rows, knn};
 //! let train = Rows::from_parts(2, vec![0, 1, 2, 4], vec![0, 1, 0, 1], vec![1.0, 1.0, 2.0, 1.0])?;
 //! let labels = Labels::from_names(["fruit", "metal", "fruit"]);
 //! let test = Rows::from_parts(2, vec![0, 1, 2], vec![0, 1], vec![1.0, 1.0])?;
 //! let truth = Labels::from_names(["fruit", "metal"]);
-//! let evaluation = knn::evaluate_similarity(&Dot, &train, &labels, &test, &truth, &Decision::nearest(1))?;
+//! let evaluation = knn::evaluate_similarity(&Dot, &train, &labels, &test, &truth, &PredictionRule::nearest(1))?;
 //! assert_eq!(evaluation.error, 0.0);
 //! # Ok::<(), hdsl::Error>(())
 //! ```
@@ -17,22 +17,24 @@
 mod decide;
 mod engine;
 mod order;
+mod rule;
 mod single;
 #[cfg(test)]
 mod tests;
 mod top;
 mod tree;
 
+use crate::cancel::CancelToken;
 use crate::data::{Labels, Rows, SparseRow};
 use crate::error::{Error, Result};
-use crate::halt::Halt;
-use crate::model::{Decision, Similarity};
+use crate::similarity::Similarity;
 pub use decide::{ClassMeans, Jury, Tally, classify, elect, tally};
 use engine::{Engine, Scratch, Tuning, Wanted};
 use rayon::prelude::*;
+pub use rule::{PredictionRule, Vote};
 use std::collections::{BTreeMap, HashMap};
 
-/// One neighbour of a query.
+/// One neighbor of a query.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Neighbor {
     /// Its row number among the indexed rows.
@@ -41,7 +43,7 @@ pub struct Neighbor {
     pub score: f64,
 }
 
-/// The neighbours of many queries, in one block of memory.
+/// The neighbors of many queries, in one block of memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Neighbors {
     starts: Vec<usize>,
@@ -71,7 +73,7 @@ impl Neighbors {
         self.len() == 0
     }
 
-    /// The neighbours of one query, nearest first.
+    /// The neighbors of one query, nearest first.
     ///
     /// # Panics
     /// If `query` is not below [`Neighbors::len`].
@@ -79,7 +81,7 @@ impl Neighbors {
         &self.list[self.starts[query]..self.starts[query + 1]]
     }
 
-    /// The neighbours of each query in turn.
+    /// The neighbors of each query in turn.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[Neighbor]> {
         (0..self.len()).map(|query| self.get(query))
     }
@@ -125,7 +127,7 @@ impl<'s, S: Similarity + ?Sized> KnnIndex<'s, S> {
         Ok(self.search(queries, k, &|_, _| true))
     }
 
-    /// The `k` nearest for each query, where query `r` *is* indexed row `r` and is not its own neighbour.
+    /// The `k` nearest for each query, where query `r` *is* indexed row `r` and is not its own neighbor.
     ///
     /// A row is left out by its number and not by its rank: under a dot product it need not come first.
     pub fn neighbors_of_others(&self, queries: &Rows, k: usize) -> Result<Neighbors> {
@@ -164,7 +166,7 @@ impl<'s, S: Similarity + ?Sized> KnnIndex<'s, S> {
         }
         if k > available {
             return Err(Error::Data(format!(
-                "fewer rows than neighbours asked for: {available} to choose from, k is {k}"
+                "fewer rows than neighbors asked for: {available} to choose from, k is {k}"
             )));
         }
         Ok(())
@@ -180,7 +182,7 @@ impl<'s, S: Similarity + ?Sized> KnnIndex<'s, S> {
         let found = search_all(
             &self.engine,
             &queries,
-            Halt::NEVER,
+            CancelToken::NEVER,
             |scratch, query, row| {
                 let wanted = Wanted {
                     k,
@@ -199,7 +201,7 @@ impl<'s, S: Similarity + ?Sized> KnnIndex<'s, S> {
 fn search_all<const LISTS: usize>(
     engine: &Engine,
     queries: &Rows,
-    halt: Halt<'_>,
+    cancel: CancelToken<'_>,
     one: impl Fn(&mut Scratch, usize, SparseRow<'_>) + Sync,
 ) -> Result<[Neighbors; LISTS]> {
     let n = queries.n_rows();
@@ -211,7 +213,7 @@ fn search_all<const LISTS: usize>(
             |scratch, b| {
                 let mut part = std::array::from_fn(|_| Neighbors::new());
                 for query in b * block..((b + 1) * block).min(n) {
-                    halt.check()?;
+                    cancel.check()?;
                     one(scratch, query, queries.row(query));
                     for (part, top) in part.iter_mut().zip(&mut scratch.tops) {
                         part.push(top.finish());
@@ -241,7 +243,7 @@ pub struct ClassNeighbors {
 
 /// The nearest rows of the same class (`same` of them) and of other classes (`other` of them), for each row; or as
 /// many as there are. Both lists come from one pass, so this costs half of two searches with
-/// [`KnnIndex::neighbors_where`]. A row is left out of its own neighbours by number.
+/// [`KnnIndex::neighbors_where`]. A row is left out of its own neighbors by number.
 ///
 /// ```
 /// use hdsl::{Dot, Labels, Rows, knn};
@@ -259,7 +261,7 @@ pub fn class_neighbors<S: Similarity + ?Sized>(
     same: usize,
     other: usize,
 ) -> Result<ClassNeighbors> {
-    class_neighbors_until(similarity, rows, labels, (same, other), Halt::NEVER)
+    class_neighbors_until(similarity, rows, labels, (same, other), CancelToken::NEVER)
 }
 
 /// [`class_neighbors`] unless somebody wants to stop first.
@@ -268,9 +270,9 @@ pub fn class_neighbors_until<S: Similarity + ?Sized>(
     rows: &Rows,
     labels: &Labels,
     wanted: (usize, usize),
-    halt: Halt<'_>,
+    cancel: CancelToken<'_>,
 ) -> Result<ClassNeighbors> {
-    class_neighbors_tuned(similarity, rows, labels, wanted, Tuning::default(), halt)
+    class_neighbors_tuned(similarity, rows, labels, wanted, Tuning::default(), cancel)
 }
 
 fn class_neighbors_tuned<S: Similarity + ?Sized>(
@@ -279,7 +281,7 @@ fn class_neighbors_tuned<S: Similarity + ?Sized>(
     labels: &Labels,
     (same, other): (usize, usize),
     tuning: Tuning,
-    halt: Halt<'_>,
+    cancel: CancelToken<'_>,
 ) -> Result<ClassNeighbors> {
     if labels.len() != rows.n_rows() {
         return Err(Error::Data(format!(
@@ -300,9 +302,9 @@ fn class_neighbors_tuned<S: Similarity + ?Sized>(
         *end += count;
         Some(*end)
     }));
-    let engine = Engine::new_until(&similarity.items(rows), Some(class), tuning, halt)?;
+    let engine = Engine::new_until(&similarity.items(rows), Some(class), tuning, cancel)?;
     let queries = similarity.queries(rows);
-    let [same, other] = search_all(&engine, &queries, halt, |scratch, query, row| {
+    let [same, other] = search_all(&engine, &queries, cancel, |scratch, query, row| {
         let code = class[query] as usize;
         let mine = ends[code]..ends[code + 1];
         let wanted = [
@@ -374,7 +376,7 @@ impl Evaluation {
 pub fn evaluate(predicted: &Labels, truth: &Labels) -> Result<Evaluation> {
     if predicted.len() != truth.len() {
         return Err(Error::Data(format!(
-            "{} predictions for {} labelled rows",
+            "{} predictions for {} labeled rows",
             predicted.len(),
             truth.len()
         )));
@@ -437,8 +439,8 @@ pub fn evaluate_similarity<S: Similarity + ?Sized>(
     labels: &Labels,
     test: &Rows,
     truth: &Labels,
-    decision: &Decision,
+    rule: &PredictionRule,
 ) -> Result<Evaluation> {
-    let predicted = classify(similarity, train, labels, test, decision)?;
+    let predicted = classify(similarity, train, labels, test, rule)?;
     evaluate(&predicted, truth)
 }

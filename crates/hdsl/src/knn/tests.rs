@@ -1,7 +1,7 @@
 //! The pruned search against brute force, on data so small that it would never be chosen.
 
 use super::*;
-use crate::model::Dot;
+use crate::similarity::Dot;
 use proptest::prelude::*;
 
 /// Always prune, look early, and believe that scoring rows costs nothing, so that every row may be a candidate.
@@ -55,7 +55,7 @@ fn brute_force(
 }
 
 fn check_lists(rows: &Rows, labels: &Labels, k: (usize, usize), tuning: Tuning) {
-    let found = class_neighbors_tuned(&Dot, rows, labels, k, tuning, Halt::NEVER).unwrap();
+    let found = class_neighbors_tuned(&Dot, rows, labels, k, tuning, CancelToken::NEVER).unwrap();
     let class = labels.codes();
     for (query, row) in rows.iter().enumerate() {
         let same = |r: u32| class[r as usize] == class[query];
@@ -78,7 +78,7 @@ proptest! {
     }
 
     #[test]
-    fn pruned_neighbours_like_brute_force(
+    fn pruned_neighbors_like_brute_force(
         train in whole(1..150), queries in whole(1..5), k in 1usize..6, power in -30i32..30,
     ) {
         // Values of any size, also those that single precision cannot hold.

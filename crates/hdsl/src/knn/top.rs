@@ -3,7 +3,7 @@
 use super::Neighbor;
 use std::cmp::Ordering;
 
-/// Up to this many neighbours are kept in order by insertion; more are selected from a full list.
+/// Up to this many neighbors are kept in order by insertion; more are selected from a full list.
 pub(super) const INSERTION_K: usize = 32;
 
 /// The best `k` seen so far. For small `k` the list is always in order; otherwise it is cut down when it has

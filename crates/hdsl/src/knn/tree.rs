@@ -1,6 +1,6 @@
 //! Bounds for many rows at once, where rows have few columns to choose from: a tree over rows that are alike.
 //!
-//! Eight neighbouring places are a leaf, eight leaves a node, and so on until the nodes are few. For each column that
+//! Eight neighboring places are a leaf, eight leaves a node, and so on until the nodes are few. For each column that
 //! occurs below it, a node has the greatest and the least value below each of its eight children. No row below a child
 //! scores more than Σ max(x · least, x · greatest) over the query's columns; for a single row, the child of a leaf,
 //! that is its score. So one pass over the query's columns bounds eight children, and a search that opens the more

@@ -1,9 +1,9 @@
 //! Models as files: versioned, checked, byte-stable and small. `docs/format.md` has the layout.
 
-use super::path::Path;
 use super::saved::{Model, ModelParts, TracePoint};
+use crate::atoms::Path;
 use crate::atoms::{Atom, Sign, Step};
-use crate::data::{Scaling, ScalingKind};
+use crate::data::{Preprocess, Preprocessor};
 use crate::error::{Error, Result};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -91,14 +91,14 @@ fn encode(parts: &ModelParts) -> Vec<u8> {
         }
     });
     section(&mut body, SCALING, |out| {
-        out.push(match parts.scaling.kind() {
-            ScalingKind::None => 0,
-            ScalingKind::Max => 1,
-            ScalingKind::Unit => 2,
-            ScalingKind::MaxUnit => 3,
+        out.push(match parts.preprocess.kind() {
+            Preprocess::None => 0,
+            Preprocess::Max => 1,
+            Preprocess::Unit => 2,
+            Preprocess::MaxUnit => 3,
         });
-        put(out, parts.scaling.maxima().len() as u64);
-        put_maxima(out, parts.scaling.maxima());
+        put(out, parts.preprocess.maxima().len() as u64);
+        put_maxima(out, parts.preprocess.maxima());
     });
     section(&mut body, FEATURES, |out| {
         put(out, features.len() as u64);
@@ -324,7 +324,7 @@ fn decode(bytes: &[u8]) -> Read<Model> {
         return Err("checksum mismatch: the file was damaged".into());
     }
     let parts = decode_body(&content[HEADER..])?;
-    let sizes = |p: &ModelParts| (p.names.len(), p.scaling.maxima().len());
+    let sizes = |p: &ModelParts| (p.names.len(), p.preprocess.maxima().len());
     let (announced, settings) = (sizes(&parts), parts.settings.clone());
     let model = Model::new(parts).map_err(|e| e.to_string())?;
     // Only what `to_bytes` writes is accepted, so a file that loads is written back to the same bytes.
@@ -349,18 +349,19 @@ fn decode_body(body: &[u8]) -> Read<ModelParts> {
     };
     shape.end()?;
 
-    let mut s = body.section(SCALING, "scaling")?;
+    let mut s = body.section(SCALING, "preprocess")?;
     let kind = match s.byte()? {
-        0 => ScalingKind::None,
-        1 => ScalingKind::Max,
-        2 => ScalingKind::Unit,
-        3 => ScalingKind::MaxUnit,
-        other => return Err(format!("the scaling has the unknown kind {other}")),
+        0 => Preprocess::None,
+        1 => Preprocess::Max,
+        2 => Preprocess::Unit,
+        3 => Preprocess::MaxUnit,
+        other => return Err(format!("the preprocess has the unknown kind {other}")),
     };
     let n_maxima = s.count(1)?;
     let maxima = s.maxima(n_maxima)?;
     s.end()?;
-    let scaling = Scaling::from_parts(kind, n_features, maxima).map_err(|e| e.to_string())?;
+    let preprocess =
+        Preprocessor::from_parts(kind, n_features, maxima).map_err(|e| e.to_string())?;
 
     let mut s = body.section(FEATURES, "features")?;
     let n = s.count(1)?;
@@ -431,7 +432,7 @@ fn decode_body(body: &[u8]) -> Read<ModelParts> {
     Ok(ModelParts {
         n_features,
         scale,
-        scaling,
+        preprocess,
         zero_based,
         names,
         path,
@@ -679,9 +680,9 @@ fn json_of(model: &Model) -> Value {
         "n_features": parts.n_features,
         "scale": parts.scale,
         "index_base": u8::from(!parts.zero_based),
-        "scaling": {
-            "kind": parts.scaling.kind().as_str(),
-            "maxima": parts.scaling.maxima().map(|(f, max)| json!([f, max])).collect::<Vec<_>>(),
+        "preprocess": {
+            "kind": parts.preprocess.kind().as_str(),
+            "maxima": parts.preprocess.maxima().map(|(f, max)| json!([f, max])).collect::<Vec<_>>(),
         },
         "classes": parts.classes,
         "settings": text_map(&mut parts.settings.iter().map(|(k, v)| (k.clone(), json!(v)))),

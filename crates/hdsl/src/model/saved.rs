@@ -1,11 +1,11 @@
 //! The model that training makes and everything else loads.
 
-use super::bilinear::BilinearModel;
-use super::decision::Decision;
-use super::path::Path;
-use super::similarity::Similarity;
-use crate::data::{Columns, Rows, RowsView, Scaling, SparseRow};
+use crate::atoms::Path;
+use crate::data::{Columns, Preprocessor, Rows, RowsView, SparseRow};
 use crate::error::{Error, Result};
+use crate::knn::PredictionRule;
+use crate::similarity::BilinearModel;
+use crate::similarity::Similarity;
 use std::borrow::Cow;
 
 /// Features are numbered by `u32` and there may be at most this many.
@@ -32,7 +32,7 @@ pub struct ModelParts {
     /// λ.
     pub scale: f64,
     /// What was done to the training rows and has to be done to every other.
-    pub scaling: Scaling,
+    pub preprocess: Preprocessor,
     /// Whether files called the first feature 0 (otherwise 1). Only for names such as `f17`.
     pub zero_based: bool,
     /// Names of features, by increasing feature; features without a name are called by their number.
@@ -55,12 +55,12 @@ pub struct ModelParts {
 }
 
 impl ModelParts {
-    /// The least a model needs: no scaling, no names, no trace; the last iterate is in use.
+    /// The least a model needs: no preprocessing, no names, no trace; the last iterate is in use.
     pub fn new(n_features: usize, scale: f64, path: Path) -> Self {
         Self {
             n_features,
             scale,
-            scaling: Scaling::none(n_features),
+            preprocess: Preprocessor::none(n_features),
             zero_based: false,
             names: Vec::new(),
             chosen: path.len(),
@@ -98,12 +98,12 @@ impl ModelParts {
 pub struct Model {
     parts: ModelParts,
     similarity: BilinearModel,
-    decision: Decision,
+    rule: PredictionRule,
 }
 
 impl Model {
     /// Checks that the parts fit together. What no iterate can ever need is left out: maxima (unless row lengths
-    /// depend on them) and names of features that are not on the path. Settings are sorted by key; those of the [`Decision`] have to be ones.
+    /// depend on them) and names of features that are not on the path. Settings are sorted by key; those of the [`PredictionRule`] have to be ones.
     pub fn new(mut parts: ModelParts) -> Result<Self> {
         let bad = |reason: String| Err(Error::Data(reason));
         if parts.n_features > MAX_FEATURES {
@@ -112,10 +112,10 @@ impl Model {
                 parts.n_features
             ));
         }
-        if parts.scaling.n_features() != parts.n_features {
+        if parts.preprocess.n_features() != parts.n_features {
             return bad(format!(
-                "the scaling knows {} features, but the model has {}",
-                parts.scaling.n_features(),
+                "the preprocess knows {} features, but the model has {}",
+                parts.preprocess.n_features(),
                 parts.n_features
             ));
         }
@@ -163,7 +163,7 @@ impl Model {
         if let Some(w) = parts.settings.windows(2).find(|w| w[0].0 == w[1].0) {
             return bad(format!("the setting `{}` comes twice", w[0].0));
         }
-        parts.scaling = parts.scaling.restrict(&features);
+        parts.preprocess = parts.preprocess.restrict(&features);
         let on_path = Columns::from_features(parts.n_features, features);
         parts.names.retain(|n| on_path.number(n.0).is_some());
         let similarity = BilinearModel::from_active(
@@ -171,11 +171,11 @@ impl Model {
             parts.scale,
             &parts.path.at(parts.chosen)?,
         )?;
-        let decision = Decision::from_settings(&parts.settings)?;
+        let rule = PredictionRule::from_settings(&parts.settings)?;
         Ok(Self {
             parts,
             similarity,
-            decision,
+            rule,
         })
     }
 
@@ -200,8 +200,8 @@ impl Model {
     }
 
     /// What is done to raw rows before the similarity sees them.
-    pub fn scaling(&self) -> &Scaling {
-        &self.parts.scaling
+    pub fn preprocess(&self) -> &Preprocessor {
+        &self.parts.preprocess
     }
 
     /// The path the solver took.
@@ -219,7 +219,7 @@ impl Model {
         Ok(Self {
             parts,
             similarity,
-            decision: self.decision,
+            rule: self.rule,
         })
     }
 
@@ -257,7 +257,7 @@ impl Model {
 
     /// Raw rows, scaled as the training rows were.
     pub fn prepare<'a>(&self, raw: impl Into<RowsView<'a>>) -> Rows {
-        self.parts.scaling.apply(raw)
+        self.parts.preprocess.apply(raw)
     }
 
     /// The similarity of two raw rows.
@@ -298,27 +298,27 @@ impl Model {
             .map(|at| self.parts.settings[at].1.as_str())
     }
 
-    /// How neighbours decide a class under this model: the settings `k`, `vote` and `form`, or the
-    /// [default](Decision::default) of those it does not have.
+    /// How neighbors decide a class under this model: the settings `k`, `vote` and `form`, or the
+    /// [default](PredictionRule::default) of those it does not have.
     ///
     /// ```
-    /// use hdsl::{Atom, Decision, Model, ModelParts, Vote, model::Path};
+    /// use hdsl::{Atom, PredictionRule, Model, ModelParts, Vote, model::Path};
     /// let path = Path::new(vec![(Atom::plus(0, 1)?, 1.0)], vec![])?;
     /// let model = Model::new(ModelParts::new(2, 1.0, path))?;
-    /// assert_eq!(model.decision(), Decision::default());
-    /// let weighted = Decision { vote: Vote::Weighted, ..Decision::nearest(15) };
+    /// assert_eq!(model.decision(), PredictionRule::default());
+    /// let weighted = PredictionRule { vote: Vote::Weighted, ..PredictionRule::nearest(15) };
     /// let model = model.with_decision(&weighted)?;
     /// assert_eq!(Model::from_bytes("model.hdsl", &model.to_bytes())?.decision(), weighted);
     /// # Ok::<(), hdsl::Error>(())
     /// ```
-    pub fn decision(&self) -> Decision {
-        self.decision
+    pub fn rule(&self) -> PredictionRule {
+        self.rule
     }
 
     /// The same model with another way to decide classes.
-    pub fn with_decision(&self, decision: &Decision) -> Result<Self> {
+    pub fn with_rule(&self, rule: &PredictionRule) -> Result<Self> {
         let mut parts = self.parts.clone();
-        let settings = decision.settings();
+        let settings = rule.settings();
         let replaced = |key: &str| settings.iter().any(|s| s.0 == key);
         parts.settings.retain(|s| !replaced(&s.0));
         parts.settings.extend(settings);
@@ -334,7 +334,7 @@ impl Model {
     }
 
     fn scaled(&self, raw: SparseRow<'_>) -> (Vec<u32>, Vec<f64>) {
-        self.parts.scaling.apply_row(raw)
+        self.parts.preprocess.apply_row(raw)
     }
 }
 

@@ -551,7 +551,7 @@ impl Active {
 mod tests {
     use super::*;
     use crate::data::{Labels, Rows, SparseRow};
-    use crate::loss::LossKind;
+    use crate::objective::loss::LossKind;
     use crate::random;
     use crate::triplets::Triplets;
 

@@ -2,11 +2,11 @@
 
 use crate::atoms::{ActiveSet, Atom, Step};
 use crate::objective::{Problem, Scored};
-use crate::step::Direction;
+use crate::solver::direction::Direction;
 use rand_chacha::ChaCha8Rng;
 
 /// What a second batch says of atoms that a first one put forward.
-pub(crate) struct Judgement {
+pub(crate) struct Judgment {
     /// <B, -∇f> of each atom.
     pub(crate) gains: Vec<f64>,
     /// <M, -∇f>.
@@ -15,7 +15,7 @@ pub(crate) struct Judgement {
 
 /// The objective at the iterate of now, its gradient, and the way to the next iterate.
 ///
-/// Scores are D_i + D_j ± H_ij of [`crate::gradient`]; [`Engine::gain`] turns them into <B, -∇f>.
+/// Scores are D_i + D_j ± H_ij of [`crate::objective::gradient`]; [`Engine::gain`] turns them into <B, -∇f>.
 pub(crate) trait Engine<'p> {
     /// The problem being solved.
     fn problem(&self) -> &'p Problem<'p>;
@@ -31,7 +31,7 @@ pub(crate) trait Engine<'p> {
     fn refresh_all(&mut self);
     /// <B, -∇f> of some atoms and <M, -∇f>, over a second batch that had no part in choosing them. None where no batches
     /// are asked for.
-    fn judge(&mut self, _: &[Atom], _: &mut ChaCha8Rng) -> Option<Judgement> {
+    fn judge(&mut self, _: &[Atom], _: &mut ChaCha8Rng) -> Option<Judgment> {
         None
     }
     /// <B, -∇f> of an atom with this score.
@@ -54,7 +54,7 @@ pub(crate) trait Engine<'p> {
     /// Every pair of rows {p, q} with its sum of pushes s, which S holds at (p, q) and at (q, p); those with 0 may be
     /// left out, and a pair may come in several parts that add up.
     fn each_pair(&self, visit: impl FnMut(u32, u32, f64));
-    /// The γ in [0, gamma_max] that minimises f along the direction, over all triplets.
+    /// The γ in [0, gamma_max] that minimizes f along the direction, over all triplets.
     fn search_line(&mut self, direction: Direction, gamma_max: f64) -> f64;
     /// Takes the step found by the line search just done.
     fn advance(&mut self, step: &Step, gamma: f64);

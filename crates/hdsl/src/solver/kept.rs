@@ -6,7 +6,7 @@ use super::motion::{Motion, Moving, Placed, Projection};
 use super::plain::Keeper;
 use crate::atoms::ActiveSet;
 use crate::objective::Problem;
-use crate::step::{Direction, line_search};
+use crate::solver::direction::{Direction, line_search};
 use crate::triplets::Anchors;
 use rayon::prelude::*;
 use std::ops::Range;

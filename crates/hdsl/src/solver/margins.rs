@@ -6,7 +6,7 @@
 //! a triplet gives (v, 0), (v, v μ) or (0, 0) by zone. Zones of untouched triplets change only where σ μ crosses 1;
 //! a pass over μ in two bytes each finds where that may be.
 
-use crate::loss::LossKind;
+use crate::objective::loss::LossKind;
 use std::ops::Range;
 
 /// Two numbers that mean first - σ second.

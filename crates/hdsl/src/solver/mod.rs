@@ -2,10 +2,12 @@
 
 mod active_rows;
 mod batch;
+pub(crate) mod direction;
 mod engine;
 mod incremental;
 mod kept;
 mod links;
+pub(crate) mod lmo;
 mod margins;
 mod memory;
 mod motion;
@@ -21,15 +23,14 @@ pub(crate) use engine::Engine;
 pub use params::{Search, SolverParams, StepRule};
 pub use trace::{Gap, IterateFacts, Iteration, Observer, Run, Stop};
 
+use crate::atoms::Path;
 use crate::atoms::{ActiveSet, Atom};
+use crate::cancel::CancelToken;
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::halt::Halt;
-use crate::lmo;
-use crate::model::Path;
 use crate::objective::{Problem, Scored};
 use crate::random;
-use crate::step::Direction;
+use crate::solver::direction::Direction;
 use crate::triplets::Triplets;
 pub(crate) use incremental::Incremental;
 use kept::Kept;
@@ -60,7 +61,7 @@ pub struct Solver {
 }
 
 impl Solver {
-    /// Minimises Eq. 1 over the triplets, starting from the best single atom.
+    /// Minimizes Eq. 1 over the triplets, starting from the best single atom.
     ///
     /// Time and memory depend on the non-zeros of the rows and the number of triplets, not on d.
     /// ```
@@ -111,7 +112,7 @@ impl Solver {
         observer: &mut dyn Observer,
     ) -> Result<Run> {
         let clock = Clock::start();
-        let problem = self.problem_of(Cow::Borrowed(rows), triplets, observer.halt())?;
+        let problem = self.problem_of(Cow::Borrowed(rows), triplets, observer.cancel())?;
         self.fit_problem(&problem, start, clock, observer)
     }
 
@@ -120,17 +121,17 @@ impl Solver {
         &self,
         rows: Cow<'_, Rows>,
         triplets: &'a Triplets,
-        halt: Halt<'_>,
+        cancel: CancelToken<'_>,
     ) -> Result<Problem<'a>> {
         let params = &self.params;
         triplets.check(rows.n_rows())?;
         let copied = matches!(rows, Cow::Borrowed(_));
         memory::check(params, &rows, triplets, copied)?;
         let rows = rows.into_owned();
-        Problem::taking(rows, triplets, params.scale, params.loss, halt)
+        Problem::taking(rows, triplets, params.scale, params.loss, cancel)
     }
 
-    /// Minimises over a problem of this scale and loss, by a clock that may have been running for it.
+    /// Minimizes over a problem of this scale and loss, by a clock that may have been running for it.
     pub(crate) fn fit_problem(
         &self,
         problem: &Problem<'_>,
@@ -144,7 +145,7 @@ impl Solver {
         match (has_zones, batch) {
             (true, None) => self.iterate(
                 State::new(
-                    Incremental::new_until(problem, observer.halt())?,
+                    Incremental::new_until(problem, observer.cancel())?,
                     params,
                     start,
                 )?,
@@ -413,10 +414,10 @@ impl<'p, E: Engine<'p>> State<'p, E> {
     fn judged(&mut self, view: View, best_active: Atom) -> View {
         let mut atoms = vec![best_active, view.forward];
         atoms.extend(view.away);
-        let Some(judgement) = self.engine.judge(&atoms, &mut self.rng) else {
+        let Some(judgment) = self.engine.judge(&atoms, &mut self.rng) else {
             return view;
         };
-        let rate = |at: usize| judgement.gains[at] - judgement.of_model;
+        let rate = |at: usize| judgment.gains[at] - judgment.of_model;
         let at = usize::from(rate(1) > rate(0));
         View {
             forward: atoms[at],

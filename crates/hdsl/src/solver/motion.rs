@@ -2,7 +2,7 @@
 
 use crate::atoms::Atom;
 use crate::objective::Problem;
-use crate::step::Direction;
+use crate::solver::direction::Direction;
 
 /// A direction as the triplets see it: m(γ) = (1 + rate γ) m + γ b, with b = 0 where untouched.
 #[derive(Clone, Copy)]

@@ -2,7 +2,7 @@
 
 use super::Solver;
 use crate::error::{Error, Result};
-use crate::loss::LossKind;
+use crate::objective::loss::LossKind;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;

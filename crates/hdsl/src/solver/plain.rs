@@ -5,15 +5,15 @@
 //! the triplets.
 
 use super::batch::{Active, Batch};
-use super::engine::{Engine, Judgement};
+use super::engine::{Engine, Judgment};
 use super::incremental::LATEST;
 use super::motion::Projection;
 use super::partner::{Diagonals, PARALLEL, Partner, PartnerSearch};
 use crate::atoms::{ActiveSet, Atom, Step};
-use crate::gradient::{Gradient, RowAtoms, Scratch};
+use crate::objective::gradient::{Gradient, RowAtoms, Scratch};
 use crate::objective::{Problem, Scored};
 use crate::random;
-use crate::step::Direction;
+use crate::solver::direction::Direction;
 use rand_chacha::ChaCha8Rng;
 
 /// Features with a large D that are tried first as partners, in batches.
@@ -260,7 +260,7 @@ impl<'p, K: Keeper<'p>> Engine<'p> for Plain<'p, K> {
             .refresh(&problem.rows, &self.pushes, &self.margins);
     }
 
-    fn judge(&mut self, atoms: &[Atom], rng: &mut ChaCha8Rng) -> Option<Judgement> {
+    fn judge(&mut self, atoms: &[Atom], rng: &mut ChaCha8Rng) -> Option<Judgment> {
         let size = self.batches.as_ref()?.size;
         let which = self.draw(size, rng);
         let problem = self.problem;
@@ -288,7 +288,7 @@ impl<'p, K: Keeper<'p>> Engine<'p> for Plain<'p, K> {
         });
         let gains = gains.collect();
         let of_model = self.pushes.iter().zip(&self.margins).map(|(w, m)| w * m);
-        Some(Judgement {
+        Some(Judgment {
             gains,
             of_model: of_model.sum::<f64>() / weight,
         })

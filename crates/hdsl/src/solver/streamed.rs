@@ -3,7 +3,7 @@
 use super::plain::Keeper;
 use crate::atoms::ActiveSet;
 use crate::objective::Problem;
-use crate::step::{Deltas, Direction, line_search};
+use crate::solver::direction::{Deltas, Direction, line_search};
 
 /// The margins, and the direction last looked along.
 pub(crate) struct Streamed<'p> {

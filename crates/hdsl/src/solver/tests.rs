@@ -3,9 +3,9 @@
 use super::plain::Keeper;
 use super::*;
 use crate::atoms::Step;
-use crate::gradient::{Gradient, RowAtoms, Scratch};
-use crate::loss::{Loss, LossKind, with_loss};
-use crate::model::BilinearModel;
+use crate::objective::gradient::{Gradient, RowAtoms, Scratch};
+use crate::objective::loss::{Loss, LossKind, with_loss};
+use crate::similarity::BilinearModel;
 use crate::{Rows, Sign};
 use proptest::prelude::*;
 use std::ops::ControlFlow;

@@ -1,8 +1,8 @@
 //! What a run tells: an event an iteration, a reason at the end, and who may listen.
 
+use crate::atoms::Path;
 use crate::atoms::{ActiveSet, Step};
-use crate::halt::Halt;
-use crate::model::Path;
+use crate::cancel::CancelToken;
 use std::fmt;
 use std::ops::ControlFlow;
 
@@ -58,8 +58,8 @@ pub trait Observer {
 
     /// Looked at before the first iteration, while the books are set up; raised, it ends the run with
     /// [`Error::Stopped`](crate::Error::Stopped).
-    fn halt(&self) -> Halt<'_> {
-        Halt::NEVER
+    fn cancel(&self) -> CancelToken<'_> {
+        CancelToken::NEVER
     }
 }
 

@@ -4,8 +4,8 @@ mod anchors;
 mod clicks;
 mod judgments;
 mod list;
-mod neighbour_lists;
-mod neighbours;
+mod neighbor_lists;
+mod neighbors;
 mod random;
 mod stored;
 
@@ -15,14 +15,14 @@ pub use judgments::{GradeOrder, parse_judgments, read_judgments};
 pub use list::{parse_triplets, read_triplets, write_triplets};
 
 use crate::error::{Error, Result};
-use neighbour_lists::NeighbourLists;
+use neighbor_lists::NeighborLists;
 use random::Draws;
 use std::fmt;
 use stored::Stored;
 
 /// Triplets of row numbers, with optional weights above 0.
 ///
-/// Those mined from labels are not kept one by one: by neighbours, the lists of neighbours are; at random, a seed. Each
+/// Those mined from labels are not kept one by one: by neighbors, the lists of neighbors are; at random, a seed. Each
 /// triplet is made again whenever it is asked for, so that a hundred million take a few megabytes.
 #[derive(Clone)]
 pub struct Triplets {
@@ -34,7 +34,7 @@ pub struct Triplets {
 enum Source {
     Stored(Stored),
     Random(Draws),
-    Neighbours(NeighbourLists),
+    Neighbors(NeighborLists),
 }
 
 impl Triplets {
@@ -94,7 +94,7 @@ impl Triplets {
         match &self.source {
             Source::Stored(stored) => stored.len(),
             Source::Random(draws) => draws.len(),
-            Source::Neighbours(lists) => lists.len(),
+            Source::Neighbors(lists) => lists.len(),
         }
     }
 
@@ -107,7 +107,7 @@ impl Triplets {
     pub fn weights(&self) -> Option<&[f64]> {
         match &self.source {
             Source::Stored(stored) => stored.weights(),
-            Source::Random(_) | Source::Neighbours(_) => None,
+            Source::Random(_) | Source::Neighbors(_) => None,
         }
     }
 
@@ -132,7 +132,7 @@ impl Triplets {
         match &self.source {
             Source::Stored(stored) => stored.get(t),
             Source::Random(draws) => draws.get(t),
-            Source::Neighbours(lists) => lists.get(t),
+            Source::Neighbors(lists) => lists.get(t),
         }
     }
 
@@ -150,7 +150,7 @@ impl Triplets {
                     draws.each_of(anchor as usize, |_, near, far| each(anchor, near, far));
                 }
             }
-            Source::Neighbours(lists) => {
+            Source::Neighbors(lists) => {
                 for anchor in 0..lists.n_rows() {
                     lists.each_of(anchor, |_, near, far| each(anchor as u32, near, far));
                 }
@@ -164,17 +164,17 @@ impl Triplets {
         match &self.source {
             Source::Stored(stored) => Anchors::sorted(stored.anchors(), n_rows),
             Source::Random(draws) => Anchors::counted(n_rows, |row| draws.count_of(row)),
-            Source::Neighbours(lists) => Anchors::counted(n_rows, |row| lists.count_of(row)),
+            Source::Neighbors(lists) => Anchors::counted(n_rows, |row| lists.count_of(row)),
         }
     }
 
-    /// About how many different (anchor, near) and (anchor, far) there are: counted for neighbours, expected for random
+    /// About how many different (anchor, near) and (anchor, far) there are: counted for neighbors, expected for random
     /// triplets, sampled in long lists.
     pub(crate) fn count_pairs(&self) -> f64 {
         match &self.source {
             Source::Stored(stored) => stored.count_pairs(),
             Source::Random(draws) => draws.expected_pairs(),
-            Source::Neighbours(lists) => lists.count_pairs() as f64,
+            Source::Neighbors(lists) => lists.count_pairs() as f64,
         }
     }
 
@@ -205,7 +205,7 @@ impl Triplets {
             Source::Random(draws) => {
                 draws.each_of(anchor, |k, near, far| each(first + k, near, far));
             }
-            Source::Neighbours(lists) => {
+            Source::Neighbors(lists) => {
                 lists.each_of(anchor, |k, near, far| each(first + k, near, far));
             }
         }
@@ -253,7 +253,7 @@ impl Triplets {
                 (near, far)
             }
             Source::Random(draws) => draws.of(anchor, position - range.start),
-            Source::Neighbours(lists) => lists.of(anchor, position - range.start),
+            Source::Neighbors(lists) => lists.of(anchor, position - range.start),
         }
     }
 
@@ -278,7 +278,7 @@ impl Triplets {
         let made_from = match &self.source {
             Source::Stored(stored) => return stored.check(n_rows),
             Source::Random(draws) => draws.n_rows(),
-            Source::Neighbours(lists) => lists.n_rows(),
+            Source::Neighbors(lists) => lists.n_rows(),
         };
         if made_from > n_rows {
             return Err(Error::data(format!(
@@ -308,7 +308,7 @@ impl PartialEq for Triplets {
         match (&self.source, &other.source) {
             (Source::Stored(a), Source::Stored(b)) => a == b,
             (Source::Random(a), Source::Random(b)) if a == b => true,
-            (Source::Neighbours(a), Source::Neighbours(b)) if a == b => true,
+            (Source::Neighbors(a), Source::Neighbors(b)) if a == b => true,
             _ => {
                 self.len() == other.len()
                     && self.iter().eq(other.iter())
@@ -324,7 +324,7 @@ impl fmt::Debug for Triplets {
         match &self.source {
             Source::Stored(stored) => stored.fmt(f),
             Source::Random(draws) => draws.fmt(f),
-            Source::Neighbours(lists) => lists.fmt(f),
+            Source::Neighbors(lists) => lists.fmt(f),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Triplets from labels by chance: what the paper does where training rows are few (Sec. 4.1).
 
-use super::neighbours::check_classes;
+use super::neighbors::check_classes;
 use super::{Source, Triplets, too_many};
 use crate::data::{Labels, Rows};
 use crate::error::{Error, Result};

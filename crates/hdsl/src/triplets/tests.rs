@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::data::{Labels, Rows};
-use crate::model::Dot;
+use crate::similarity::Dot;
 use proptest::prelude::*;
 
 fn written_out(triplets: &Triplets) -> Triplets {
@@ -13,7 +13,7 @@ fn written_out(triplets: &Triplets) -> Triplets {
 }
 
 /// Random rows with one of a few labels each, some of them perhaps alone in their class.
-fn labelled() -> impl Strategy<Value = (Rows, Labels)> {
+fn labeled() -> impl Strategy<Value = (Rows, Labels)> {
     prop::collection::vec((0u8..5, prop::collection::vec(0u8..3, 4)), 4..20).prop_filter_map(
         "two classes, one of them with two rows",
         |rows| {
@@ -74,13 +74,13 @@ fn agree(triplets: &Triplets, n_rows: usize) {
 proptest! {
     #[test]
     fn triplets_made_again_are_the_same(
-        (rows, labels) in labelled(), per_row in 1usize..7, targets in 1usize..4, impostors in 1usize..4, seed: u64,
+        (rows, labels) in labeled(), per_row in 1usize..7, targets in 1usize..4, impostors in 1usize..4, seed: u64,
     ) {
         let n_rows = rows.n_rows();
         let random = Triplets::at_random(&rows, &labels, per_row, seed).unwrap();
         prop_assert!(random.by_anchor(n_rows).order().is_none());
         agree(&random, n_rows);
-        let near = Triplets::by_neighbours(&Dot, &rows, &labels, targets, impostors).unwrap();
+        let near = Triplets::by_neighbors(&Dot, &rows, &labels, targets, impostors).unwrap();
         prop_assert!(near.by_anchor(n_rows).order().is_none());
         agree(&near, n_rows);
         agree(&near, n_rows + 3);
@@ -109,13 +109,13 @@ proptest! {
 }
 
 #[test]
-fn neighbours_come_target_by_target() {
-    let lists = NeighbourLists::new(
+fn neighbors_come_target_by_target() {
+    let lists = NeighborLists::new(
         [vec![1, 2], vec![], vec![0]],
         [vec![7, 8, 9], vec![7], vec![6]],
     );
     let triplets = Triplets {
-        source: Source::Neighbours(lists),
+        source: Source::Neighbors(lists),
     };
     let all: Vec<_> = triplets.iter().collect();
     assert_eq!(

@@ -1,6 +1,6 @@
 //! Who judges: which rows are learned from and which are classified.
 
-use crate::data::{Labels, Rows, RowsView, Scaling, ScalingKind, stratified_split};
+use crate::data::{Labels, Preprocess, Preprocessor, Rows, RowsView, stratified_split};
 use crate::error::{Error, Result};
 
 /// A class that no training row has.
@@ -40,11 +40,11 @@ impl Fold {
     }
 
     /// Training rows and judged rows, scaled as the training rows say.
-    pub(super) fn scaled(&self, kind: ScalingKind) -> (Rows, Rows) {
-        let scaling = Scaling::fit(kind, self.train.view());
+    pub(super) fn scaled(&self, kind: Preprocess) -> (Rows, Rows) {
+        let preprocess = Preprocessor::fit(kind, self.train.view());
         (
-            scaling.apply(self.train.view()),
-            scaling.apply(self.judged.view()),
+            preprocess.apply(self.train.view()),
+            preprocess.apply(self.judged.view()),
         )
     }
 

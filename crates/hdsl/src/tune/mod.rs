@@ -2,7 +2,7 @@
 //!
 //! A search over ways to learn ([`Setting`]) by rungs: many settings have a short first round, the better ones go on to
 //! rounds in which triplets are mined again under what was learned, and new settings are tried around the best. Along each
-//! path, at a dozen looks a round, every way to decide a class is tried at the price of one search for neighbours. Where
+//! path, at a dozen looks a round, every way to decide a class is tried at the price of one search for neighbors. Where
 //! rows are many, a sample of them gives the first impression.
 //!
 //! The point to take is chosen on rows that were not learned from, and what to expect of it is estimated on rows that did
@@ -18,14 +18,16 @@ mod trial;
 
 pub use setting::Setting;
 
-use crate::data::{Labels, Rows, ScalingKind};
+use crate::data::{Labels, Preprocess, Rows};
 use crate::error::{Error, Result};
 use crate::knn;
-use crate::loss::LossKind;
-use crate::model::{Decision, Dot, Form, Vote};
-use crate::rounds::Again;
+use crate::knn::{PredictionRule, Vote};
+use crate::objective::loss::LossKind;
+use crate::similarity::Dot;
+use crate::similarity::Normalization;
 use crate::solver::SolverParams;
-use crate::train::{Labelled, TrainParams, Trained, TripletSource, train_borrowed};
+use crate::train::rounds::Again;
+use crate::train::{Labeled, TrainParams, Trained, TripletSource, train_borrowed};
 use folds::{Fold, Folds};
 use journal::Journal;
 use points::{Choice, Chosen, Point};
@@ -37,7 +39,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Fewer labelled rows than this are judged in folds rather than by a share held out.
+/// Fewer labeled rows than this are judged in folds rather than by a share held out.
 const FEW_ROWS: usize = 3000;
 
 /// What is searched over.
@@ -46,7 +48,7 @@ pub enum Preset {
     /// Everything that was found to help.
     #[default]
     Best,
-    /// The paper's recipe: [0, 1] scaling, 3 x 5 static neighbours, λ from 1 to 10^9, the majority of 3.
+    /// The paper's recipe: [0, 1] preprocessing, 3 x 5 static neighbors, λ from 1 to 10^9, the majority of 3.
     Paper,
 }
 
@@ -57,14 +59,14 @@ pub enum Part {
     Rounds,
     /// Means of several models.
     Means,
-    /// How many neighbours decide, and how: without, it is the majority of 3.
+    /// How many neighbors decide, and how: without, it is the majority of 3.
     Votes,
     /// The cosine form of the learned similarity.
     Cosine,
     /// Random triplets.
     Random,
-    /// Triplets of neighbours under the dot product.
-    Neighbours,
+    /// Triplets of neighbors under the dot product.
+    Neighbors,
     /// Rows of length 1: without, values are scaled to [0, 1] by their maxima and no more.
     Unit,
     /// Losses other than the smoothed hinge.
@@ -79,7 +81,7 @@ impl Part {
         Part::Votes,
         Part::Cosine,
         Part::Random,
-        Part::Neighbours,
+        Part::Neighbors,
         Part::Unit,
         Part::Losses,
     ];
@@ -92,7 +94,7 @@ impl Part {
             Part::Votes => "votes",
             Part::Cosine => "cosine",
             Part::Random => "random",
-            Part::Neighbours => "neighbours",
+            Part::Neighbors => "neighbors",
             Part::Unit => "unit",
             Part::Losses => "losses",
         }
@@ -100,15 +102,19 @@ impl Part {
 
     /// Whether a point owes something to it.
     fn is_in(self, setting: &Setting, point: &Point) -> bool {
-        let Decision { k, vote, form } = point.decision;
+        let PredictionRule {
+            k,
+            vote,
+            normalization,
+        } = point.rule;
         match self {
             Part::Rounds => point.round > 0,
             Part::Means => setting.models > 1,
             Part::Votes => k != 3 || vote != Vote::Majority,
-            Part::Cosine => form == Form::Cosine,
+            Part::Cosine => normalization == Normalization::Cosine,
             Part::Random => matches!(setting.triplets, TripletSource::Random { .. }),
-            Part::Neighbours => matches!(setting.triplets, TripletSource::Neighbours { .. }),
-            Part::Unit => setting.scaling != ScalingKind::Max,
+            Part::Neighbors => matches!(setting.triplets, TripletSource::Neighbors { .. }),
+            Part::Unit => setting.preprocess != Preprocess::Max,
             Part::Losses => setting.loss != LossKind::SmoothedHinge,
         }
     }
@@ -118,7 +124,7 @@ impl FromStr for Part {
     type Err = Error;
     fn from_str(text: &str) -> Result<Self> {
         let found = Part::ALL.into_iter().find(|part| part.name() == text);
-        let names = "rounds, means, votes, cosine, random, neighbours, unit or losses";
+        let names = "rounds, means, votes, cosine, random, neighbors, unit or losses";
         found.ok_or_else(|| Error::param("without", text, names))
     }
 }
@@ -201,11 +207,11 @@ impl TuneParams {
     }
 
     fn check(&self) -> Result<()> {
-        let sources = [Part::Random, Part::Neighbours];
+        let sources = [Part::Random, Part::Neighbors];
         match sources.iter().all(|part| self.without.contains(part)) {
             true => Err(Error::param(
                 "without",
-                "random and neighbours",
+                "random and neighbors",
                 "one of them to be left, for triplets to come from",
             )),
             false => Ok(()),
@@ -288,10 +294,10 @@ pub struct Contender {
     /// Iterations of the last round.
     pub last_iter: usize,
     /// How it decides.
-    pub decision: Decision,
+    pub rule: PredictionRule,
     /// Error on the judged rows.
     pub error: f64,
-    /// What it was ranked by: the error drawn to that of its neighbourhood.
+    /// What it was ranked by: the error drawn to that of its neighborhood.
     pub score: f64,
     /// Features in use; the most of all folds.
     pub features: usize,
@@ -340,12 +346,12 @@ pub struct Tuned {
 /// Finds the best similarity: searches settings under a limit of time, chooses on validation rows (or on folds of the
 /// training rows), and trains the winner on all rows there are.
 ///
-/// The same seed gives the same model, for any number of threads, as long as the time allows all that is planned. `halt` is
+/// The same seed gives the same model, for any number of threads, as long as the time allows all that is planned. `cancel` is
 /// asked now and then whether to stop searching and train the best so far.
 ///
 /// ```
 /// use hdsl::tune::{TuneParams, tune};
-/// use hdsl::{Labelled, ReadOptions, parse_dataset};
+/// use hdsl::{Labeled, ReadOptions, parse_dataset};
 /// use std::ops::ControlFlow;
 /// let text: String = (0..40)
 ///     .map(|row| format!("{} {}:1 {}:1 9:1\n", row % 2, 1 + row % 4, 5 + row % 3))
@@ -353,25 +359,25 @@ pub struct Tuned {
 /// let data = parse_dataset("rows.svm".as_ref(), text.as_bytes(), &ReadOptions::default())?;
 /// let params = TuneParams { round_iter: Some(20), ..TuneParams::default() };
 /// let mut ignore = |_: &hdsl::tune::TuneEvent<'_>| ControlFlow::Continue(());
-/// let tuned = tune(Labelled::from(&data), None, None, &params, &mut ignore, &|| false)?;
+/// let tuned = tune(Labeled::from(&data), None, None, &params, &mut ignore, &|| false)?;
 /// assert_eq!(tuned.leaderboard[0].error, 0.0);
 /// # Ok::<(), hdsl::Error>(())
 /// ```
 pub fn tune(
-    train: Labelled<'_>,
-    valid: Option<Labelled<'_>>,
+    train: Labeled<'_>,
+    valid: Option<Labeled<'_>>,
     names: Option<&[String]>,
     params: &TuneParams,
     watcher: &mut dyn TuneWatcher,
-    halt: &(dyn Fn() -> bool + Sync),
+    cancel: &(dyn Fn() -> bool + Sync),
 ) -> Result<Tuned> {
     let started = Instant::now();
     params.check()?;
-    let labels = labelled(train.labels, "training")?;
+    let labels = labeled(train.labels, "training")?;
     let judges = match valid {
         Some(valid) => Folds::apart(
             (train.rows, labels),
-            (valid.rows, labelled(valid.labels, "validation")?),
+            (valid.rows, labeled(valid.labels, "validation")?),
         )?,
         None => match params.judges {
             Judges::Folds(count) => Folds::crossed((train.rows, labels), count, params.seed)?,
@@ -389,7 +395,7 @@ pub fn tune(
     let resumed = journal.len();
     let dot_error = dot_error(&judges)?;
     let smallest = judges.folds.iter().map(Fold::n_train).min().unwrap_or(0);
-    let decisions = setting::decisions(params, smallest);
+    let rules = setting::rules(params, smallest);
     let length = params
         .round_iter
         .unwrap_or_else(|| setting::iterations(labels));
@@ -401,9 +407,9 @@ pub fn tune(
         params,
         journal: Mutex::new(journal),
         watcher: Mutex::new(watcher),
-        halt,
+        cancel,
         started,
-        decisions: &decisions,
+        rules: &rules,
         looks: &looks,
         all_rows: train.rows.n_rows() + more,
         stopped: AtomicBool::new(false),
@@ -431,7 +437,7 @@ pub fn tune(
             setting: trials[point.trial].setting.clone(),
             rounds: point.round,
             last_iter: point.iteration,
-            decision: point.decision,
+            rule: point.rule,
             error: point.wrong.len() as f64 / n_judged as f64,
             score: chosen.score,
             features: point.features,
@@ -468,7 +474,7 @@ pub fn tune(
         _ => None,
     };
     let all = match &joined {
-        Some((rows, labels)) => Labelled {
+        Some((rows, labels)) => Labeled {
             rows: rows.view(),
             labels: Some(labels),
             index_base: train.index_base,
@@ -501,16 +507,16 @@ pub fn tune(
     })
 }
 
-fn labelled<'a>(labels: Option<&'a Labels>, which: &str) -> Result<&'a Labels> {
+fn labeled<'a>(labels: Option<&'a Labels>, which: &str) -> Result<&'a Labels> {
     labels.ok_or_else(|| Error::data(format!("the {which} rows have no labels to tune by")))
 }
 
 /// Training rows and validation rows as one.
-fn together(train: Labelled<'_>, valid: Labelled<'_>) -> Result<(Rows, Labels)> {
+fn together(train: Labeled<'_>, valid: Labeled<'_>) -> Result<(Rows, Labels)> {
     let mut rows = train.rows.to_rows();
     rows.append(valid.rows);
-    let mut labels = labelled(train.labels, "training")?.clone();
-    labels.append(labelled(valid.labels, "validation")?);
+    let mut labels = labeled(train.labels, "training")?.clone();
+    labels.append(labeled(valid.labels, "validation")?);
     Ok((rows, labels))
 }
 
@@ -518,10 +524,10 @@ fn together(train: Labelled<'_>, valid: Labelled<'_>) -> Result<(Rows, Labels)> 
 fn final_params(winner: &Contender, length: usize, params: &TuneParams) -> TrainParams {
     let setting = &winner.setting;
     TrainParams {
-        scaling: setting.scaling,
+        preprocess: setting.preprocess,
         triplets: setting.triplets.clone(),
         solver: params.solver(setting, length),
-        decision: winner.decision,
+        rule: winner.rule,
         again: Again {
             rounds: winner.rounds,
             ..Again::default()
@@ -534,7 +540,7 @@ fn final_params(winner: &Contender, length: usize, params: &TuneParams) -> Train
 
 /// Trains, with a shorter last round if there would be too many atoms otherwise.
 fn train_within(
-    data: Labelled<'_>,
+    data: Labeled<'_>,
     names: Option<&[String]>,
     mut params: TrainParams,
     max_atoms: Option<usize>,
@@ -594,14 +600,14 @@ fn fingerprint(folds: &Folds, params: &TuneParams) -> String {
     )
 }
 
-/// The 3-NN error of the dot product, under the paper's scaling.
+/// The 3-NN error of the dot product, under the paper's preprocessing.
 fn dot_error(folds: &Folds) -> Result<f64> {
     let mut wrong = 0;
     for fold in &folds.folds {
-        let (rows, judged) = fold.scaled(ScalingKind::Max);
-        let decision = Decision::nearest(3.min(rows.n_rows()));
+        let (rows, judged) = fold.scaled(Preprocess::Max);
+        let rule = PredictionRule::nearest(3.min(rows.n_rows()));
         let predicted = knn::Jury::new(&rows, &fold.labels, &judged)?
-            .predictions(&Dot, &[decision])?
+            .predictions(&Dot, &[rule])?
             .swap_remove(0);
         wrong += predicted
             .iter()

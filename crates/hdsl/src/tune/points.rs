@@ -1,16 +1,17 @@
 //! Points on paths, which of them to take, and what to expect of it.
 //!
 //! Thousands of points are judged by a few hundred rows, so the lowest error is mostly luck. Two things are done about
-//! it. A point is judged by its own error and by that of its neighbourhood (the same path, the same round, the same form),
+//! it. A point is judged by its own error and by that of its neighborhood (the same path, the same round, the same form),
 //! the more by the latter the fewer rows judge. And what to expect of the one chosen is not its own error, but how the
 //! *choice* fares on rows it did not see: rows are drawn again and again with replacement, the choice is made by those
 //! drawn, and its error is counted on those left out (Tsamardinos, Greasidou and Borboudakis, Machine Learning 2018).
 
-use crate::model::{Decision, Form};
+use crate::knn::PredictionRule;
 use crate::random;
+use crate::similarity::Normalization;
 
-/// So many rows of its own weigh as much as a point's neighbourhood.
-const NEIGHBOURHOOD: f64 = 150.0;
+/// So many rows of its own weigh as much as a point's neighborhood.
+const NEIGHBORHOOD: f64 = 150.0;
 
 /// Fewer features are worth this share of the standard error of the best point.
 const SPARSITY: f64 = 0.1;
@@ -42,22 +43,22 @@ pub(super) struct Point {
     /// Models it is the mean of.
     pub(super) models: usize,
     /// How a class is decided.
-    pub(super) decision: Decision,
+    pub(super) rule: PredictionRule,
     /// The judged rows it gets wrong.
     pub(super) wrong: Vec<u32>,
 }
 
 impl Point {
     /// The part of the search whose points say something of each other.
-    fn neighbourhood(&self) -> (usize, usize, Form) {
-        (self.trial, self.round, self.decision.form)
+    fn neighborhood(&self) -> (usize, usize, Normalization) {
+        (self.trial, self.round, self.rule.normalization)
     }
 }
 
-/// Points to choose among. Those of one neighbourhood come one after the other.
+/// Points to choose among. Those of one neighborhood come one after the other.
 pub(super) struct Choice<'a> {
     points: Vec<&'a Point>,
-    /// Where each neighbourhood begins, and where the last ends.
+    /// Where each neighborhood begins, and where the last ends.
     starts: Vec<usize>,
     n_judged: usize,
 }
@@ -65,16 +66,16 @@ pub(super) struct Choice<'a> {
 /// A point, and how it fared.
 pub(super) struct Chosen<'a> {
     pub(super) point: &'a Point,
-    /// Its error, drawn to that of its neighbourhood: what it was chosen by.
+    /// Its error, drawn to that of its neighborhood: what it was chosen by.
     pub(super) score: f64,
 }
 
 impl<'a> Choice<'a> {
     pub(super) fn new(points: impl IntoIterator<Item = &'a Point>, n_judged: usize) -> Self {
         let mut points: Vec<&Point> = points.into_iter().collect();
-        points.sort_by_key(|p| (p.neighbourhood(), p.iteration, p.decision));
+        points.sort_by_key(|p| (p.neighborhood(), p.iteration, p.rule));
         let mut starts: Vec<usize> = (0..points.len())
-            .filter(|&at| at == 0 || points[at].neighbourhood() != points[at - 1].neighbourhood())
+            .filter(|&at| at == 0 || points[at].neighborhood() != points[at - 1].neighborhood())
             .collect();
         starts.push(points.len());
         Self {
@@ -158,7 +159,7 @@ impl<'a> Choice<'a> {
         self.points.iter().map(wrong).collect()
     }
 
-    /// Errors drawn to the mean of their neighbourhood.
+    /// Errors drawn to the mean of their neighborhood.
     fn scores(&self, errors: &[f64]) -> Vec<f64> {
         let n = self.n_judged as f64;
         let mut scores = Vec::with_capacity(errors.len());
@@ -167,7 +168,7 @@ impl<'a> Choice<'a> {
             let mean = mine.iter().sum::<f64>() / mine.len() as f64;
             let several = self.points[ends[0]].models > 1;
             scores.extend(mine.iter().map(|e| {
-                let drawn = (n * e + NEIGHBOURHOOD * mean) / (n + NEIGHBOURHOOD);
+                let drawn = (n * e + NEIGHBORHOOD * mean) / (n + NEIGHBORHOOD);
                 match several {
                     true => drawn - STEADIER * self.deviation(drawn),
                     false => drawn,
@@ -215,13 +216,13 @@ mod tests {
             atoms: features,
             features,
             models: 1,
-            decision: Decision::default(),
+            rule: PredictionRule::default(),
             wrong: wrong.to_vec(),
         }
     }
 
     #[test]
-    fn a_lucky_point_in_a_bad_neighbourhood_loses() {
+    fn a_lucky_point_in_a_bad_neighborhood_loses() {
         let lucky = [
             point(0, 1, 4, &[0, 1, 2, 3, 4, 5]),
             point(0, 2, 6, &[]),

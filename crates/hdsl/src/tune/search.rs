@@ -7,9 +7,9 @@ use super::setting::{self, Setting};
 use super::trial::{Course, Judged, State};
 use super::{Part, Preset, TuneEvent, TuneParams, TuneWatcher};
 use crate::error::{Error, Result};
-use crate::model::Decision;
-use crate::rounds::Again;
+use crate::knn::PredictionRule;
 use crate::train::TripletSource;
+use crate::train::rounds::Again;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -62,11 +62,11 @@ impl Trial {
     }
 
     /// Adds a round that was judged on all folds.
-    fn add(&mut self, number: usize, decisions: &[Decision], judged: &[&Judged]) {
+    fn add(&mut self, number: usize, rules: &[PredictionRule], judged: &[&Judged]) {
         let looks = judged.iter().map(|j| j.looks.len()).min().unwrap_or(0);
         for look in 0..looks {
             let seen = || judged.iter().map(|j| &j.looks[look]);
-            for (at, &decision) in decisions.iter().enumerate() {
+            for (at, &rule) in rules.iter().enumerate() {
                 self.points.push(Point {
                     trial: number,
                     round: self.rounds,
@@ -74,7 +74,7 @@ impl Trial {
                     atoms: seen().map(|l| l.atoms).max().unwrap_or(0),
                     features: seen().map(|l| l.features).max().unwrap_or(0),
                     models: self.setting.models,
-                    decision,
+                    rule,
                     wrong: seen().flat_map(|l| l.wrong[at].iter().copied()).collect(),
                 });
             }
@@ -96,9 +96,9 @@ pub(super) struct Search<'a> {
     pub(super) params: &'a TuneParams,
     pub(super) journal: Mutex<Journal>,
     pub(super) watcher: Mutex<&'a mut dyn TuneWatcher>,
-    pub(super) halt: &'a (dyn Fn() -> bool + Sync),
+    pub(super) cancel: &'a (dyn Fn() -> bool + Sync),
     pub(super) started: Instant,
-    pub(super) decisions: &'a [Decision],
+    pub(super) rules: &'a [PredictionRule],
     pub(super) looks: &'a [usize],
     /// Rows the final model will learn from.
     pub(super) all_rows: usize,
@@ -214,7 +214,7 @@ impl Search<'_> {
         if !first {
             return going;
         }
-        // Triplets of neighbours gain most from being mined again: they are not given up before they were.
+        // Triplets of neighbors gain most from being mined again: they are not given up before they were.
         let kind = |at: usize| std::mem::discriminant(&trials[at].setting.triplets);
         let others = on.iter().filter(|&&at| kind(at) != kind(ranked[0])).take(2);
         let others: Vec<usize> = others.copied().filter(|at| !going.contains(at)).collect();
@@ -235,7 +235,7 @@ impl Search<'_> {
     }
 
     /// The last rung: the mean of several models of the best setting that draws its triplets at random, as far as its best
-    /// round. Models of the same neighbours would be too much alike for their mean to be any better.
+    /// round. Models of the same neighbors would be too much alike for their mean to be any better.
     ///
     /// Where features or atoms are limited there is none: each model would keep the limit, and their mean would not.
     fn means(&mut self, trials: &mut Vec<Trial>, judges: &Folds) -> Result<()> {
@@ -302,13 +302,13 @@ impl Search<'_> {
         });
         let deadline = self.deadline(rung, trials, folds);
         let late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        let halted = || late() || (self.halt)() || self.stopped.load(Ordering::SeqCst);
+        let halted = || late() || (self.cancel)() || self.stopped.load(Ordering::SeqCst);
         let course = Course {
-            decisions: self.decisions,
+            rules: self.rules,
             looks: self.looks,
             again: Again::default(),
             params: self.params,
-            halt: &halted,
+            cancel: &halted,
         };
         let jobs: Vec<(usize, usize)> = going
             .iter()
@@ -363,7 +363,7 @@ impl Search<'_> {
                 board.done += 1;
                 // A trial's jobs come one after the other.
                 let first = at - fold;
-                if board.settle(trial, first..first + folds.folds.len(), self.decisions) {
+                if board.settle(trial, first..first + folds.folds.len(), self.rules) {
                     let event = TuneEvent::Judged {
                         setting: &setting,
                         error: board.trials[trial].error(folds.n_judged),
@@ -406,7 +406,7 @@ impl Search<'_> {
             let known = lock(&self.journal).finished(&job).cloned();
             let judged = match known {
                 Some(known) => Some(known),
-                None if (course.halt)() => None,
+                None if (course.cancel)() => None,
                 None => {
                     let judged = course.round(setting, fold, job.round, state)?;
                     if let Some(whole) = judged.as_ref().filter(|j| j.is_whole(self.looks)) {
@@ -475,12 +475,12 @@ struct Board<'a> {
 
 impl Board<'_> {
     /// Adds the rounds that all folds of a trial have done, if all its jobs are done. Whether they were.
-    fn settle(&mut self, trial: usize, jobs: Range<usize>, decisions: &[Decision]) -> bool {
+    fn settle(&mut self, trial: usize, jobs: Range<usize>, rules: &[PredictionRule]) -> bool {
         let mine = &self.rounds[jobs];
         let rounds = mine.iter().map(Vec::len).min().unwrap_or(0);
         for round in 0..rounds {
             let judged: Vec<&Judged> = mine.iter().map(|rounds| &rounds[round]).collect();
-            self.trials[trial].add(trial, decisions, &judged);
+            self.trials[trial].add(trial, rules, &judged);
         }
         rounds > 0
     }

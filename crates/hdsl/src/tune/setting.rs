@@ -1,9 +1,10 @@
 //! What is searched over.
 
 use super::{Part, Preset, TuneParams};
-use crate::data::{Labels, Rows, Scaling, ScalingKind};
-use crate::loss::LossKind;
-use crate::model::{Decision, Form, Vote};
+use crate::data::{Labels, Preprocess, Preprocessor, Rows};
+use crate::knn::{PredictionRule, Vote};
+use crate::objective::loss::LossKind;
+use crate::similarity::Normalization;
 use crate::train::TripletSource;
 use std::fmt;
 
@@ -11,7 +12,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
     /// What is done to raw values.
-    pub scaling: ScalingKind,
+    pub preprocess: Preprocess,
     /// Where the triplets of the first round come from.
     pub triplets: TripletSource,
     /// λ.
@@ -25,13 +26,13 @@ pub struct Setting {
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
-            scaling,
+            preprocess,
             triplets,
             scale,
             loss,
             models,
         } = self;
-        write!(f, "{scaling} {triplets} {scale} {loss}")?;
+        write!(f, "{preprocess} {triplets} {scale} {loss}")?;
         match models {
             1 => Ok(()),
             several => write!(f, ", mean of {several}"),
@@ -55,7 +56,7 @@ pub(super) fn first(params: &TuneParams, rows: &Rows) -> Vec<Setting> {
         Preset::Best => promising(params, rows),
         Preset::Paper => (0..10)
             .map(|power| Setting {
-                scaling: ScalingKind::Max,
+                preprocess: Preprocess::Max,
                 triplets: STATIC,
                 scale: 10f64.powi(power),
                 loss: LossKind::SmoothedHinge,
@@ -66,7 +67,7 @@ pub(super) fn first(params: &TuneParams, rows: &Rows) -> Vec<Setting> {
 }
 
 /// The paper's triplets.
-const STATIC: TripletSource = TripletSource::Neighbours {
+const STATIC: TripletSource = TripletSource::Neighbors {
     targets: 3,
     impostors: 5,
 };
@@ -77,27 +78,27 @@ fn promising(params: &TuneParams, rows: &Rows) -> Vec<Setting> {
     if params.uses(Part::Random) {
         sources.push(TripletSource::Random { per_row });
     }
-    if params.uses(Part::Neighbours) {
+    if params.uses(Part::Neighbors) {
         sources.push(STATIC);
     }
-    let mut scalings = vec![ScalingKind::Unit, ScalingKind::Max, ScalingKind::MaxUnit];
+    let mut scalings = vec![Preprocess::Unit, Preprocess::Max, Preprocess::MaxUnit];
     // Where the maxima change nothing, as in rows of zeros and ones, two of them are one.
-    if Scaling::fit(ScalingKind::Max, rows.view()).apply(rows.view()) == *rows {
+    if Preprocessor::fit(Preprocess::Max, rows.view()).apply(rows.view()) == *rows {
         scalings.pop();
     }
     if !params.uses(Part::Unit) {
-        scalings.retain(|&scaling| scaling == ScalingKind::Max);
+        scalings.retain(|&preprocess| preprocess == Preprocess::Max);
     }
     let mean_squares: Vec<f64> = scalings
         .iter()
-        .map(|&scaling| mean_square(rows, scaling))
+        .map(|&preprocess| mean_square(rows, preprocess))
         .collect();
     let mut settings = Vec::new();
     for triplets in sources {
         for relative in RELATIVE_SCALES {
-            for (&scaling, mean_square) in scalings.iter().zip(&mean_squares) {
+            for (&preprocess, mean_square) in scalings.iter().zip(&mean_squares) {
                 settings.push(Setting {
-                    scaling,
+                    preprocess,
                     triplets: triplets.clone(),
                     scale: round(relative / mean_square),
                     loss: LossKind::SmoothedHinge,
@@ -125,9 +126,9 @@ pub(super) fn around(params: &TuneParams, best: &Setting) -> Vec<Setting> {
     near
 }
 
-/// The mean square of the values that are stored, after scaling.
-fn mean_square(rows: &Rows, scaling: ScalingKind) -> f64 {
-    let scaled = Scaling::fit(scaling, rows.view()).apply(rows.view());
+/// The mean square of the values that are stored, after preprocessing.
+fn mean_square(rows: &Rows, preprocess: Preprocess) -> f64 {
+    let scaled = Preprocessor::fit(preprocess, rows.view()).apply(rows.view());
     let sum: f64 = scaled.values().iter().map(|v| v * v).sum();
     match sum > 0.0 {
         true => sum / scaled.nnz() as f64,
@@ -141,34 +142,45 @@ fn round(scale: f64) -> f64 {
     ((scale / unit).round() * unit).max(f64::MIN_POSITIVE)
 }
 
-/// Every way to decide that is tried at each look at a path; those that ask for more neighbours than there are rows of
+/// Every way to decide that is tried at each look at a path; those that ask for more neighbors than there are rows of
 /// training left out.
-pub(super) fn decisions(params: &TuneParams, n_rows: usize) -> Vec<Decision> {
-    let nearest = Decision::nearest(3.min(n_rows));
+pub(super) fn rules(params: &TuneParams, n_rows: usize) -> Vec<PredictionRule> {
+    let nearest = PredictionRule::nearest(3.min(n_rows));
     if params.preset == Preset::Paper {
         return vec![nearest];
     }
-    let mut decisions = Vec::new();
-    for form in Form::ALL {
-        if form == Form::Cosine && !params.uses(Part::Cosine) {
+    let mut rules = Vec::new();
+    for normalization in Normalization::ALL {
+        if normalization == Normalization::Cosine && !params.uses(Part::Cosine) {
             continue;
         }
         if !params.uses(Part::Votes) {
-            decisions.push(Decision { form, ..nearest });
+            rules.push(PredictionRule {
+                normalization,
+                ..nearest
+            });
             continue;
         }
         for k in [1, 3, 5, 9, 15, 31] {
             for vote in [Vote::Majority, Vote::Weighted] {
-                // A single neighbour has no one to outvote.
+                // A single neighbor has no one to outvote.
                 if k <= n_rows && (k > 1 || vote == Vote::Majority) {
-                    decisions.push(Decision { k, vote, form });
+                    rules.push(PredictionRule {
+                        k,
+                        vote,
+                        normalization,
+                    });
                 }
             }
         }
         let vote = Vote::ClassMean;
-        decisions.push(Decision { k: 3, vote, form });
+        rules.push(PredictionRule {
+            k: 3,
+            vote,
+            normalization,
+        });
     }
-    decisions
+    rules
 }
 
 /// Iterations of a round: more classes take more features to tell apart, and more rows can tell more of them.

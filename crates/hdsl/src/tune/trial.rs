@@ -7,11 +7,12 @@ use crate::atoms::ActiveSet;
 use crate::data::Rows;
 use crate::error::Result;
 use crate::knn::Jury;
-use crate::mean::mean;
-use crate::model::{BilinearModel, Decision};
-use crate::rounds::{Again, InRounds};
+use crate::knn::PredictionRule;
+use crate::similarity::BilinearModel;
 use crate::solver::{Iteration, Observer, Stop};
+use crate::train::ensemble::mean;
 use crate::train::mine;
+use crate::train::rounds::{Again, InRounds};
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -46,13 +47,13 @@ impl Judged {
 
 /// What all rounds of all settings have in common.
 pub(super) struct Course<'a> {
-    pub(super) decisions: &'a [Decision],
+    pub(super) rules: &'a [PredictionRule],
     /// When to look, by iterations of a round; the last is its length.
     pub(super) looks: &'a [usize],
     pub(super) again: Again,
     pub(super) params: &'a TuneParams,
     /// Whether to stop at once.
-    pub(super) halt: &'a (dyn Fn() -> bool + Sync),
+    pub(super) cancel: &'a (dyn Fn() -> bool + Sync),
 }
 
 /// Where the models of a setting are on a fold; None where that is not known, or nothing was begun.
@@ -68,7 +69,7 @@ impl Course<'_> {
         round: usize,
         state: &mut State,
     ) -> Result<Option<Judged>> {
-        let (rows, judged) = fold.scaled(setting.scaling);
+        let (rows, judged) = fold.scaled(setting.preprocess);
         let begun: Vec<_> = match state.take() {
             Some(models) => models.into_iter().map(Some).collect(),
             None => vec![None; setting.models],
@@ -123,7 +124,7 @@ impl Course<'_> {
         let length = *self.looks.last().expect("a round has a last look");
         let seed = self.params.seed.wrapping_add(number as u64);
         let solver = self.params.solver(setting, length).seed(seed);
-        let mut watch = Halted(self.halt);
+        let mut watch = Halted(self.cancel);
         loop {
             match &mut begun {
                 None => {
@@ -197,7 +198,7 @@ impl Course<'_> {
         let n_features = fold.train().n_features();
         let similarity = BilinearModel::from_active(n_features, setting.scale, active)?;
         let wrong = jury
-            .predictions(&similarity, self.decisions)?
+            .predictions(&similarity, self.rules)?
             .iter()
             .map(|codes| {
                 (fold.first..)

@@ -1,6 +1,7 @@
 use crate::strategies::*;
-use hdsl::data::{Scaling, ScalingKind};
-use hdsl::model::{Path, TracePoint};
+use hdsl::atoms::Path;
+use hdsl::data::{Preprocess, Preprocessor};
+use hdsl::model::TracePoint;
 use hdsl::{Atom, Error, Model, ModelParts, Rows, SparseRow, Step};
 use proptest::prelude::*;
 
@@ -37,7 +38,7 @@ fn example() -> Model {
     )
     .unwrap();
     let mut parts = ModelParts::new(70_001, 100.0, Path::new(start, steps).unwrap());
-    parts.scaling = Scaling::fit(ScalingKind::Max, &train);
+    parts.preprocess = Preprocessor::fit(Preprocess::Max, &train);
     parts.names = vec![
         (2, "tea".into()),
         (9, "unused".into()),
@@ -98,8 +99,8 @@ proptest! {
 
     /// Forgetting what is not on the path must not change any score of any iterate.
     #[test]
-    fn saved_scaling_is_enough(parts in parts(), raw in rows(2)) {
-        let full = parts.scaling.clone();
+    fn saved_preprocess_is_enough(parts in parts(), raw in rows(2)) {
+        let full = parts.preprocess.clone();
         let model = Model::new(parts).unwrap();
         let scaled = full.apply(&raw);
         let want = model.similarity().score(scaled.row(0), scaled.row(1));
@@ -269,7 +270,7 @@ fn parts_that_do_not_fit_are_refused() {
 /// The target of the project: a model as large as one of dexter stays under 64 KiB.
 #[test]
 fn a_thousand_steps_stay_small() {
-    for kind in [ScalingKind::Max, ScalingKind::MaxUnit] {
+    for kind in [Preprocess::Max, Preprocess::MaxUnit] {
         let bytes = large(kind).to_bytes();
         println!("{kind}: {} bytes", bytes.len());
         assert!(bytes.len() < 60 * 1024, "{kind}: {} bytes", bytes.len());
@@ -278,7 +279,7 @@ fn a_thousand_steps_stay_small() {
 }
 
 /// 7,751 of 20,000 features seen, whole values up to 999, 1,000 steps, every feature named.
-fn large(kind: ScalingKind) -> Model {
+fn large(kind: Preprocess) -> Model {
     let mut state = 1u64;
     let mut random = move |n: u64| {
         state = state
@@ -308,7 +309,7 @@ fn large(kind: ScalingKind) -> Model {
         })
         .collect();
     let mut parts = ModelParts::new(20_000, 100.0, Path::new(start, steps).unwrap());
-    parts.scaling = Scaling::fit(kind, &train);
+    parts.preprocess = Preprocessor::fit(kind, &train);
     parts.names = seen.iter().map(|&f| (f, format!("word{f}"))).collect();
     parts.trace = (0..=1_000)
         .map(|n| TracePoint {

@@ -1,6 +1,6 @@
 use crate::strategies::*;
 use hdsl::knn::{self, Neighbor};
-use hdsl::{BilinearModel, Decision, Dot, KnnIndex, Labels, Rows, Similarity, SparseRow};
+use hdsl::{BilinearModel, Dot, KnnIndex, Labels, PredictionRule, Rows, Similarity, SparseRow};
 use proptest::prelude::*;
 
 /// Sorts all rows by mapped dot product, which is summed in the same order as the index sums it.
@@ -90,7 +90,7 @@ fn spread(n: u32, seed: u32) -> Rows {
 }
 
 #[test]
-fn short_and_long_lists_give_the_same_neighbours() {
+fn short_and_long_lists_give_the_same_neighbors() {
     let (train, queries) = (spread(900, 0), spread(60, 77));
     for k in [1, 3, 32, 33, 400, 900] {
         agrees_with_brute_force(&Dot, &train, &queries, k);
@@ -124,14 +124,14 @@ fn too_few_rows_are_refused() {
     let index = KnnIndex::new(&Dot, &rows);
     let message = index.neighbors(&rows, 3).unwrap_err().to_string();
     assert!(
-        message.contains("fewer rows than neighbours asked for"),
+        message.contains("fewer rows than neighbors asked for"),
         "{message}"
     );
     assert!(index.neighbors_of_others(&rows, 2).is_err());
     assert!(index.neighbors(&rows, 0).is_err());
     assert!(index.neighbors_where(&rows, 0, |_, _| true).is_err());
     let labels = Labels::from_names(["a"]);
-    assert!(knn::classify(&Dot, &rows, &labels, &rows, &Decision::nearest(1)).is_err());
+    assert!(knn::classify(&Dot, &rows, &labels, &rows, &PredictionRule::nearest(1)).is_err());
 }
 
 #[test]
@@ -141,9 +141,15 @@ fn votes_and_errors_by_hand() {
     let labels = Labels::from_names(["pear", "pear", "zinc"]);
     let test = Rows::from_parts(2, vec![0, 1, 2, 3, 3], vec![0, 1, 1], vec![1.0; 3]).unwrap();
     let truth = Labels::from_names(["pear", "zinc", "apple", "zinc"]);
-    let result =
-        knn::evaluate_similarity(&Dot, &train, &labels, &test, &truth, &Decision::nearest(1))
-            .unwrap();
+    let result = knn::evaluate_similarity(
+        &Dot,
+        &train,
+        &labels,
+        &test,
+        &truth,
+        &PredictionRule::nearest(1),
+    )
+    .unwrap();
     // The last test row is empty: all scores are 0, so row 0 is nearest.
     assert_eq!(result.classes, ["pear", "zinc", "apple"]);
     assert_eq!(result.confusion(), [[1, 0, 0], [1, 1, 0], [0, 1, 0]]);

@@ -1,10 +1,10 @@
 //! Similarities, their files and k-NN, checked against dense arithmetic and brute force.
 
-mod decision;
 mod file;
 mod knn;
 mod path;
+mod preprocess;
 mod reduced;
-mod scaling;
+mod rule;
 mod similarity;
 mod strategies;

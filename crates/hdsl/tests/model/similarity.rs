@@ -69,7 +69,7 @@ proptest! {
         for p in &pairs {
             prop_assert!(entries.contains(&(p.i, p.j, p.weight)));
         }
-        let in_order = |p: &hdsl::model::PairWeight, q: &hdsl::model::PairWeight| {
+        let in_order = |p: &hdsl::similarity::PairWeight, q: &hdsl::similarity::PairWeight| {
             let (x, y) = (p.weight.abs(), q.weight.abs());
             x > y || (x == y && (p.i, p.j) < (q.i, q.j))
         };

@@ -1,9 +1,11 @@
 //! Small random problems, and the dense arithmetic they are compared with.
 
-use hdsl::data::{Scaling, ScalingKind};
-use hdsl::model::{Path, TracePoint};
+use hdsl::atoms::Path;
+use hdsl::data::{Preprocess, Preprocessor};
+use hdsl::model::TracePoint;
 use hdsl::{
-    ActiveSet, Atom, BilinearModel, Decision, Form, ModelParts, Rows, Sign, SparseRow, Step, Vote,
+    ActiveSet, Atom, BilinearModel, ModelParts, Normalization, PredictionRule, Rows, Sign,
+    SparseRow, Step, Vote,
 };
 use proptest::prelude::*;
 
@@ -60,10 +62,14 @@ pub(crate) fn whole_rows(n: impl Into<prop::collection::SizeRange>) -> impl Stra
     })
 }
 
-pub(crate) fn decision() -> impl Strategy<Value = Decision> {
+pub(crate) fn rule() -> impl Strategy<Value = PredictionRule> {
     let vote = prop::sample::select(Vote::ALL.to_vec());
-    let form = prop::sample::select(Form::ALL.to_vec());
-    (1usize..12, vote, form).prop_map(|(k, vote, form)| Decision { k, vote, form })
+    let normalization = prop::sample::select(Normalization::ALL.to_vec());
+    (1usize..12, vote, normalization).prop_map(|(k, vote, normalization)| PredictionRule {
+        k,
+        vote,
+        normalization,
+    })
 }
 
 pub(crate) fn path() -> impl Strategy<Value = Path> {
@@ -101,7 +107,7 @@ pub(crate) fn path() -> impl Strategy<Value = Path> {
 }
 
 pub(crate) fn parts() -> impl Strategy<Value = ModelParts> {
-    let kind = prop::sample::select(ScalingKind::ALL.to_vec());
+    let kind = prop::sample::select(Preprocess::ALL.to_vec());
     let text = "[a-zµ\"\\\\ ]{0,6}";
     (
         path(),
@@ -118,13 +124,13 @@ pub(crate) fn parts() -> impl Strategy<Value = ModelParts> {
             |(path, kind, train, (scale, zero_based, at), names, settings, classes, gap, trace)| {
                 let n_features = train.n_features();
                 let mut parts = ModelParts::new(n_features, scale, path);
-                parts.scaling = Scaling::fit(kind, &train);
+                parts.preprocess = Preprocessor::fit(kind, &train);
                 parts.zero_based = zero_based;
                 parts.chosen = at.index(parts.path.len() + 1);
                 parts.names = names.into_iter().collect();
                 parts.settings = settings.into_iter().collect();
                 // These have a meaning, which not any text has.
-                let meant = |key: &str| ["k", "vote", "form"].contains(&key);
+                let meant = |key: &str| ["k", "vote", "normalization"].contains(&key);
                 parts.settings.retain(|s| !meant(&s.0));
                 parts.classes = classes;
                 parts.gap_certified = gap;

@@ -1,9 +1,9 @@
 //! Passing the changed pairs of one anchor on to D and to the H of active atoms.
 
 use super::diagonal::Diagonal;
+use crate::cancel::CancelToken;
 use crate::data::{Overlap, PackedRow, PackedRows};
 use crate::error::Result;
-use crate::halt::Halt;
 use crate::objective::Problem;
 use crate::solver::active_rows::ActiveRows;
 use crate::solver::links::Links;
@@ -121,7 +121,7 @@ impl Products {
         pair_starts: &[u32],
         others: &[u32],
         n_triplets: usize,
-        halt: Halt<'_>,
+        cancel: CancelToken<'_>,
     ) -> Result<Option<Self>> {
         let rows = &problem.rows;
         let work = |&other: &u32| rows.nnz_of(other as usize);
@@ -137,7 +137,7 @@ impl Products {
         let mut overlap = Overlap::new(rows.longest());
         products.starts.push(0);
         for (k, bounds) in pair_starts.windows(2).enumerate() {
-            halt.check()?;
+            cancel.check()?;
             let own = rows.row(first + k);
             if own.nnz() >= usize::from(u16::MAX) {
                 return Ok(None);

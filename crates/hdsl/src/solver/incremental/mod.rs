@@ -17,10 +17,10 @@ use super::margins::{self, Sums, Two, Zones};
 use super::motion::{Moving, Projection};
 use super::partner::{PARALLEL, Partner, PartnerSearch, Reach};
 use crate::atoms::{ActiveSet, Atom, Step};
+use crate::cancel::CancelToken;
 use crate::error::Result;
-use crate::halt::Halt;
 use crate::objective::{Problem, Scored};
-use crate::step::{Direction, line_search};
+use crate::solver::direction::{Direction, line_search};
 use changes::Books;
 pub(super) use changes::MOST_WORK;
 use pushed::Column;
@@ -59,9 +59,13 @@ pub(crate) struct Incremental<'p> {
 
 impl<'p> Incremental<'p> {
     /// Sets up the books, unless somebody wants to stop first.
-    pub(crate) fn new_until(problem: &'p Problem<'p>, halt: Halt<'_>) -> Result<Self> {
+    pub(crate) fn new_until(problem: &'p Problem<'p>, cancel: CancelToken<'_>) -> Result<Self> {
         let n_shards = margins::n_shards(problem.triplets.len());
-        Ok(Self::over(problem, cut(problem, n_shards, halt)?, PARALLEL))
+        Ok(Self::over(
+            problem,
+            cut(problem, n_shards, cancel)?,
+            PARALLEL,
+        ))
     }
 
     #[cfg(any(test, feature = "bench"))]
@@ -75,7 +79,7 @@ impl<'p> Incremental<'p> {
         n_shards: usize,
         parallel_from: usize,
     ) -> Self {
-        let shards = cut(problem, n_shards, Halt::NEVER).expect("nobody stops this");
+        let shards = cut(problem, n_shards, CancelToken::NEVER).expect("nobody stops this");
         Self::over(problem, shards, parallel_from)
     }
 
@@ -462,11 +466,11 @@ impl<'p> Engine<'p> for Incremental<'p> {
 }
 
 /// Cuts the triplets into shards of about equal size at boundaries between anchors.
-fn cut(problem: &Problem<'_>, n_shards: usize, halt: Halt<'_>) -> Result<Vec<Shard>> {
+fn cut(problem: &Problem<'_>, n_shards: usize, cancel: CancelToken<'_>) -> Result<Vec<Shard>> {
     let anchors = problem.triplets.by_anchor(problem.rows.n_rows());
     anchors
         .cut(n_shards)
         .into_par_iter()
-        .map(|rows| Shard::new(problem, &anchors, rows, halt))
+        .map(|rows| Shard::new(problem, &anchors, rows, cancel))
         .collect()
 }

@@ -6,9 +6,9 @@
 use super::changes::{Books, Changes, Products};
 use super::diagonal::Diagonal;
 use super::pushed::Pushed;
+use crate::cancel::CancelToken;
 use crate::data::Overlap;
 use crate::error::Result;
-use crate::halt::Halt;
 use crate::objective::Problem;
 use crate::solver::margins::{Found, Pushes, Two};
 use crate::triplets::Anchors;
@@ -45,12 +45,12 @@ impl Pairs {
         problem: &Problem<'_>,
         grouped: &Anchors,
         anchors: Range<usize>,
-        halt: Halt<'_>,
+        cancel: CancelToken<'_>,
     ) -> Result<Self> {
         let n = grouped.starts()[anchors.end] - grouped.starts()[anchors.start];
-        let pushed = Pushed::new(problem, grouped, anchors.clone(), halt)?;
+        let pushed = Pushed::new(problem, grouped, anchors.clone(), cancel)?;
         let (pair_starts, others) = (pushed.pair_starts(), pushed.others());
-        let products = Products::of(problem, anchors.start, pair_starts, others, n, halt)?;
+        let products = Products::of(problem, anchors.start, pair_starts, others, n, cancel)?;
         let most_pairs = pair_starts
             .windows(2)
             .map(|w| (w[1] - w[0]) as usize)

@@ -1,7 +1,7 @@
 //! S over the triplets of one range of anchors: which rows the triplets of an anchor pair it with, and how hard they push.
 
+use crate::cancel::CancelToken;
 use crate::error::Result;
-use crate::halt::Halt;
 use crate::objective::Problem;
 use crate::solver::margins::{Pushes, Two};
 use crate::triplets::Anchors;
@@ -92,7 +92,7 @@ impl Pushed {
         problem: &Problem<'_>,
         grouped: &Anchors,
         anchors: Range<usize>,
-        halt: Halt<'_>,
+        cancel: CancelToken<'_>,
     ) -> Result<Self> {
         let triplets = problem.triplets;
         let n = grouped.starts()[anchors.end] - grouped.starts()[anchors.start];
@@ -102,7 +102,7 @@ impl Pushed {
         let (mut near, mut far) = (Vec::with_capacity(n), Vec::with_capacity(n));
         let mut seen = vec![(u32::MAX, 0u32); n_rows];
         for (k, anchor) in anchors.clone().enumerate() {
-            halt.check()?;
+            cancel.check()?;
             let mut pair_with = |other: u32| {
                 let known = &mut seen[other as usize];
                 if known.0 != anchor as u32 {
@@ -389,7 +389,7 @@ impl Pushed {
 mod tests {
     use super::*;
     use crate::data::Rows;
-    use crate::loss::LossKind;
+    use crate::objective::loss::LossKind;
     use crate::solver::margins::{Margins, Zones};
     use crate::triplets::Triplets;
 
@@ -416,7 +416,7 @@ mod tests {
         }
         let problem = Problem::new(&rows, &triplets, 1.0, LossKind::SmoothedHinge).unwrap();
         let grouped = triplets.by_anchor(6);
-        let mut pushed = Pushed::new(&problem, &grouped, 0..6, Halt::NEVER).unwrap();
+        let mut pushed = Pushed::new(&problem, &grouped, 0..6, CancelToken::NEVER).unwrap();
         assert_eq!(matches!(pushed.sums, Sums::Own), own);
 
         // Straight, bent and satisfied ones, by position in the order of anchors.

@@ -3,8 +3,8 @@
 use super::changes::Books;
 use super::pairs::Pairs;
 use super::pushed::Column;
+use crate::cancel::CancelToken;
 use crate::error::Result;
-use crate::halt::Halt;
 use crate::objective::Problem;
 use crate::solver::margins::{Found, Margins, Zones};
 use crate::solver::motion::Motion;
@@ -25,7 +25,7 @@ impl Shard {
         problem: &Problem<'_>,
         grouped: &Anchors,
         anchors: Range<usize>,
-        halt: Halt<'_>,
+        cancel: CancelToken<'_>,
     ) -> Result<Self> {
         let triplets = problem.triplets;
         let positions = grouped.starts()[anchors.start]..grouped.starts()[anchors.end];
@@ -35,7 +35,7 @@ impl Shard {
             .map(|_| positions.map(|p| triplets.weight_at(grouped, p)).collect());
         Ok(Self {
             margins: Margins::new(n, weights),
-            pairs: Pairs::new(problem, grouped, anchors, halt)?,
+            pairs: Pairs::new(problem, grouped, anchors, cancel)?,
             found: Found::default(),
             u: Vec::new(),
         })

@@ -203,7 +203,7 @@ fn most(all: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
 mod tests {
     use super::*;
     use crate::data::Labels;
-    use crate::loss::LossKind;
+    use crate::objective::loss::LossKind;
 
     #[test]
     fn the_most_that_fit_are_found_and_rounded_down() {

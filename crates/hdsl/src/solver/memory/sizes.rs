@@ -150,7 +150,7 @@ fn in_both(a: SparseRow<'_>, b: SparseRow<'_>) -> usize {
 mod tests {
     use super::*;
     use crate::data::Labels;
-    use crate::model::Dot;
+    use crate::similarity::Dot;
     use std::collections::BTreeSet;
 
     fn some_rows(n_rows: usize, nnz: usize, n_features: usize) -> Rows {
@@ -193,7 +193,7 @@ mod tests {
             let found = list.count_pairs();
             assert!((found - truth).abs() < 0.05 * truth, "{found} for {truth}");
         }
-        let near = Triplets::by_neighbours(&Dot, &rows, &labels, 3, 4).unwrap();
+        let near = Triplets::by_neighbors(&Dot, &rows, &labels, 3, 4).unwrap();
         assert_eq!(near.count_pairs(), pairs(&near));
     }
     #[test]

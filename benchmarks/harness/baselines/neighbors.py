@@ -1,0 +1,73 @@
+"""3-NN by scipy, by scikit-learn's brute force and by FAISS."""
+
+import json
+import sys
+import time
+
+import numpy as np
+import scipy.sparse as sp
+from rows import scaled, vote
+
+K = 3
+asked = json.loads(sys.argv[1])
+(train, labels), (test, truth) = scaled(asked["train"], asked["test"])
+
+
+def matrix(path, n_features):
+    """M from the atoms of a model: weight λ (e_i ± e_j)(e_i ± e_j)ᵀ."""
+    model = json.loads(open(path).read())
+    i, j, value = [], [], []
+    for atom in model["atoms"]:
+        weight, sign = model["scale"] * atom["weight"], 1 if atom["sign"] == "+" else -1
+        a, b = atom["i"], atom["j"]
+        i += [a, b, a, b]
+        j += [a, b, b, a]
+        value += [weight, weight, sign * weight, sign * weight]
+    return sp.coo_matrix((value, (i, j)), shape=(n_features, n_features)).tocsr()
+
+
+def by_scipy():
+    m = matrix(asked["model"], train.shape[1]) if asked["model"] else None
+
+    def classify():
+        left = test if m is None else test @ m
+        scores = (left @ train.T).toarray()
+        near = np.argpartition(-scores, K, axis=1)[:, :K]
+        order = np.argsort(-np.take_along_axis(scores, near, axis=1), axis=1, kind="stable")
+        return vote(np.take_along_axis(near, order, axis=1), labels)
+
+    return classify
+
+
+def mapped():
+    return [sp.load_npz(asked[f"mapped_{part}"]).toarray().astype(np.float32) for part in ["train", "test"]]
+
+
+def by_sklearn():
+    from sklearn.neighbors import KNeighborsClassifier
+
+    known, new = mapped() if asked["model"] else (train, test)
+    return lambda: KNeighborsClassifier(K, algorithm="brute", metric="cosine").fit(known, labels).predict(new)
+
+
+def by_faiss():
+    import faiss
+
+    faiss.omp_set_num_threads(1)
+    known, new = mapped()
+
+    def classify():
+        index = faiss.IndexFlatIP(known.shape[1])
+        index.add(known)
+        return vote(index.search(new, K)[1], labels)
+
+    return classify
+
+
+classify = {"scipy": by_scipy, "sklearn": by_sklearn, "faiss": by_faiss}[asked["baseline"]]()
+times = []
+for _ in range(asked["repeats"]):
+    started = time.perf_counter()
+    predicted = classify()
+    times.append(time.perf_counter() - started)
+print(json.dumps({"seconds": times, "error": float(np.mean(predicted != truth))}))

@@ -1,0 +1,34 @@
+"""Rows scaled as we scale them: by the training maxima, then clipped."""
+
+import numpy as np
+from sklearn.datasets import load_svmlight_file
+from sklearn.preprocessing import MaxAbsScaler
+
+
+def scaled(train, *others):
+    """(X, y) of each file, the first being what the preprocess is learned on."""
+    x, y = load_svmlight_file(train)
+    scaler = MaxAbsScaler().fit(x)
+    parts = [(scaler.transform(x).tocsr(), y)]
+    for other in others:
+        more, labels = load_svmlight_file(other)
+        # A later file may have features the first one lacks, or lack some of its last.
+        kept = min(more.shape[1], x.shape[1])
+        more = more.tocsr()[:, :kept]
+        more.resize(more.shape[0], x.shape[1])
+        more = scaler.transform(more).tocsr()
+        np.clip(more.data, -1, 1, out=more.data)
+        parts.append((more, labels))
+    return parts
+
+
+def vote(near, labels):
+    """The most frequent class among the neighbors of each row, nearest first; ties go to the nearest."""
+    classes = labels[near]
+    winners = classes[:, 0].copy()
+    most = np.ones(len(classes), dtype=int)
+    for at in range(near.shape[1]):
+        votes = (classes == classes[:, at : at + 1]).sum(axis=1)
+        better = votes > most
+        winners[better], most[better] = classes[better, at], votes[better]
+    return winners

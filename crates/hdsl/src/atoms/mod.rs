@@ -1,0 +1,349 @@
+//! The building blocks of a similarity: atoms λ(e_i ± e_j)(e_i ± e_j)ᵀ and convex combinations of them.
+
+mod path;
+
+pub use path::Path;
+
+use crate::data::SparseRow;
+use crate::error::{Error, Result};
+use std::collections::HashMap;
+
+/// Whether two features of an atom speak for each other or against each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Sign {
+    /// P in the paper: feature i here and j there make two rows *more* alike.
+    Plus,
+    /// N in the paper: feature i here and j there make two rows *less* alike.
+    Minus,
+}
+
+impl Sign {
+    /// 1 or -1.
+    pub fn value(self) -> f64 {
+        match self {
+            Sign::Plus => 1.0,
+            Sign::Minus => -1.0,
+        }
+    }
+}
+
+/// (e_i ± e_j)(e_i ± e_j)ᵀ, with i < j. The order of atoms (i, then j, then plus) settles ties.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Atom {
+    i: u32,
+    j: u32,
+    sign: Sign,
+}
+
+impl Atom {
+    /// An atom of two different features, given in any order.
+    pub fn new(i: u32, j: u32, sign: Sign) -> Result<Self> {
+        if i == j {
+            return Err(Error::Data(format!(
+                "an atom joins two different features, not feature {i} with itself"
+            )));
+        }
+        Ok(Self {
+            i: i.min(j),
+            j: i.max(j),
+            sign,
+        })
+    }
+
+    /// P^(ij): the two features mean alike.
+    pub fn plus(i: u32, j: u32) -> Result<Self> {
+        Self::new(i, j, Sign::Plus)
+    }
+
+    /// N^(ij): the two features mean unlike.
+    pub fn minus(i: u32, j: u32) -> Result<Self> {
+        Self::new(i, j, Sign::Minus)
+    }
+
+    /// The lower feature.
+    pub fn i(&self) -> u32 {
+        self.i
+    }
+
+    /// The higher feature.
+    pub fn j(&self) -> u32 {
+        self.j
+    }
+
+    /// Plus or minus.
+    pub fn sign(&self) -> Sign {
+        self.sign
+    }
+
+    /// x_i ± x_j, the one coordinate a row has under this atom.
+    pub fn project(&self, x: SparseRow<'_>) -> f64 {
+        x.get(self.i) + self.sign.value() * x.get(self.j)
+    }
+}
+
+/// What one iteration did to the weights. Replaying the steps of a run gives every iterate again, bit for bit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Step {
+    /// M ← (1-γ) M + γ B.
+    Forward {
+        /// B.
+        atom: Atom,
+        /// γ, in (0, 1].
+        gamma: f64,
+    },
+    /// M ← (1+γ) M - γ B.
+    Away {
+        /// B, which is active.
+        atom: Atom,
+        /// γ, below weight / (1 - weight).
+        gamma: f64,
+    },
+    /// The away step that takes an atom out altogether.
+    Drop {
+        /// B, which is active and not alone.
+        atom: Atom,
+    },
+    /// M ← M + γ (to - from), γ below the weight of `from`.
+    Pairwise {
+        /// The atom that gains.
+        to: Atom,
+        /// The active atom that loses.
+        from: Atom,
+        /// γ.
+        gamma: f64,
+    },
+    /// The pairwise step that moves all the weight of `from`.
+    Swap {
+        /// The atom that gains.
+        to: Atom,
+        /// The active atom that leaves.
+        from: Atom,
+    },
+}
+
+impl Step {
+    /// The same step with its atoms renamed.
+    pub(crate) fn map_atoms(self, rename: impl Fn(Atom) -> Atom) -> Self {
+        match self {
+            Step::Forward { atom, gamma } => Step::Forward {
+                atom: rename(atom),
+                gamma,
+            },
+            Step::Away { atom, gamma } => Step::Away {
+                atom: rename(atom),
+                gamma,
+            },
+            Step::Drop { atom } => Step::Drop { atom: rename(atom) },
+            Step::Pairwise { to, from, gamma } => Step::Pairwise {
+                to: rename(to),
+                from: rename(from),
+                gamma,
+            },
+            Step::Swap { to, from } => Step::Swap {
+                to: rename(to),
+                from: rename(from),
+            },
+        }
+    }
+}
+
+/// A convex combination of atoms: weights above 0 that sum to 1, in order of first use.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ActiveSet {
+    atoms: Vec<Atom>,
+    weights: Vec<f64>,
+    /// How many active atoms use each feature.
+    uses: HashMap<u32, u32>,
+}
+
+impl ActiveSet {
+    /// All weight on one atom.
+    pub fn single(atom: Atom) -> Self {
+        let mut set = Self::default();
+        set.add(atom, 1.0);
+        set
+    }
+
+    /// A given combination; weights must be above 0 and sum to 1 (to 1e-9).
+    pub fn from_weighted(weighted: &[(Atom, f64)]) -> Result<Self> {
+        let total: f64 = weighted.iter().map(|w| w.1).sum();
+        if let Some((_, weight)) = weighted.iter().find(|w| !(w.1.is_finite() && w.1 > 0.0)) {
+            return Err(Error::Data(format!(
+                "an atom has weight {weight}, expected a number above 0"
+            )));
+        }
+        if weighted.is_empty() || (total - 1.0).abs() > 1e-9 {
+            return Err(Error::Data(format!(
+                "the weights of {} atoms sum to {total}, expected 1",
+                weighted.len()
+            )));
+        }
+        let mut set = Self::default();
+        for &(atom, weight) in weighted {
+            if set.position(atom).is_some() {
+                return Err(Error::Data(format!(
+                    "the atom of features {} and {} comes twice",
+                    atom.i, atom.j
+                )));
+            }
+            set.add(atom, weight);
+        }
+        Ok(set)
+    }
+
+    /// The active atoms, in order of first use.
+    pub fn atoms(&self) -> &[Atom] {
+        &self.atoms
+    }
+
+    /// Their weights, in the same order.
+    pub fn weights(&self) -> &[f64] {
+        &self.weights
+    }
+
+    /// Atoms with weights.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (Atom, f64)> + '_ {
+        self.atoms.iter().copied().zip(self.weights.iter().copied())
+    }
+
+    /// How many atoms are active.
+    pub fn len(&self) -> usize {
+        self.atoms.len()
+    }
+
+    /// Whether nothing is active (only before the first atom).
+    pub fn is_empty(&self) -> bool {
+        self.atoms.is_empty()
+    }
+
+    /// The weight of an atom, 0 if it is not active.
+    pub fn weight(&self, atom: Atom) -> f64 {
+        self.position(atom).map_or(0.0, |at| self.weights[at])
+    }
+
+    /// Where an atom stands in [`ActiveSet::atoms`]. A scan, like the rescaling that every step does anyway.
+    pub fn position(&self, atom: Atom) -> Option<usize> {
+        self.atoms.iter().position(|&active| active == atom)
+    }
+
+    fn place(&self, atom: Atom) -> usize {
+        self.position(atom)
+            .expect("a step takes weight from active atoms only")
+    }
+
+    /// How many distinct features the active atoms use.
+    pub fn n_features(&self) -> usize {
+        self.uses.len()
+    }
+
+    /// Whether an active atom uses this feature.
+    pub fn uses_feature(&self, feature: u32) -> bool {
+        self.uses.contains_key(&feature)
+    }
+
+    /// The distinct features the active atoms use, in increasing order.
+    pub fn features(&self) -> Vec<u32> {
+        let mut features: Vec<u32> = self.uses.keys().copied().collect();
+        features.sort_unstable();
+        features
+    }
+
+    /// Carries out one step. Atoms whose weight reaches 0 leave.
+    ///
+    /// # Panics
+    /// If the step takes weight from an atom that is not active: our mistake, never the caller's data
+    /// (readers of model files check first, with [`ActiveSet::accepts`]).
+    pub fn apply(&mut self, step: &Step) {
+        match *step {
+            Step::Forward { atom, gamma } => {
+                self.rescale(1.0 - gamma);
+                self.add(atom, gamma);
+            }
+            Step::Away { atom, gamma } => {
+                self.rescale(1.0 + gamma);
+                let at = self.place(atom);
+                self.weights[at] -= gamma;
+            }
+            Step::Drop { atom } => {
+                let weight = self.weights[self.place(atom)];
+                self.remove(atom);
+                self.rescale(1.0 / (1.0 - weight));
+            }
+            Step::Pairwise { to, from, gamma } => {
+                let at = self.place(from);
+                self.weights[at] -= gamma;
+                self.add(to, gamma);
+            }
+            Step::Swap { to, from } => {
+                let weight = self.weights[self.place(from)];
+                self.remove(from);
+                self.add(to, weight);
+            }
+        }
+    }
+
+    /// Whether [`ActiveSet::apply`] would leave a proper convex combination. For steps read from a file.
+    pub fn accepts(&self, step: &Step) -> bool {
+        match *step {
+            Step::Forward { gamma, .. } => gamma > 0.0 && gamma <= 1.0,
+            Step::Away { atom, gamma } => {
+                let weight = self.weight(atom);
+                self.len() > 1
+                    && gamma > 0.0
+                    && gamma.is_finite()
+                    && weight < 1.0
+                    && weight * (1.0 + gamma) - gamma > 0.0
+            }
+            Step::Drop { atom } => {
+                self.len() > 1 && self.weight(atom) > 0.0 && self.weight(atom) < 1.0
+            }
+            Step::Pairwise { to, from, gamma } => {
+                to != from && gamma > 0.0 && gamma < self.weight(from)
+            }
+            Step::Swap { to, from } => to != from && self.weight(from) > 0.0,
+        }
+    }
+
+    fn add(&mut self, atom: Atom, weight: f64) {
+        match self.position(atom) {
+            Some(at) => self.weights[at] += weight,
+            None => {
+                self.atoms.push(atom);
+                self.weights.push(weight);
+                for feature in [atom.i, atom.j] {
+                    *self.uses.entry(feature).or_insert(0) += 1;
+                }
+            }
+        }
+    }
+
+    fn remove(&mut self, atom: Atom) {
+        let at = self.place(atom);
+        self.atoms.remove(at);
+        self.weights.remove(at);
+        for feature in [atom.i, atom.j] {
+            let uses = self
+                .uses
+                .get_mut(&feature)
+                .expect("active features are counted");
+            *uses -= 1;
+            if *uses == 0 {
+                self.uses.remove(&feature);
+            }
+        }
+    }
+
+    /// Multiplies every weight; those that become 0 (γ = 1, or underflow) leave.
+    fn rescale(&mut self, factor: f64) {
+        for weight in &mut self.weights {
+            *weight *= factor;
+        }
+        if self.weights.contains(&0.0) {
+            for (atom, weight) in self.iter().collect::<Vec<_>>() {
+                if weight == 0.0 {
+                    self.remove(atom);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! Preprocessor learned on training rows and applied to every later row.
+
+use super::columns::Columns;
+use super::map::change_rows;
+use super::rows::{Rows, RowsView, SparseRow};
+use crate::error::{Error, Result};
+use std::fmt;
+use std::str::FromStr;
+
+/// Which preprocess: `none`, `max` (the paper's), `unit` or `max+unit`.
+///
+/// ```
+/// use hdsl::data::Preprocess;
+/// assert_eq!("max+unit".parse::<Preprocess>()?, Preprocess::MaxUnit);
+/// assert_eq!(Preprocess::Max.to_string(), "max");
+/// # Ok::<(), hdsl::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Preprocess {
+    /// Values as they are.
+    None,
+    /// Each feature divided by its largest absolute training value.
+    #[default]
+    Max,
+    /// Each row divided by its Euclidean length.
+    Unit,
+    /// First [`Preprocess::Max`], then [`Preprocess::Unit`].
+    MaxUnit,
+}
+
+impl Preprocess {
+    /// All kinds, in the order in which help texts list them.
+    pub const ALL: [Preprocess; 4] = [
+        Preprocess::None,
+        Preprocess::Max,
+        Preprocess::Unit,
+        Preprocess::MaxUnit,
+    ];
+
+    /// The word used on the command line and in model files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Preprocess::None => "none",
+            Preprocess::Max => "max",
+            Preprocess::Unit => "unit",
+            Preprocess::MaxUnit => "max+unit",
+        }
+    }
+
+    fn has_maxima(self) -> bool {
+        matches!(self, Preprocess::Max | Preprocess::MaxUnit)
+    }
+
+    fn has_unit(self) -> bool {
+        matches!(self, Preprocess::Unit | Preprocess::MaxUnit)
+    }
+}
+
+impl fmt::Display for Preprocess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Preprocess {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.as_str() == text)
+            .ok_or_else(|| Error::param("preprocess", text, "none, max, unit or max+unit"))
+    }
+}
+
+/// What a preprocessing did to values it could not keep as they were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScalingReport {
+    /// Values left out because training rows say nothing about their feature.
+    pub dropped: usize,
+    /// Values beyond the training maximum, cut to 1 or -1.
+    pub clipped: usize,
+}
+
+/// A preprocessing fitted to training rows.
+///
+/// - `max` divides each value by the largest *absolute* value its feature has in training rows, and clips the
+///   quotient to [-1, 1]. Signs survive and zero stays zero, so sparse rows stay sparse; non-negative data ends up
+///   in [0, 1]. A feature that is never non-zero in training has no maximum, and its values are dropped.
+/// - `unit` divides each row by its Euclidean length, after dropping features outside the training rows' feature
+///   space (number `n_features` and above). Features inside that space count in the length even if no training
+///   row has them. A row without non-zero values is left as it is.
+/// - `max+unit` does both in that order, so dropped features do not count in the length.
+/// - `none` only drops features outside the training rows' feature space.
+///
+/// Whatever the kind, scaled rows have as many features as the training rows had.
+///
+/// ```
+/// use hdsl::{Rows, data::{Preprocessor, Preprocess}};
+/// let train = Rows::from_parts(3, vec![0, 2, 3], vec![0, 1, 1], vec![4.0, -2.0, 1.0])?;
+/// let later = Rows::from_parts(9, vec![0, 4], vec![0, 1, 2, 8], vec![1.0, -5.0, 7.0, 7.0])?;
+/// let preprocessing = Preprocessor::fit(Preprocess::Max, &train);
+/// let (scaled, report) = preprocessing.apply_reported(&later);
+/// assert_eq!(scaled.row(0).indices(), [0, 1]);
+/// assert_eq!(scaled.row(0).values(), [0.25, -1.0]); // 1 / 4, and -5 / 2 clipped
+/// assert_eq!((report.dropped, report.clipped), (2, 1)); // features 2 and 8 are new
+/// # Ok::<(), hdsl::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Preprocessor {
+    kind: Preprocess,
+    n_features: usize,
+    columns: Columns,
+    maxima: Vec<f64>,
+}
+
+impl Preprocessor {
+    /// Learns what the kind needs to know about training rows.
+    pub fn fit<'a>(kind: Preprocess, rows: impl Into<RowsView<'a>>) -> Self {
+        let rows = rows.into();
+        let mut maxima = Vec::new();
+        if kind.has_maxima() {
+            let columns = Columns::of(rows);
+            let mut largest = vec![0.0f64; columns.len()];
+            for (&feature, &value) in rows.indices().iter().zip(rows.values()) {
+                let number = columns.number(feature).expect("every column is numbered");
+                let max = &mut largest[number as usize];
+                *max = max.max(value.abs());
+            }
+            if largest.iter().all(|&max| max > 0.0) {
+                return Self {
+                    kind,
+                    n_features: rows.n_features(),
+                    columns,
+                    maxima: largest,
+                };
+            }
+            maxima = columns.features().iter().copied().zip(largest).collect();
+            maxima.retain(|m| m.1 > 0.0);
+        }
+        Self::with_maxima(kind, rows.n_features(), maxima)
+    }
+
+    /// What [`Preprocessor::fit`] by maxima, restricted to some features, is, without a number for every feature there is.
+    pub(crate) fn fit_max(rows: RowsView<'_>, features: &[u32]) -> Self {
+        // Most values belong to other features, and are told by the last bits of those.
+        const BITS: usize = 1 << 16;
+        let mut met = vec![false; BITS];
+        for &feature in features {
+            met[feature as usize % BITS] = true;
+        }
+        let wanted = Columns::from_features(rows.n_features(), features.to_vec());
+        let mut largest = vec![0.0f64; wanted.len()];
+        for (&feature, value) in rows.indices().iter().zip(rows.values()) {
+            if met[feature as usize % BITS]
+                && let Some(number) = wanted.number(feature)
+            {
+                let max = &mut largest[number as usize];
+                *max = max.max(value.abs());
+            }
+        }
+        let maxima = wanted.features().iter().copied().zip(largest);
+        let maxima = maxima.filter(|m| m.1 > 0.0).collect();
+        Self::with_maxima(Preprocess::Max, rows.n_features(), maxima)
+    }
+
+    /// The preprocessing that changes nothing.
+    pub fn none(n_features: usize) -> Self {
+        Self::with_maxima(Preprocess::None, n_features, Vec::new())
+    }
+
+    /// A preprocessing from its parts, as a file holds them: maxima by increasing feature, for the kinds that have any.
+    pub fn from_parts(
+        kind: Preprocess,
+        n_features: usize,
+        maxima: Vec<(u32, f64)>,
+    ) -> Result<Self> {
+        if !kind.has_maxima() && !maxima.is_empty() {
+            return Err(Error::Data(format!(
+                "the preprocess `{kind}` has no maxima, but {} are given",
+                maxima.len()
+            )));
+        }
+        if let Some(w) = maxima.windows(2).find(|w| w[0].0 >= w[1].0) {
+            return Err(Error::Data(format!(
+                "the maximum of feature {} comes after that of feature {}, expected increasing features",
+                w[1].0, w[0].0
+            )));
+        }
+        for &(feature, max) in &maxima {
+            if feature as usize >= n_features {
+                return Err(Error::Data(format!(
+                    "a maximum is given for feature {feature}, but there are {n_features} features"
+                )));
+            }
+            if !(max.is_finite() && max > 0.0) {
+                return Err(Error::Data(format!(
+                    "feature {feature} has the maximum {max}, expected a finite number above 0"
+                )));
+            }
+        }
+        Ok(Self::with_maxima(kind, n_features, maxima))
+    }
+
+    fn with_maxima(kind: Preprocess, n_features: usize, maxima: Vec<(u32, f64)>) -> Self {
+        let (features, maxima) = maxima.into_iter().unzip();
+        Self {
+            kind,
+            n_features,
+            columns: Columns::from_features(n_features, features),
+            maxima,
+        }
+    }
+
+    /// Which preprocessing this is.
+    pub fn kind(&self) -> Preprocess {
+        self.kind
+    }
+
+    /// How many features the training rows had, and every scaled row has.
+    pub fn n_features(&self) -> usize {
+        self.n_features
+    }
+
+    /// The training maximum of each feature that has one, by increasing feature. Empty for `none` and `unit`.
+    pub fn maxima(&self) -> impl ExactSizeIterator<Item = (u32, f64)> + '_ {
+        self.columns
+            .features()
+            .iter()
+            .copied()
+            .zip(self.maxima.iter().copied())
+    }
+
+    /// Forgets the maxima of all other features, which are then dropped as if unseen.
+    ///
+    /// A similarity that uses few features needs few maxima. Only `max` can forget: under `max+unit` every
+    /// feature counts in a row's length, so that kind, like those without maxima, is returned unchanged.
+    pub fn restrict(&self, features: &[u32]) -> Self {
+        if self.kind != Preprocess::Max {
+            return self.clone();
+        }
+        let wanted = Columns::from_features(self.n_features, features.to_vec());
+        let kept = self
+            .maxima()
+            .filter(|m| wanted.number(m.0).is_some())
+            .collect();
+        Self::with_maxima(self.kind, self.n_features, kept)
+    }
+
+    /// Scales all rows, in parallel.
+    pub fn apply<'a>(&self, rows: impl Into<RowsView<'a>>) -> Rows {
+        self.apply_reported(rows).0
+    }
+
+    /// Scales all rows and counts what was dropped and clipped.
+    pub fn apply_reported<'a>(&self, rows: impl Into<RowsView<'a>>) -> (Rows, ScalingReport) {
+        let rows = rows.into();
+        if self.kind == Preprocess::None && rows.n_features() == self.n_features {
+            return (rows.to_rows(), ScalingReport::default());
+        }
+        let (scaled, reports) = change_rows(
+            rows.to_rows(),
+            self.n_features,
+            ScalingReport::default,
+            |report, indices, values| self.scale(indices, values, report),
+        );
+        let total = reports
+            .iter()
+            .fold(ScalingReport::default(), |a, b| ScalingReport {
+                dropped: a.dropped + b.dropped,
+                clipped: a.clipped + b.clipped,
+            });
+        (scaled, total)
+    }
+
+    /// Scales one row: its features and values.
+    pub fn apply_row(&self, row: SparseRow<'_>) -> (Vec<u32>, Vec<f64>) {
+        let (mut indices, mut values) = (row.indices().to_vec(), row.values().to_vec());
+        let kept = self.scale(&mut indices, &mut values, &mut ScalingReport::default());
+        indices.truncate(kept);
+        values.truncate(kept);
+        (indices, values)
+    }
+
+    /// Scales one row where it is: what is left comes first, and its length is returned.
+    fn scale(&self, indices: &mut [u32], values: &mut [f64], report: &mut ScalingReport) -> usize {
+        let mut kept = 0;
+        for at in 0..indices.len() {
+            let (feature, value) = (indices[at], values[at]);
+            let scaled = if self.kind.has_maxima() {
+                let Some(number) = self.columns.number(feature) else {
+                    report.dropped += 1;
+                    continue;
+                };
+                let scaled = value / self.maxima[number as usize];
+                report.clipped += usize::from(scaled.abs() > 1.0);
+                scaled.clamp(-1.0, 1.0)
+            } else if (feature as usize) < self.n_features {
+                value
+            } else {
+                report.dropped += 1;
+                continue;
+            };
+            (indices[kept], values[kept]) = (feature, scaled);
+            kept += 1;
+        }
+        if self.kind.has_unit() {
+            make_unit(&mut values[..kept]);
+        }
+        kept
+    }
+}
+
+fn make_unit(values: &mut [f64]) {
+    let norm = |values: &[f64]| values.iter().map(|v| v * v).sum::<f64>().sqrt();
+    let mut length = norm(values);
+    if !(1e-140..1e140).contains(&length) {
+        // The squares left the range of f64: bring the largest value to 1 first.
+        let largest = values.iter().fold(0.0f64, |m, v| m.max(v.abs()));
+        if largest == 0.0 {
+            return;
+        }
+        values.iter_mut().for_each(|v| *v /= largest);
+        length = norm(values);
+    }
+    values.iter_mut().for_each(|v| *v /= length);
+}

@@ -1,0 +1,137 @@
+//! How neighbors decide a class, as a value that a model carries.
+
+use crate::error::{Error, Result};
+use crate::named::named_enum;
+use crate::similarity::Normalization;
+use std::fmt;
+
+named_enum! {
+/// Who decides the class of a row: `majority`, `weighted` or `class-mean`.
+///
+/// - `majority`: each of the k nearest rows has one vote. Classes that tie: the one whose nearest member is nearest.
+/// - `weighted`: each of the k nearest rows votes with its similarity, or with 0 where that is below 0. Classes that tie:
+///   as under `majority`, so that it is the majority's vote where nobody has any weight.
+/// - `class-mean`: the class whose rows have the highest mean similarity to the query. Every row counts, there is no k.
+///   Classes that tie: the first. A class without rows is never chosen.
+///
+/// ```
+/// use hdsl::Vote;
+/// assert_eq!("class-mean".parse::<Vote>()?, Vote::ClassMean);
+/// assert_eq!(Vote::default().to_string(), "majority");
+/// # Ok::<(), hdsl::Error>(())
+/// ```
+#[derive(Default)]
+pub enum Vote as "vote" {
+    /// One vote for each of the k nearest rows.
+    #[default]
+    Majority = "majority",
+    /// The k nearest rows vote with their similarity.
+    Weighted = "weighted",
+    /// The highest mean similarity to all rows of a class.
+    ClassMean = "class-mean",
+}
+}
+
+impl Vote {
+    /// Whether it asks a number of nearest rows, rather than all.
+    pub fn has_k(self) -> bool {
+        self != Vote::ClassMean
+    }
+}
+
+/// How the class of a row is decided from labeled rows. [`knn::classify`](crate::knn::classify) does it.
+///
+/// ```
+/// use hdsl::{PredictionRule, Normalization, Vote};
+/// assert_eq!(PredictionRule::default(), PredictionRule { k: 3, vote: Vote::Majority, form: Normalization::Dot });
+/// assert_eq!(PredictionRule::nearest(15).to_string(), "majority of 15 neighbors, dot");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PredictionRule {
+    /// How many nearest rows vote. `class-mean` does not use it.
+    pub k: usize,
+    /// Who decides.
+    pub vote: Vote,
+    /// How the similarity ranks.
+    pub normalization: Normalization,
+}
+
+impl Default for PredictionRule {
+    /// The paper's: the majority of 3, under the similarity as it is.
+    fn default() -> Self {
+        Self::nearest(3)
+    }
+}
+
+impl fmt::Display for PredictionRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            k,
+            vote,
+            normalization,
+        } = self;
+        let s = if *k == 1 { "" } else { "s" };
+        match vote {
+            Vote::Majority => write!(f, "majority of {k} neighbor{s}, {normalization}"),
+            Vote::Weighted => write!(f, "weighted vote of {k} neighbor{s}, {normalization}"),
+            Vote::ClassMean => write!(f, "class mean, {normalization}"),
+        }
+    }
+}
+
+impl PredictionRule {
+    /// The majority of the `k` nearest, under the similarity as it is.
+    pub fn nearest(k: usize) -> Self {
+        Self {
+            k,
+            vote: Vote::Majority,
+            normalization: Normalization::Dot,
+        }
+    }
+
+    /// Whether so many labeled rows are enough to decide by.
+    pub fn check(&self, n_rows: usize) -> Result<()> {
+        if self.k == 0 {
+            return Err(Error::param("k", self.k, "a whole number above 0"));
+        }
+        if n_rows == 0 {
+            return Err(Error::data("there are no training rows to decide by"));
+        }
+        if self.vote.has_k() && self.k > n_rows {
+            return Err(Error::Data(format!(
+                "fewer rows than neighbors asked for: {n_rows} to choose from, k is {}",
+                self.k
+            )));
+        }
+        Ok(())
+    }
+
+    /// As key and text, for a model to keep.
+    pub(crate) fn settings(&self) -> [(String, String); 3] {
+        [
+            ("normalization".to_owned(), self.normalization.to_string()),
+            ("k".to_owned(), self.k.to_string()),
+            ("vote".to_owned(), self.vote.to_string()),
+        ]
+    }
+
+    /// From what a model keeps; what is absent is the default.
+    pub(crate) fn from_settings(settings: &[(String, String)]) -> Result<Self> {
+        let mut rule = Self::default();
+        for (key, text) in settings {
+            match key.as_str() {
+                "normalization" => rule.normalization = text.parse()?,
+                "k" => {
+                    rule.k = text
+                        .parse()
+                        .ok()
+                        .filter(|&k| k > 0)
+                        .ok_or_else(|| Error::param("k", text, "a whole number above 0"))?;
+                }
+                "vote" => rule.vote = text.parse()?,
+                _ => {}
+            }
+        }
+        Ok(rule)
+    }
+}

@@ -1,0 +1,91 @@
+//! Enums whose variants have a name that people type: on the command line, in Python, in model files.
+
+/// Declares such an enum, with `ALL`, `name`, `Display`, `FromStr` and serde's traits, all by the same names.
+///
+/// The string after the enum's name is the parameter that an error message names.
+macro_rules! named_enum {
+    (
+        $(#[$meta:meta])*
+        $vis:vis enum $name:ident as $parameter:literal {
+            $($(#[$variant_meta:meta])* $variant:ident = $text:literal,)+
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        $vis enum $name {
+            $($(#[$variant_meta])* $variant,)+
+        }
+
+        impl $name {
+            /// All variants, in the order of their declaration.
+            pub const ALL: [Self; [$($text),+].len()] = [$(Self::$variant),+];
+
+            /// The name of this variant.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)+
+                }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = $crate::error::Error;
+            fn from_str(text: &str) -> $crate::error::Result<Self> {
+                let found = Self::ALL.into_iter().find(|variant| variant.name() == text);
+                found.ok_or_else(|| {
+                    $crate::error::Error::param($parameter, text, $crate::named::one_of(&[$($text),+]))
+                })
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.name())
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+                let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+pub(crate) use named_enum;
+
+/// `a`, `a or b`, `a, b or c`.
+pub(crate) fn one_of(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [only] => (*only).to_owned(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::knn::Vote;
+
+    #[test]
+    fn a_name_is_parsed_displayed_and_serialized_the_same() {
+        for vote in Vote::ALL {
+            assert_eq!(vote.name().parse::<Vote>().unwrap(), vote);
+            let json = serde_json::to_string(&vote).unwrap();
+            assert_eq!(json, format!("\"{vote}\""));
+            assert_eq!(serde_json::from_str::<Vote>(&json).unwrap(), vote);
+        }
+        let error = "jury".parse::<Vote>().unwrap_err().to_string();
+        assert!(
+            error.contains("majority, weighted or class-mean"),
+            "{error}"
+        );
+        assert!(serde_json::from_str::<Vote>("\"jury\"").is_err());
+    }
+}

@@ -1,0 +1,168 @@
+//! Directions and how far to go along them.
+
+use crate::atoms::{ActiveSet, Atom, Step};
+use crate::objective::Problem;
+
+/// A way down, as Alg. 1 names them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Direction {
+    /// D_F = B - M.
+    Forward(Atom),
+    /// D_A = M - B.
+    Away(Atom),
+    /// B_F - B_A.
+    Pairwise { to: Atom, from: Atom },
+}
+
+impl Direction {
+    /// The longest step that keeps every weight at 0 or above.
+    pub(crate) fn gamma_max(self, active: &ActiveSet) -> f64 {
+        match self {
+            Direction::Forward(_) => 1.0,
+            Direction::Away(atom) => {
+                let weight = active.weight(atom);
+                weight / (1.0 - weight)
+            }
+            Direction::Pairwise { from, .. } => active.weight(from),
+        }
+    }
+
+    /// The step of length `gamma`. Going all the way, or as good as, takes an atom out.
+    pub(crate) fn step(self, gamma: f64, active: &ActiveSet) -> Step {
+        let whole = gamma >= self.gamma_max(active);
+        let (part, all) = match self {
+            Direction::Forward(atom) => return Step::Forward { atom, gamma },
+            Direction::Away(atom) => (Step::Away { atom, gamma }, Step::Drop { atom }),
+            Direction::Pairwise { to, from } => {
+                (Step::Pairwise { to, from, gamma }, Step::Swap { to, from })
+            }
+        };
+        // Just short of all the way, rounding may leave a weight of 0 or below.
+        if whole || !active.accepts(&part) {
+            all
+        } else {
+            part
+        }
+    }
+}
+
+/// Buffers for <A^t, D>.
+#[derive(Default)]
+pub(crate) struct Deltas {
+    projected: Vec<f64>,
+    other: Vec<f64>,
+    values: Vec<f64>,
+}
+
+impl Deltas {
+    /// <A^t, D> for every triplet.
+    pub(crate) fn along(
+        &mut self,
+        problem: &Problem<'_>,
+        direction: Direction,
+        margins: &[f64],
+    ) -> &[f64] {
+        let Self {
+            projected,
+            other,
+            values,
+        } = self;
+        match direction {
+            Direction::Forward(atom) => {
+                problem.atom_margins(atom, projected, values);
+                values.iter_mut().zip(margins).for_each(|(b, m)| *b -= m);
+            }
+            Direction::Away(atom) => {
+                problem.atom_margins(atom, projected, values);
+                values
+                    .iter_mut()
+                    .zip(margins)
+                    .for_each(|(b, m)| *b = m - *b);
+            }
+            Direction::Pairwise { to, from } => {
+                problem.atom_margins(to, projected, values);
+                problem.atom_margins(from, projected, other);
+                values.iter_mut().zip(&*other).for_each(|(b, a)| *b -= a);
+            }
+        }
+        values
+    }
+
+    /// margins += γ deltas, for the direction last looked along.
+    pub(crate) fn apply(&self, gamma: f64, margins: &mut [f64]) {
+        margins
+            .iter_mut()
+            .zip(&self.values)
+            .for_each(|(m, d)| *m += gamma * d);
+    }
+}
+
+/// The minimizer in [0, gamma_max] of a convex φ with the given φ' and φ''.
+///
+/// Newton's method inside a bracket. For the piecewise quadratic losses φ' is piecewise linear, so Newton is exact
+/// once it is on the right piece, after 3 to 5 evaluations; for the others it ends when the bracket is down to
+/// rounding. 0 if φ does not fall at 0.
+pub(crate) fn line_search(gamma_max: f64, mut derivatives: impl FnMut(f64) -> (f64, f64)) -> f64 {
+    let (first, second) = derivatives(0.0);
+    if first >= 0.0 || gamma_max <= 0.0 {
+        return 0.0;
+    }
+    let enough = 1e-14 * first.abs();
+    let (mut low, mut high) = (0.0, gamma_max);
+    let mut high_checked = false;
+    let mut guess = -first / second;
+    for _ in 0..200 {
+        let gamma = if guess > low && guess < high {
+            guess
+        } else if !high_checked {
+            // Newton points past the end: look there, once.
+            high_checked = true;
+            high
+        } else if low > 0.0 && high / low > 4.0 {
+            (low * high).sqrt()
+        } else {
+            0.5 * (low + high)
+        };
+        let (slope, curvature) = derivatives(gamma);
+        if slope.abs() <= enough || (gamma == gamma_max && slope <= 0.0) {
+            return gamma;
+        }
+        if slope < 0.0 {
+            low = gamma;
+        } else {
+            high = gamma;
+            high_checked = true;
+        }
+        if high - low <= 1e-15 * high {
+            break;
+        }
+        guess = gamma - slope / curvature;
+    }
+    low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_search_finds_the_root_of_a_kinked_slope() {
+        // φ' = -3 up to 0.2, then rises with slope 10, kinks at 0.4, then slope 1 through 0 at γ = 1.4.
+        let slope = |g: f64| match g {
+            g if g < 0.2 => (-3.0, 0.0),
+            g if g < 0.4 => (-3.0 + 10.0 * (g - 0.2), 10.0),
+            g => (-1.0 + (g - 0.4), 1.0),
+        };
+        assert!((line_search(5.0, slope) - 1.4).abs() < 1e-12);
+        assert_eq!(line_search(0.3, slope), 0.3);
+        assert_eq!(line_search(1.0, |_| (0.5, 1.0)), 0.0);
+    }
+
+    #[test]
+    fn line_search_copes_with_tiny_steps_and_no_curvature() {
+        let found = line_search(1.0, |g: f64| (g.powf(0.25) - 1e-3, 0.0));
+        assert!((found - 1e-12).abs() < 1e-20, "{found}");
+        let found = line_search(1.0, |g: f64| ((g - 3e-9) * 1e9, 1e9));
+        assert!((found - 3e-9).abs() < 1e-20, "{found}");
+    }
+}

@@ -61,6 +61,7 @@ pub mod knn;
 pub mod model;
 mod named;
 pub mod objective;
+mod parallel;
 pub(crate) mod random;
 pub mod similarity;
 pub mod solver;

@@ -262,6 +262,18 @@ fn compressed() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
+#[cfg(not(feature = "compression"))]
+#[test]
+fn compressed_files_name_the_missing_feature() {
+    for (codec, whole) in compressed() {
+        let error = message("x", &whole, &ReadOptions::default());
+        let expected = format!("x: is compressed ({codec}), which hdsl reads only if built with");
+        assert!(error.starts_with(&expected), "{error}");
+        assert!(error.contains("feature `compression`"), "{error}");
+    }
+}
+
+#[cfg(feature = "compression")]
 #[test]
 fn truncated_or_corrupt_streams_are_named() {
     for (codec, whole) in compressed() {

@@ -80,7 +80,7 @@ fn compressions() -> Vec<(&'static str, Compress)> {
         let (a, b) = bytes.split_at(bytes.len() / 2);
         [one(a), one(b)].concat()
     }
-    vec![
+    let mut compressions: Vec<(&'static str, Compress)> = vec![
         ("", |bytes| bytes.to_vec()),
         (".gz", |bytes| {
             halves(bytes, |half| {
@@ -110,7 +110,11 @@ fn compressions() -> Vec<(&'static str, Compress)> {
                 ruzstd::encoding::compress_to_vec(half, ruzstd::encoding::CompressionLevel::Fastest)
             })
         }),
-    ]
+    ];
+    if cfg!(not(feature = "compression")) {
+        compressions.truncate(1);
+    }
+    compressions
 }
 
 fn parse(name: &str, bytes: &[u8]) -> Dataset {
@@ -257,8 +261,9 @@ fn labels_come_from_their_own_file() {
     std::fs::write(at("d_valid.data"), "1 2\n3\n").unwrap();
     let alone = read_dataset(&at("d_valid.data"), &ReadOptions::default()).unwrap();
     assert!(alone.labels.is_none());
-    let (_, gz) = compressions()[1];
-    std::fs::write(at("d_valid.labels.gz"), gz(b"-1\n+1\n")).unwrap();
+    let (extension, compress) = compressions().into_iter().take(2).last().unwrap();
+    let labels = at(&format!("d_valid.labels{extension}"));
+    std::fs::write(labels, compress(b"-1\n+1\n")).unwrap();
     let beside = read_dataset(&at("d_valid.data"), &ReadOptions::default()).unwrap();
     assert_eq!(beside.labels.unwrap().names(), ["-1", "1"]);
     assert!(

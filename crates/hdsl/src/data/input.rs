@@ -1,20 +1,13 @@
 //! Opening a file, whatever it is compressed with, and handing out its lines.
 
+use super::decompress;
 use crate::error::{Error, Result};
-use bzip2::bufread::MultiBzDecoder;
-use flate2::bufread::MultiGzDecoder;
-use lzma_rust2::XzReader;
-use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
-use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 /// How much text is handed out at a time. Pieces of it are parsed in parallel.
 const BLOCK: usize = 8 << 20;
-
-/// How far back an xz or zstd stream may refer. A header asking for more is refused before memory is set aside.
-const WINDOW: u32 = 256 << 20;
 
 /// A decompressed byte stream with a name for error messages.
 pub(crate) struct Input<'a> {
@@ -72,14 +65,14 @@ impl<'a> Input<'a> {
                 reason: format!("is empty, expected {want}"),
             });
         }
-        let codec = codec_of(&magic);
+        let codec = decompress::codec_of(&magic);
         let raw = BufReader::with_capacity(1 << 16, Cursor::new(magic).chain(raw));
         let reader: Box<dyn Read + Send + 'a> = match codec {
             None => Box::new(raw),
-            Some("gzip") => Box::new(MultiGzDecoder::new(raw)),
-            Some("bzip2") => Box::new(MultiBzDecoder::new(raw)),
-            Some("xz") => Box::new(XzReader::new_mem_limit(raw, true, WINDOW >> 10)),
-            Some(_) => Box::new(ZstdReader::new(raw)),
+            Some(codec) => decompress::decoder(codec, raw).map_err(|reason| Error::File {
+                path: path.to_owned(),
+                reason,
+            })?,
         };
         let mut input = Self {
             path: path.to_owned(),
@@ -224,90 +217,4 @@ pub(crate) fn quote(token: &[u8]) -> String {
         shown.push('…');
     }
     format!("`{shown}`")
-}
-
-/// Which compression the first bytes announce; file names may lie.
-pub(crate) fn codec_of(magic: &[u8]) -> Option<&'static str> {
-    let bzip2_block = |rest: &[u8]| {
-        let n = rest.len().min(6);
-        rest[..n] == b"1AY&SY"[..n] || rest[..n] == b"\x17\x72\x45\x38\x50\x90"[..n]
-    };
-    match magic {
-        [0x1f, 0x8b, ..] => Some("gzip"),
-        [b'B', b'Z', b'h', b'1'..=b'9', rest @ ..] if bzip2_block(rest) => Some("bzip2"),
-        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some("xz"),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some("zstd"),
-        _ => None,
-    }
-}
-
-/// All frames of a zstd stream, one after the other, with their checksums compared.
-struct ZstdReader<R> {
-    source: R,
-    decoder: FrameDecoder,
-    in_frame: bool,
-}
-
-impl<R: BufRead> ZstdReader<R> {
-    fn new(source: R) -> Self {
-        let mut decoder = FrameDecoder::new();
-        decoder.set_max_window_size(u64::from(WINDOW));
-        Self {
-            source,
-            decoder,
-            in_frame: false,
-        }
-    }
-
-    /// Begins the next frame; false at the end of the stream.
-    fn next_frame(&mut self) -> io::Result<bool> {
-        while !self.source.fill_buf()?.is_empty() {
-            match self.decoder.reset(&mut self.source) {
-                Ok(()) => return Ok(true),
-                Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
-                    length,
-                    ..
-                })) => {
-                    let length = u64::from(length);
-                    let skipped =
-                        io::copy(&mut self.source.by_ref().take(length), &mut io::sink())?;
-                    if skipped < length {
-                        return Err(io::ErrorKind::UnexpectedEof.into());
-                    }
-                }
-                Err(error) => return Err(io::Error::other(error)),
-            }
-        }
-        Ok(false)
-    }
-}
-
-impl<R: BufRead> Read for ZstdReader<R> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        if buf.is_empty() {
-            return Ok(0);
-        }
-        loop {
-            if !self.in_frame {
-                self.in_frame = self.next_frame()?;
-                if !self.in_frame {
-                    return Ok(0);
-                }
-            }
-            if self.decoder.can_collect() > 0 {
-                return self.decoder.read(buf);
-            }
-            if self.decoder.is_finished() {
-                let said = self.decoder.get_checksum_from_data();
-                if said.is_some() && said != self.decoder.get_calculated_checksum() {
-                    return Err(io::Error::other("the checksum does not match"));
-                }
-                self.in_frame = false;
-                continue;
-            }
-            self.decoder
-                .decode_blocks(&mut self.source, BlockDecodingStrategy::UptoBlocks(1))
-                .map_err(io::Error::other)?;
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! Row-by-row work in parallel, the same bytes for any number of threads.
 
 use super::rows::{Rows, RowsView, SparseRow};
-use rayon::prelude::*;
+use crate::parallel::prelude::*;
 
 /// Makes a new matrix row by row. `each` appends one row's (feature, value) pairs, by increasing feature, to the
 /// two lists; `state` is made once per block of rows, for scratch space and counts. The blocks' states come back

@@ -2,6 +2,9 @@
 
 mod column_lists;
 mod columns;
+mod decompress;
+#[allow(dead_code)] // until the other modules use all of it
+mod groups;
 pub(crate) mod input;
 mod labels;
 mod map;
@@ -17,6 +20,8 @@ mod preprocess;
 mod read;
 mod rows;
 mod split;
+#[cfg(feature = "sprs")]
+mod sprs;
 mod svmlight;
 pub(crate) mod text;
 mod triples;
@@ -25,6 +30,8 @@ pub(crate) mod write;
 
 pub use column_lists::ColumnLists;
 pub use columns::Columns;
+#[allow(unused_imports)]
+pub(crate) use groups::{Groups, group_starts};
 pub use labels::Labels;
 pub(crate) use map::{change_rows, map_rows};
 pub use npz::write_npz;

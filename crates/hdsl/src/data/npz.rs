@@ -6,7 +6,7 @@
 use crate::data::input::{Input, quote};
 use crate::data::read::declared_features;
 use crate::data::triples::{check_row_count, empty_rows_note};
-use crate::data::{Dataset, IndexBase, Rows};
+use crate::data::{Dataset, Groups, IndexBase, Rows};
 use crate::error::{Error, Result};
 use std::io::{self, Cursor, Read, Write};
 use zip::write::SimpleFileOptions;
@@ -177,24 +177,13 @@ impl Compressed {
 
     /// From columns to rows, by counting.
     fn transpose(self) -> (Vec<usize>, Vec<u32>, Vec<f64>) {
-        let mut starts = vec![0usize; self.n_rows + 1];
-        for &row in &self.indices {
-            starts[row as usize + 1] += 1;
-        }
-        for row in 0..self.n_rows {
-            starts[row + 1] += starts[row];
-        }
-        let mut next = starts.clone();
-        let mut columns = vec![0u32; self.indices.len()];
-        let mut values = vec![0.0; self.indices.len()];
-        for column in 0..self.n_columns {
-            for at in self.starts[column]..self.starts[column + 1] {
-                let to = &mut next[self.indices[at] as usize];
-                columns[*to] = column as u32;
-                values[*to] = self.values[at];
-                *to += 1;
-            }
-        }
+        let columns = self.starts.windows(2).zip(0u32..);
+        let columns =
+            columns.flat_map(|(bounds, column)| (bounds[0]..bounds[1]).map(move |_| column));
+        let entries = columns.zip(self.values.iter().copied());
+        let entries = self.indices.iter().copied().zip(entries);
+        let (starts, entries) = Groups::new(self.n_rows, entries).into_parts();
+        let (columns, values) = entries.into_iter().unzip();
         (starts, columns, values)
     }
 }

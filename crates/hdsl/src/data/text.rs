@@ -4,7 +4,7 @@ use crate::data::input::{self, Block, Input, quote};
 use crate::data::number::{parse_f64, parse_u64};
 use crate::data::{IndexBase, Labels, Rows};
 use crate::error::{Error, Result};
-use rayon::prelude::*;
+use crate::parallel::prelude::*;
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -241,7 +241,7 @@ pub(crate) fn read(
         let (parsed, next) = if input.is_used_up() {
             (parse_block(&now, parse_line), Ok(None))
         } else {
-            rayon::join(|| parse_block(&now, parse_line), || input.next_block())
+            crate::parallel::join(|| parse_block(&now, parse_line), || input.next_block())
         };
         for piece in parsed {
             if let Some((line, reason)) = piece.error {

@@ -1,7 +1,7 @@
 //! Entries in any order, put into rows.
 
 use crate::data::text::parse_error;
-use crate::data::{IndexBase, Rows};
+use crate::data::{Groups, IndexBase, Rows};
 use crate::error::{Error, Result};
 use std::path::Path;
 
@@ -39,20 +39,8 @@ impl Triples {
         base: IndexBase,
     ) -> Result<(Rows, Vec<String>)> {
         check_row_count(path, n_rows, self.rows.len())?;
-        let mut starts = vec![0usize; n_rows + 1];
-        for &row in &self.rows {
-            starts[row as usize + 1] += 1;
-        }
-        for row in 0..n_rows {
-            starts[row + 1] += starts[row];
-        }
-        let mut next = starts.clone();
-        let mut order = vec![0usize; self.rows.len()];
-        for (entry, &row) in self.rows.iter().enumerate() {
-            order[next[row as usize]] = entry;
-            next[row as usize] += 1;
-        }
-        drop(next);
+        let (starts, mut order) =
+            Groups::new(n_rows, self.rows.iter().copied().zip(0usize..)).into_parts();
         let mut indices = Vec::with_capacity(self.rows.len());
         let mut values = Vec::with_capacity(self.rows.len());
         let mut ends = Vec::with_capacity(n_rows + 1);

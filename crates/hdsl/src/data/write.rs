@@ -1,6 +1,6 @@
 //! Rows as svmlight text. (npz is written beside its reader.)
 
-use crate::data::{IndexBase, Labels, Rows, input};
+use crate::data::{IndexBase, Labels, Rows, decompress};
 use std::io::{self, Write};
 
 /// Writes `label [qid:N] index:value …` lines; rows without labels get 0.
@@ -62,7 +62,7 @@ pub fn write_svmlight(
 fn survives(label: &str) -> bool {
     !label.is_empty()
         && !label.starts_with(['#', '\u{feff}'])
-        && input::codec_of(format!("{label} ").as_bytes()).is_none()
+        && decompress::codec_of(format!("{label} ").as_bytes()).is_none()
         && !label.bytes().any(|b| b == b':' || b.is_ascii_whitespace())
 }
 

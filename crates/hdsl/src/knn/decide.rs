@@ -4,9 +4,9 @@ use super::{KnnIndex, Neighbor};
 use crate::data::{Columns, Labels, Rows, SparseRow};
 use crate::error::{Error, Result};
 use crate::knn::{PredictionRule, Vote};
+use crate::parallel::prelude::*;
 use crate::similarity::Normalization;
 use crate::similarity::{Dot, Similarity};
-use rayon::prelude::*;
 
 /// The class of each query, decided by labeled training rows, in terms of the names of their labels.
 ///

@@ -27,10 +27,10 @@ mod tree;
 use crate::cancel::CancelToken;
 use crate::data::{Labels, Rows, SparseRow};
 use crate::error::{Error, Result};
+use crate::parallel::prelude::*;
 use crate::similarity::Similarity;
 pub use decide::{ClassMeans, Jury, Tally, classify, elect, tally};
 use engine::{Engine, Scratch, Tuning, Wanted};
-use rayon::prelude::*;
 pub use rule::{PredictionRule, Vote};
 use std::collections::{BTreeMap, HashMap};
 

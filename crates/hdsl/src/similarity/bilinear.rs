@@ -161,7 +161,7 @@ impl BilinearModel {
     /// # Ok::<(), hdsl::Error>(())
     /// ```
     pub fn score_many(&self, a: &Rows, b: &Rows, pairs: &[(u32, u32)]) -> Result<Vec<f64>> {
-        use rayon::prelude::*;
+        use crate::parallel::prelude::*;
         for (index, &(p, q)) in pairs.iter().enumerate() {
             for (row, rows) in [(p, a), (q, b)] {
                 if row as usize >= rows.n_rows() {

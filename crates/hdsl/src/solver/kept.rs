@@ -6,9 +6,9 @@ use super::motion::{Motion, Moving, Placed, Projection};
 use super::plain::Keeper;
 use crate::atoms::ActiveSet;
 use crate::objective::Problem;
+use crate::parallel::prelude::*;
 use crate::solver::direction::{Direction, line_search};
 use crate::triplets::Anchors;
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// The margins of all triplets, in the order of anchors.

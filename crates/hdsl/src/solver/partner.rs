@@ -11,7 +11,7 @@
 
 use crate::atoms::{Atom, Sign};
 use crate::objective::{Problem, Scored};
-use rayon::prelude::*;
+use crate::parallel::prelude::*;
 use std::ops::Range;
 
 /// Columns whose bounds are kept together.
@@ -355,7 +355,9 @@ impl<'p> PartnerSearch<'p> {
         look: impl Fn(&mut Partner<'p>, usize) + Sync,
     ) {
         // A thread alone would look at halves, and the second would not know what the first found.
-        if self.problem.rows.nnz() < self.parallel_from || rayon::current_num_threads() == 1 {
+        if self.problem.rows.nnz() < self.parallel_from
+            || crate::parallel::current_num_threads() == 1
+        {
             return range.for_each(|at| look(partner, at));
         }
         let start = *partner;
@@ -449,7 +451,7 @@ impl<'p> PartnerSearch<'p> {
                 }
             }
         };
-        let threads = rayon::current_num_threads();
+        let threads = crate::parallel::current_num_threads();
         if threads == 1 || reach.values() < self.parallel_from {
             add(&mut row[..end], 0);
         } else {

@@ -374,8 +374,8 @@ impl Search<'_> {
                 }
             }
         };
-        rayon::scope(|scope| {
-            for _ in 0..rayon::current_num_threads() {
+        crate::parallel::scope(|scope| {
+            for _ in 0..crate::parallel::current_num_threads() {
                 scope.spawn(|_| work());
             }
         });

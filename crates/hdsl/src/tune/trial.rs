@@ -8,12 +8,12 @@ use crate::data::Rows;
 use crate::error::Result;
 use crate::knn::Jury;
 use crate::knn::PredictionRule;
+use crate::parallel::prelude::*;
 use crate::similarity::BilinearModel;
 use crate::solver::{Iteration, Observer, Stop};
 use crate::train::ensemble::mean;
 use crate::train::mine;
 use crate::train::rounds::{Again, InRounds};
-use rayon::prelude::*;
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 

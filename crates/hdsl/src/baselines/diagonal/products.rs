@@ -7,8 +7,8 @@
 
 use crate::data::{Columns, Rows};
 use crate::error::{Error, Result};
+use crate::parallel::prelude::*;
 use crate::triplets::{Anchors, Triplets};
-use rayon::prelude::*;
 use std::borrow::Cow;
 use std::ops::Range;
 

@@ -1,8 +1,8 @@
 //! The dense matrix W, and what a block of passive-aggressive steps does to it.
 
 use super::vector::Vector;
+use crate::parallel::prelude::*;
 use nalgebra::{DMatrix, SymmetricEigen};
-use rayon::prelude::*;
 
 /// Rows of W that are one piece of work, and how many multiplications are worth cutting into pieces.
 const PIECE: usize = 64;

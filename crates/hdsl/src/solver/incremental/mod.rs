@@ -20,13 +20,13 @@ use crate::atoms::{ActiveSet, Atom, Step};
 use crate::cancel::CancelToken;
 use crate::error::Result;
 use crate::objective::{Problem, Scored};
+use crate::parallel::prelude::*;
 use crate::solver::direction::{Direction, line_search};
 use changes::Books;
 pub(super) use changes::MOST_WORK;
 use pushed::Column;
 pub(super) use pushed::has_own_pairs;
 use rand_chacha::ChaCha8Rng;
-use rayon::prelude::*;
 use shard::Shard;
 
 /// Active atoms whose features are tried first as partners.

@@ -11,8 +11,8 @@
 use super::pair_rows::{PairRows, sizes};
 use super::panel::{Panel, SLACK, Visit};
 use crate::objective::{Problem, Scored};
+use crate::parallel::prelude::*;
 use crate::solver::Engine;
-use rayon::prelude::*;
 
 /// Columns whose u_j are computed by one thread at a time.
 const PRODUCTS: usize = 8;

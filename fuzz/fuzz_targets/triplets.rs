@@ -1,7 +1,8 @@
 //! Triplet lists, click logs and judgments.
 #![no_main]
 
-use hdsl::triplets::{GradeOrder, parse_clicks, parse_judgments, parse_triplets, write_triplets};
+use hdsl::Triplets;
+use hdsl::triplets::TripletFormat;
 use hdsl_fuzz::looks_compressed;
 use libfuzzer_sys::fuzz_target;
 
@@ -11,18 +12,13 @@ fuzz_target!(|bytes: &[u8]| {
     }
     const ROWS: usize = 50;
     let name = "fuzz".as_ref();
-    let orders = [GradeOrder::HigherIsBetter, GradeOrder::LowerIsBetter];
-    let read = [
-        parse_triplets(name, bytes, ROWS),
-        parse_clicks(name, bytes, ROWS),
-        parse_judgments(name, bytes, ROWS, orders[0]),
-        parse_judgments(name, bytes, ROWS, orders[1]),
-    ];
+    let read = TripletFormat::ALL.map(|format| Triplets::parse(name, bytes, format, ROWS));
     for triplets in read.into_iter().flatten() {
         triplets.check(ROWS).expect("the readers check as much");
         let mut text = Vec::new();
-        write_triplets(&mut text, &triplets).expect("memory takes everything");
-        let again = parse_triplets("again".as_ref(), &text, ROWS).expect("what we write, we read");
+        triplets.write(&mut text).expect("memory takes everything");
+        let again = Triplets::parse("again".as_ref(), &text, TripletFormat::List, ROWS);
+        let again = again.expect("what we write, we read");
         assert_eq!(again, triplets);
     }
 });

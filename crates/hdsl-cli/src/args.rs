@@ -6,7 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use hdsl::data::Frequency;
 use hdsl::tune::Part;
-use hdsl::{Normalization, PredictionRule, Vote};
+use hdsl::{Normalization, PredictionRule, TripletSource, Vote};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -226,7 +226,7 @@ pub(crate) struct Train {
         verbatim_doc_comment,
         help_heading = "Method"
     )]
-    pub(crate) triplets: TripletArg,
+    pub(crate) triplets: TripletSource,
     /// Mine triplets again so many times, under the similarity learned so far
     ///
     /// Each time, each row with its 3 nearest of the same label x its 5 nearest of another is added to the triplets there
@@ -787,7 +787,7 @@ pub(crate) struct Report {
     pub(crate) text: Option<Vec<PathBuf>>,
     /// The triplets of training, if it took them from a file; others are mined again
     #[arg(long, value_name = "SOURCE", requires = "train")]
-    pub(crate) triplets: Option<TripletArg>,
+    pub(crate) triplets: Option<TripletSource>,
     /// What `hdsl train --json` printed, for the training time
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) run: Option<PathBuf>,
@@ -850,7 +850,7 @@ pub(crate) struct TripletsCmd {
     pub(crate) rows: PathBuf,
     /// knn:3:5, random:20, clicks:FILE, judgments:FILE, judgments-low:FILE or a FILE; see `train --help`
     #[arg(long, value_name = "SOURCE", default_value = "knn:3:5")]
-    pub(crate) triplets: TripletArg,
+    pub(crate) triplets: TripletSource,
     /// Where to write the triplets
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
@@ -1071,67 +1071,6 @@ impl FromStr for RowOf {
             path: path.into(),
             row,
         })
-    }
-}
-
-/// Where triplets come from.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum TripletArg {
-    /// `knn:T:I`.
-    Neighbors { targets: usize, impostors: usize },
-    /// `random:N`.
-    Random { per_row: usize },
-    /// Lines `anchor near far [weight]`.
-    File(PathBuf),
-    /// `clicks:FILE`.
-    Clicks(PathBuf),
-    /// `judgments:FILE`, `judgments-low:FILE`.
-    Judgments { path: PathBuf, low_is_best: bool },
-}
-
-impl FromStr for TripletArg {
-    type Err = String;
-    fn from_str(s: &str) -> Result<Self, String> {
-        let number = |text: &str| match text.parse::<usize>() {
-            Ok(n) if n > 0 => Ok(n),
-            _ => Err(format!(
-                "`{text}` is no count above 0, expected knn:TARGETS:IMPOSTORS or random:PER_ROW"
-            )),
-        };
-        let file = |path: &str| {
-            if path.is_empty() {
-                Err(format!("`{s}` names no file"))
-            } else {
-                Ok(PathBuf::from(path))
-            }
-        };
-        match s.split_once(':') {
-            _ if s.is_empty() => file(s).map(TripletArg::File),
-            None if s == "knn" => Ok(TripletArg::Neighbors {
-                targets: 3,
-                impostors: 5,
-            }),
-            None if s == "random" => Ok(TripletArg::Random { per_row: 20 }),
-            Some(("knn", counts)) => {
-                let (targets, impostors) = counts
-                    .split_once(':')
-                    .ok_or("expected knn:TARGETS:IMPOSTORS, such as knn:3:5")?;
-                Ok(TripletArg::Neighbors {
-                    targets: number(targets)?,
-                    impostors: number(impostors)?,
-                })
-            }
-            Some(("random", count)) => Ok(TripletArg::Random {
-                per_row: number(count)?,
-            }),
-            Some(("file", path)) => file(path).map(TripletArg::File),
-            Some(("clicks", path)) => file(path).map(TripletArg::Clicks),
-            Some((kind @ ("judgments" | "judgments-low"), path)) => Ok(TripletArg::Judgments {
-                path: file(path)?,
-                low_is_best: kind == "judgments-low",
-            }),
-            _ => file(s).map(TripletArg::File),
-        }
     }
 }
 
@@ -1382,44 +1321,6 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn triplet_sources_are_read_as_written() {
-        let parse = |s: &str| s.parse::<TripletArg>();
-        assert_eq!(
-            parse("knn:3:5"),
-            Ok(TripletArg::Neighbors {
-                targets: 3,
-                impostors: 5
-            })
-        );
-        assert_eq!(parse("random:20"), Ok(TripletArg::Random { per_row: 20 }));
-        assert_eq!(
-            parse("clicks:a:b.txt"),
-            Ok(TripletArg::Clicks("a:b.txt".into()))
-        );
-        assert_eq!(
-            parse("judgments-low:q"),
-            Ok(TripletArg::Judgments {
-                path: "q".into(),
-                low_is_best: true
-            })
-        );
-        assert_eq!(parse("knn.txt"), Ok(TripletArg::File("knn.txt".into())));
-        assert_eq!(parse("a:b.txt"), Ok(TripletArg::File("a:b.txt".into())));
-        for bad in [
-            "",
-            "knn:3",
-            "knn:0:5",
-            "knn:3:x",
-            "random:0",
-            "random:-1",
-            "random:",
-            "clicks:",
-        ] {
-            assert!(parse(bad).is_err(), "{bad}");
-        }
     }
 
     #[test]

@@ -1,17 +1,15 @@
 //! Files in and out: data read beside a model, models and the points of their path, outputs made before the work.
 
 use crate::args::{
-    AddFile, FormatArg, ModelArg, PathArgs, ReadArgs, ScalingArg, TrainFile, TripletArg,
-    WriteFormatArg,
+    AddFile, FormatArg, ModelArg, PathArgs, ReadArgs, ScalingArg, TrainFile, WriteFormatArg,
 };
 use crate::failure::Failure;
 use crate::report::{Talk, count};
 use hdsl::data::{OutputFile, Preprocess, write_npz, write_svmlight};
 use hdsl::model::NUMBERED_BY_POSITION;
-use hdsl::triplets::{GradeOrder, read_clicks, read_judgments, read_triplets};
 use hdsl::{
     BilinearModel, Dataset, Dot, Format, IndexBase, Labels, Model, PredictionRule, Preprocessor,
-    ReadOptions, Rows, Similarity, Triplets, read_dataset,
+    ReadOptions, Rows, Similarity, read_dataset,
 };
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -414,34 +412,6 @@ fn guess_write_format(path: &Path) -> Result<WriteFormatArg, Failure> {
             path.display()
         ))),
     }
-}
-
-/// Triplets from a file, if that is where they come from.
-pub(crate) fn read_given_triplets(
-    source: &TripletArg,
-    n_rows: usize,
-) -> Result<Option<Triplets>, Failure> {
-    let given = match source {
-        TripletArg::Neighbors { .. } | TripletArg::Random { .. } => return Ok(None),
-        TripletArg::File(path) => {
-            if path != Path::new("-") && !path.exists() {
-                return Err(Failure::usage(format!(
-                    "{}: no such file; --triplets takes knn:T:I, random:N, clicks:FILE, judgments:FILE or a file",
-                    path.display()
-                )));
-            }
-            read_triplets(path, n_rows)?
-        }
-        TripletArg::Clicks(path) => read_clicks(path, n_rows)?,
-        TripletArg::Judgments { path, low_is_best } => {
-            let order = match low_is_best {
-                true => GradeOrder::LowerIsBetter,
-                false => GradeOrder::HigherIsBetter,
-            };
-            read_judgments(path, n_rows, order)?
-        }
-    };
-    Ok(Some(given))
 }
 
 impl FormatArg {

@@ -229,7 +229,8 @@ fn prepare(
         Some(triplets) => triplets,
         None => {
             let mined: TripletSource = source.triplets.parse().map_err(to_python)?;
-            hdsl::train::mine_until(&mined, &rows, labels, source.seed, cancel)
+            mined
+                .triplets(&rows, labels, source.seed, cancel)
                 .map_err(to_python)?
         }
     };

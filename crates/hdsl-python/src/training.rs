@@ -7,7 +7,6 @@ use crate::matrix::{Csr, Parts, row_numbers, view};
 use crate::model::Model;
 use crate::settings::Settings;
 use hdsl::data::{IndexBase, RowsView, stratified_split};
-use hdsl::train::mine_until;
 use hdsl::{
     CancelToken, Event, Labeled, Labels, Preprocessor, Rows, TrainParams, Trained, TripletSource,
     Triplets, train_borrowed,
@@ -62,7 +61,10 @@ pub(crate) fn train<'py>(
         .transpose()?;
     let weights: Option<Vec<f64>> = row_weights.map(|w| w.to_vec()).transpose()?;
     if let Some(given) = triplets {
-        params.triplets = TripletSource::Given(to_triplets(given, x.n_rows())?);
+        let given = to_triplets(given, x.n_rows())?;
+        let count = given.len();
+        params.triplets = TripletSource::Given { count };
+        params.given = Some(given);
     }
     if let Some(start) = start {
         let model = start.get().get();
@@ -200,8 +202,8 @@ impl Problem<'_> {
             self.params.fitted = Some(extended(&known, train.rows)?);
         }
         if let Some(weights) = &self.weights {
-            self.params.triplets =
-                weighted(&self.params, train, weights, self.seed, watcher.cancel())?;
+            let heavy = weighted(&self.params, train, weights, self.seed, watcher.cancel())?;
+            self.params.given = Some(heavy);
         }
         let mut trained =
             train_borrowed(train, valid, self.names.as_deref(), &self.params, watcher)
@@ -221,22 +223,27 @@ pub(crate) fn extended(known: &Preprocessor, rows: RowsView<'_>) -> PyResult<Pre
         .map_err(to_python)
 }
 
-/// Mined triplets, weighed by their anchors.
+/// The triplets of a training, weighed by their anchors.
 fn weighted(
     params: &TrainParams,
     train: Labeled<'_>,
     weights: &[f64],
     seed: u64,
     cancel: CancelToken<'_>,
-) -> PyResult<TripletSource> {
+) -> PyResult<Triplets> {
+    if let Some(given) = &params.given {
+        return Ok(weigh(given, weights));
+    }
     let preprocess = match &params.fitted {
         Some(known) => known.clone(),
         None => Preprocessor::fit(params.preprocess, train.rows),
     };
     let rows = preprocess.apply(train.rows);
-    let mined =
-        mine_until(&params.triplets, &rows, train.labels, seed, cancel).map_err(to_python)?;
-    Ok(TripletSource::Given(weigh(&mined, weights)))
+    let mined = params
+        .triplets
+        .triplets(&rows, train.labels, seed, cancel)
+        .map_err(to_python)?;
+    Ok(weigh(&mined, weights))
 }
 
 /// Triplets, each as heavy as its anchor; those of anchors without weight are left out.
@@ -352,7 +359,9 @@ pub(crate) fn mine<'py>(
             let rows = view(x)?;
             let rows = Preprocessor::fit(params.preprocess, rows).apply(rows);
             let (labels, seed) = (Some(&labels), settings.seed);
-            let mined = mine_until(&params.triplets, &rows, labels, seed, watch.cancel())
+            let mined = params
+                .triplets
+                .triplets(&rows, labels, seed, watch.cancel())
                 .map_err(to_python)?;
             Ok(mined
                 .iter()

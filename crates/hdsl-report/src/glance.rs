@@ -3,7 +3,7 @@
 use crate::format::{count, percent, short, thousands};
 use crate::input::{Hint, Input};
 use crate::ranking::{Rankings, in_short, plain_preprocess};
-use hdsl::{Result, TripletSource, Triplets};
+use hdsl::{CancelToken, Result, TripletSource, Triplets};
 use serde::Serialize;
 
 /// One figure: its exact value for programs, its text for people.
@@ -61,10 +61,11 @@ pub(crate) fn satisfied(input: &Input<'_>) -> Result<Option<Satisfied>> {
                 return Ok(None);
             };
             let seed = input.model.setting("seed").and_then(|s| s.parse().ok());
-            if train.labels.is_none() {
+            if train.labels.is_none() || !source.is_mined() {
                 return Ok(None);
             }
-            match hdsl::train::mine(&source, &plain, train.labels, seed.unwrap_or(0)) {
+            let seed = seed.unwrap_or(0);
+            match source.triplets(&plain, train.labels, seed, CancelToken::NEVER) {
                 Ok(triplets) => triplets,
                 // One class only, for instance: nothing to count, and the report goes on.
                 Err(_) => return Ok(None),

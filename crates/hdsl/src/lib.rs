@@ -82,7 +82,6 @@ pub use objective::LossKind;
 pub use similarity::{BilinearModel, Cosine, Dot, Normalization, Similarity};
 pub use solver::{Gap, Iteration, Observer, Run, Search, Solver, SolverParams, StepRule, Stop};
 pub use train::{
-    Again, Event, GridPoint, Labeled, TrainParams, Trained, TripletSource, Watcher, mean, train,
-    train_borrowed,
+    Again, Event, GridPoint, Labeled, TrainParams, Trained, Watcher, mean, train, train_borrowed,
 };
-pub use triplets::Triplets;
+pub use triplets::{TripletSource, Triplets};

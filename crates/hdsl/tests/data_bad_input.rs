@@ -1,7 +1,8 @@
 //! Every way we know a data file can be wrong: one clear message that names the place, and never a panic.
 
+use hdsl::Triplets;
 use hdsl::data::{Vocabulary, parse_names, parse_texts};
-use hdsl::triplets::{GradeOrder, parse_clicks, parse_judgments, parse_triplets};
+use hdsl::triplets::TripletFormat;
 use hdsl::{Error, Format, IndexBase, ReadOptions, parse_dataset, read_dataset};
 use proptest::prelude::*;
 use std::io::Write;
@@ -306,14 +307,12 @@ fn truncated_or_corrupt_streams_are_named() {
 
 #[test]
 fn triplet_lists_clicks_and_judgments() {
-    let list =
-        |text: &str| parse_triplets("t".as_ref(), text.as_bytes(), 5).map_err(|e| e.to_string());
-    let clicks =
-        |text: &str| parse_clicks("t".as_ref(), text.as_bytes(), 5).map_err(|e| e.to_string());
-    let judged = |text: &str| {
-        parse_judgments("t".as_ref(), text.as_bytes(), 5, GradeOrder::HigherIsBetter)
-            .map_err(|e| e.to_string())
+    let parse = |text: &str, format| {
+        Triplets::parse("t".as_ref(), text.as_bytes(), format, 5).map_err(|e| e.to_string())
     };
+    let list = |text: &str| parse(text, TripletFormat::List);
+    let clicks = |text: &str| parse(text, TripletFormat::Clicks);
+    let judged = |text: &str| parse(text, TripletFormat::Judgments);
     for (result, want) in [
         (
             list("0 1 2\n0 1 5\n"),
@@ -486,9 +485,9 @@ proptest! {
                 let _ = parse_dataset("x".as_ref(), &bytes, &options);
             }
         }
-        let _ = parse_triplets("x".as_ref(), &bytes, 5);
-        let _ = parse_clicks("x".as_ref(), &bytes, 5);
-        let _ = parse_judgments("x".as_ref(), &bytes, 5, GradeOrder::LowerIsBetter);
+        for format in TripletFormat::ALL {
+            let _ = Triplets::parse("x".as_ref(), &bytes, format, 5);
+        }
         let _ = parse_texts("x".as_ref(), &bytes);
         let _ = parse_names("x".as_ref(), &bytes);
         let _ = Vocabulary::parse("x".as_ref(), &bytes);

@@ -1,7 +1,7 @@
 //! Going on from an earlier solution, through the one call that everybody trains through.
 
 use hdsl::data::{PlantedParams, planted};
-use hdsl::{Event, Rows, TrainParams, Trained, TripletSource, Triplets, train};
+use hdsl::{Event, Rows, TrainParams, Trained, Triplets, train};
 use std::ops::ControlFlow;
 
 fn run(data: &hdsl::Dataset, params: &TrainParams) -> Trained {
@@ -68,7 +68,7 @@ fn a_known_preprocess_is_taken_as_it_is() {
     let mut triplets = Triplets::new();
     triplets.push(0, 1, 2);
     let mut fixed = params(1);
-    fixed.triplets = TripletSource::Given(triplets);
+    fixed.given = Some(triplets);
     fixed.fitted = Some(hdsl::Preprocessor::fit(fixed.preprocess, &doubled));
     let half = run(&data, &fixed).model;
     let (rows, scaled) = (&data.rows, half.prepare(&data.rows));

@@ -1,13 +1,12 @@
 //! `hdsl report`: a page that tells the story of a model.
 
-use crate::args::{Report, TripletArg};
-use crate::commands::train::source;
+use crate::args::Report;
 use crate::failure::Failure;
 use crate::files::{self, Reader};
 use crate::progress::Stages;
 use crate::report::{self, Talk, count, thousands};
 use hdsl::data::read_texts;
-use hdsl::{Dataset, Preprocessor, Triplets};
+use hdsl::{CancelToken, Dataset, Preprocessor, Triplets};
 use hdsl_report::{Input, Part};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -134,24 +133,17 @@ fn given_triplets(
     train: Option<&Dataset>,
     model: &hdsl::Model,
 ) -> Result<Option<Triplets>, Failure> {
-    let (Some(arg), Some(train)) = (&args.triplets, train) else {
+    let (Some(source), Some(train)) = (&args.triplets, train) else {
         return Ok(None);
     };
-    let given = files::read_given_triplets(arg, train.rows.n_rows())?;
-    let rows = match arg {
-        TripletArg::Neighbors { .. } | TripletArg::Random { .. } => {
-            Preprocessor::fit(model.preprocess().kind(), &train.rows).apply(&train.rows)
-        }
-        // Given triplets name rows and look at none.
-        _ => hdsl::Rows::new(0),
-    };
+    let rows = Preprocessor::fit(model.preprocess().kind(), &train.rows).apply(&train.rows);
     let seed = model
         .setting("seed")
         .and_then(|s| s.parse().ok())
         .unwrap_or(0);
-    let mined = hdsl::train::mine(&source(arg, given), &rows, train.labels.as_ref(), seed)?;
-    mined.check(train.rows.n_rows())?;
-    Ok(Some(mined))
+    let triplets = source.triplets(&rows, train.labels.as_ref(), seed, CancelToken::NEVER)?;
+    triplets.check(rows.n_rows())?;
+    Ok(Some(triplets))
 }
 
 /// The training time in what `hdsl train --json` printed.

@@ -1,6 +1,6 @@
 //! `hdsl train`: learn a similarity and save it.
 
-use crate::args::{LossArg, SearchArg, StepsArg, Train, TripletArg};
+use crate::args::{LossArg, SearchArg, StepsArg, Train};
 use crate::failure::Failure;
 use crate::files::{self, Reader};
 use crate::progress::{self, Watch};
@@ -25,7 +25,6 @@ pub(crate) fn run(args: &Train, talk: &Talk) -> Result<(), Failure> {
     reader.beside(&args.train, &data);
     reader.add(&mut data, &args.train, "--labels", &args.more)?;
     let by_position = reader.is_numbered_by_position(&args.train);
-    let given = files::read_given_triplets(&args.triplets, data.rows.n_rows())?;
     let n_features = data.rows.n_features();
     let read_names = |path| files::read_names(path, n_features);
     let names = args.names.as_deref().map(read_names).transpose()?;
@@ -49,7 +48,7 @@ pub(crate) fn run(args: &Train, talk: &Talk) -> Result<(), Failure> {
         )));
     }
 
-    let params = params(args, given);
+    let params = params(args);
     progress::stop_on_ctrl_c();
     if params.triplets.is_mined() {
         talk.detail("mining triplets");
@@ -106,11 +105,7 @@ fn check(args: &Train, validated: bool) -> Result<(), Failure> {
             "--tol cannot be used with --batch: a gap over a batch of triplets certifies nothing",
         ));
     }
-    let mined = matches!(
-        args.triplets,
-        TripletArg::Neighbors { .. } | TripletArg::Random { .. }
-    );
-    if args.holdout.is_some() && !mined {
+    if args.holdout.is_some() && !args.triplets.is_mined() {
         return Err(Failure::usage(
             "--holdout cannot be used with triplets from a file, which name rows of TRAIN: give --valid FILE",
         ));
@@ -143,7 +138,7 @@ fn hold_out(data: &Dataset, fraction: f64, args: &Train) -> Result<(Dataset, Dat
     }
 }
 
-fn params(args: &Train, given: Option<hdsl::Triplets>) -> TrainParams {
+fn params(args: &Train) -> TrainParams {
     let scale = args.scale.first().copied().unwrap_or(1.0);
     let mut solver = SolverParams::new(scale)
         .loss(match args.loss {
@@ -182,7 +177,7 @@ fn params(args: &Train, given: Option<hdsl::Triplets>) -> TrainParams {
     let mut params = TrainParams::new(scale);
     params.scales = args.scale.clone();
     params.preprocess = args.preprocess.kind();
-    params.triplets = source(&args.triplets, given);
+    params.triplets = args.triplets.clone();
     params.solver = solver;
     params.rule = PredictionRule {
         k: args.k,
@@ -214,28 +209,15 @@ fn refused(error: hdsl::Error, args: &Train) -> Failure {
     let mut flags: Vec<String> = Vec::new();
     flags.extend(batch.map(|size| format!("--batch {size}")));
     match (fewer, &args.triplets) {
-        (Some(fewer), TripletArg::Random { per_row }) => {
+        (Some(fewer), TripletSource::Random { per_row }) => {
             let per_row = (*per_row as u128 * fewer as u128 / triplets as u128).max(1);
             flags.push(format!("--triplets random:{per_row}"));
         }
-        (Some(_), TripletArg::Neighbors { .. }) => flags.push("a smaller knn:T:I".to_owned()),
+        (Some(_), TripletSource::Neighbors { .. }) => flags.push("a smaller knn:T:I".to_owned()),
         _ => {}
     }
     flags.push("--memory SIZE to try all the same".to_owned());
     Failure::usage(format!("{error} ({})", flags.join(", ")))
-}
-
-/// The library's word for where triplets come from.
-pub(crate) fn source(arg: &TripletArg, given: Option<hdsl::Triplets>) -> TripletSource {
-    match (arg, given) {
-        (_, Some(triplets)) => TripletSource::Given(triplets),
-        (&TripletArg::Neighbors { targets, impostors }, _) => {
-            TripletSource::Neighbors { targets, impostors }
-        }
-        (&TripletArg::Random { per_row }, _) => TripletSource::Random { per_row },
-        // A file that gave no triplets was an error already.
-        _ => TripletSource::Given(hdsl::Triplets::new()),
-    }
 }
 
 /// Why a run ended, in words.

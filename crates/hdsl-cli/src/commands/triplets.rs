@@ -1,12 +1,10 @@
 //! `hdsl triplets`: mine triplets and write them, or check a file of them.
 
 use crate::args::TripletsCmd;
-use crate::commands::train::source;
 use crate::failure::Failure;
 use crate::files::{self, Reader};
 use crate::report::{self, Talk, count, percent, thousands};
-use hdsl::triplets::write_triplets;
-use hdsl::{Preprocessor, Rows, Triplets};
+use hdsl::{CancelToken, Preprocessor, Rows, Triplets};
 use serde_json::json;
 
 pub(crate) fn run(args: &TripletsCmd, talk: &Talk) -> Result<(), Failure> {
@@ -14,14 +12,14 @@ pub(crate) fn run(args: &TripletsCmd, talk: &Talk) -> Result<(), Failure> {
     let out = args.output.as_deref().map(files::create).transpose()?;
     let data = Reader::new(&args.read, talk).data(&args.rows, args.labels.as_ref())?;
     let rows = Preprocessor::fit(args.preprocess.kind(), &data.rows).apply(&data.rows);
-    let given = files::read_given_triplets(&args.triplets, rows.n_rows())?;
-    let source = source(&args.triplets, given);
-    let triplets = hdsl::train::mine(&source, &rows, data.labels.as_ref(), args.seed)
+    let triplets = args
+        .triplets
+        .triplets(&rows, data.labels.as_ref(), args.seed, CancelToken::NEVER)
         .map_err(|error| error.in_file(&args.rows))?;
     triplets.check(rows.n_rows())?;
     let facts = Facts::of(&triplets, &rows);
     if let Some(out) = out {
-        files::write(out, |out| write_triplets(out, &triplets))?;
+        files::write(out, |out| triplets.write(out))?;
     }
     if args.json {
         return report::json(&json!({

@@ -79,6 +79,9 @@ pub(crate) fn train_mean(
         fitted: Some(preprocess.clone()),
         ..params.clone()
     };
+    if own.given.is_none() && !own.triplets.is_mined() {
+        own.given = Some(own.triplets.read(train.rows.n_rows())?);
+    }
     let mut members: Vec<Trained> = Vec::with_capacity(of);
     for index in 0..of {
         let asked = watcher.event(&Event::ModelStarted { index, of }).is_break();

@@ -16,79 +16,14 @@ use crate::knn;
 use crate::knn::PredictionRule;
 use crate::model::{Model, ModelParts, TracePoint};
 use crate::objective::{Problem, candidates};
-use crate::similarity::{BilinearModel, Dot};
+use crate::similarity::BilinearModel;
 use crate::solver::{Clock, Gap, Iteration, Observer, Run, SolverParams, Stop};
-use crate::triplets::Triplets;
+use crate::triplets::{TripletSource, Triplets};
 use ensemble::train_mean;
 use rounds::InRounds;
 use std::borrow::Cow;
-use std::fmt;
 use std::ops::ControlFlow;
-use std::str::FromStr;
 use std::time::Instant;
-
-/// Where the triplets come from.
-#[derive(Clone, Debug, PartialEq)]
-pub enum TripletSource {
-    /// Nearest rows of the same class x nearest rows of others, under the dot product of the scaled rows.
-    Neighbors {
-        /// Same-class neighbors a row.
-        targets: usize,
-        /// Other-class neighbors a row.
-        impostors: usize,
-    },
-    /// Random rows of the same and of other classes.
-    Random {
-        /// Triplets a row.
-        per_row: usize,
-    },
-    /// Given: by an expert, from clicks, from judgments. Labels are then not needed.
-    Given(Triplets),
-}
-
-impl TripletSource {
-    /// Whether the triplets are found by [`mine`] rather than given.
-    pub fn is_mined(&self) -> bool {
-        !matches!(self, TripletSource::Given(_))
-    }
-}
-
-impl FromStr for TripletSource {
-    type Err = Error;
-    /// `knn:3:5` or `random:20`.
-    fn from_str(text: &str) -> Result<Self> {
-        let number = |word: &str| word.parse::<usize>().ok().filter(|&n| n > 0);
-        let parsed = match text.split(':').collect::<Vec<_>>()[..] {
-            ["knn"] => Some((3, 5))
-                .map(|(targets, impostors)| TripletSource::Neighbors { targets, impostors }),
-            ["random"] => Some(TripletSource::Random { per_row: 20 }),
-            ["knn", targets, impostors] => number(targets)
-                .zip(number(impostors))
-                .map(|(targets, impostors)| TripletSource::Neighbors { targets, impostors }),
-            ["random", per_row] => number(per_row).map(|per_row| TripletSource::Random { per_row }),
-            _ => None,
-        };
-        parsed.ok_or_else(|| {
-            Error::param(
-                "triplets",
-                text,
-                "knn:K:M or random:N with whole numbers above 0",
-            )
-        })
-    }
-}
-
-impl fmt::Display for TripletSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TripletSource::Neighbors { targets, impostors } => {
-                write!(f, "knn:{targets}:{impostors}")
-            }
-            TripletSource::Random { per_row } => write!(f, "random:{per_row}"),
-            TripletSource::Given(triplets) => write!(f, "given:{}", triplets.len()),
-        }
-    }
-}
 
 /// Settings of [`train`].
 #[derive(Clone, Debug)]
@@ -99,6 +34,8 @@ pub struct TrainParams {
     pub preprocess: Preprocess,
     /// Where the triplets come from.
     pub triplets: TripletSource,
+    /// Triplets that are there already, instead of those that the source would give.
+    pub given: Option<Triplets>,
     /// Settings of the solver; its λ is taken from `scales`, its seed also feeds random triplets.
     pub solver: SolverParams,
     /// How training rows decide the classes of validation rows; kept in the model as its own.
@@ -132,6 +69,7 @@ impl TrainParams {
                 targets: 3,
                 impostors: 5,
             },
+            given: None,
             solver: SolverParams::new(scale),
             rule: PredictionRule::default(),
             eval_every: 10,
@@ -411,13 +349,15 @@ pub fn train_borrowed(
     let started = Instant::now();
     let scaled = kept.as_ref().or(rows.as_ref());
     let scaled = scaled.expect("somebody has them");
-    let triplets = mine_until(
-        &params.triplets,
-        scaled,
-        labels,
-        params.solver.seed,
-        watcher.cancel(),
-    )?;
+    let triplets = match &params.given {
+        Some(given) => given.clone(),
+        None => {
+            let seed = params.solver.seed;
+            params
+                .triplets
+                .triplets(scaled, labels, seed, watcher.cancel())?
+        }
+    };
     let mut halted = watcher
         .event(&Event::Triplets {
             count: triplets.len(),
@@ -606,41 +546,6 @@ impl ToStore {
             }
             Self::Whole(preprocess) => preprocess,
         }
-    }
-}
-
-/// The triplets of a source, mined from labels unless they are given.
-pub fn mine(
-    source: &TripletSource,
-    rows: &Rows,
-    labels: Option<&Labels>,
-    seed: u64,
-) -> Result<Triplets> {
-    mine_until(source, rows, labels, seed, CancelToken::NEVER)
-}
-
-/// [`mine`] unless somebody wants to stop first: [`Error::Stopped`] then.
-pub fn mine_until(
-    source: &TripletSource,
-    rows: &Rows,
-    labels: Option<&Labels>,
-    seed: u64,
-    cancel: CancelToken<'_>,
-) -> Result<Triplets> {
-    let labeled = || {
-        labels.ok_or_else(|| {
-            Error::data(format!(
-                "the training rows have no labels, which {source} triplets are made from"
-            ))
-        })
-    };
-    match source {
-        TripletSource::Neighbors { targets, impostors } => {
-            let wanted = (*targets, *impostors);
-            Triplets::by_neighbors_until(&Dot, rows, labeled()?, wanted, cancel)
-        }
-        TripletSource::Random { per_row } => Triplets::at_random(rows, labeled()?, *per_row, seed),
-        TripletSource::Given(triplets) => Ok(triplets.clone()),
     }
 }
 

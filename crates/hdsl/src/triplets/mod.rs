@@ -1,18 +1,16 @@
 //! Training data: "anchor is more similar to near than to far", as row numbers into one [`Rows`](crate::Rows).
 
 mod anchors;
-mod clicks;
-mod judgments;
-mod list;
+mod file;
 mod neighbor_lists;
 mod neighbors;
 mod random;
+mod source;
 mod stored;
 
 pub(crate) use anchors::Anchors;
-pub use clicks::{parse_clicks, read_clicks};
-pub use judgments::{GradeOrder, parse_judgments, read_judgments};
-pub use list::{parse_triplets, read_triplets, write_triplets};
+pub use file::TripletFormat;
+pub use source::TripletSource;
 
 use crate::error::{Error, Result};
 use neighbor_lists::NeighborLists;

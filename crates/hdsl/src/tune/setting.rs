@@ -5,7 +5,7 @@ use crate::data::{Labels, Preprocess, Preprocessor, Rows};
 use crate::knn::{PredictionRule, Vote};
 use crate::objective::loss::LossKind;
 use crate::similarity::Normalization;
-use crate::train::TripletSource;
+use crate::triplets::TripletSource;
 use std::fmt;
 
 /// One way to learn; where to stop on its path and how to decide a class is found along the way.

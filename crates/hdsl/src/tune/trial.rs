@@ -4,6 +4,7 @@ use super::TuneParams;
 use super::folds::Fold;
 use super::setting::Setting;
 use crate::atoms::ActiveSet;
+use crate::cancel::CancelToken;
 use crate::data::Rows;
 use crate::error::Result;
 use crate::knn::Jury;
@@ -12,7 +13,6 @@ use crate::parallel::prelude::*;
 use crate::similarity::BilinearModel;
 use crate::solver::{Iteration, Observer, Stop};
 use crate::train::ensemble::mean;
-use crate::train::mine;
 use crate::train::rounds::{Again, InRounds};
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -128,7 +128,9 @@ impl Course<'_> {
         loop {
             match &mut begun {
                 None => {
-                    let triplets = mine(&setting.triplets, rows, Some(&fold.labels), seed)?;
+                    let labels = Some(&fold.labels);
+                    let triplets =
+                        (setting.triplets).triplets(rows, labels, seed, CancelToken::NEVER)?;
                     let triplets = Cow::Owned(triplets);
                     let first = InRounds::first(rows, triplets, &solver, None, &mut watch)?;
                     if first.run.stop == Stop::ObserverAsked && round > 0 {

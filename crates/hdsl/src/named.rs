@@ -1,19 +1,20 @@
 //! Enums whose variants have a name that people type: on the command line, in Python, in model files.
 
-/// Declares such an enum, with `ALL`, `name`, `Display`, `FromStr` and serde's traits, all by the same names.
+/// Declares such an enum, with `ALL`, `name`, `help`, `Display`, `FromStr` and serde's traits, all by the same names.
 ///
-/// The string after the enum's name is the parameter that an error message names.
+/// The string after the enum's name is the parameter that an error message names. The documentation of a variant is its
+/// help text on the command line.
 macro_rules! named_enum {
     (
         $(#[$meta:meta])*
         $vis:vis enum $name:ident as $parameter:literal {
-            $($(#[$variant_meta:meta])* $variant:ident = $text:literal,)+
+            $($(#[$($variant_attribute:tt)*])* $variant:ident = $text:literal,)+
         }
     ) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         $vis enum $name {
-            $($(#[$variant_meta])* $variant,)+
+            $($(#[$($variant_attribute)*])* $variant,)+
         }
 
         impl $name {
@@ -25,6 +26,14 @@ macro_rules! named_enum {
                 match self {
                     $(Self::$variant => $text,)+
                 }
+            }
+
+            /// What this variant means, in one line.
+            pub fn help(self) -> &'static str {
+                let text = match self {
+                    $(Self::$variant => $crate::named::documentation!($(#[$($variant_attribute)*])*),)+
+                };
+                text.trim().trim_end_matches('.')
             }
         }
 
@@ -60,6 +69,14 @@ macro_rules! named_enum {
 }
 pub(crate) use named_enum;
 
+/// The doc comment among the attributes of a variant, as text.
+macro_rules! documentation {
+    ($(#[doc = $line:literal])+ $(#[default])?) => {
+        concat!($($line),+)
+    };
+}
+pub(crate) use documentation;
+
 /// `a`, `a or b`, `a, b or c`.
 pub(crate) fn one_of(names: &[&str]) -> String {
     match names {
@@ -81,6 +98,10 @@ mod tests {
             assert_eq!(json, format!("\"{vote}\""));
             assert_eq!(serde_json::from_str::<Vote>(&json).unwrap(), vote);
         }
+        assert_eq!(
+            Vote::Weighted.help(),
+            "The k nearest rows vote with their similarity"
+        );
         let error = "jury".parse::<Vote>().unwrap_err().to_string();
         assert!(
             error.contains("majority, weighted or class-mean"),

@@ -1,22 +1,11 @@
 //! Numbers as people read them, on pages and on the command line. The page's script has the same rules, so that no number
 //! is told in two ways.
 
+pub use hdsl::format::thousands;
+
 /// A share as a percentage with one decimal.
 pub fn percent(share: f64) -> String {
     format!("{:.1}%", 100.0 * share)
-}
-
-/// A number with commas between thousands.
-pub fn thousands(n: usize) -> String {
-    let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// `1 row`, `2 rows`, `2 classes`.

@@ -1,31 +1,32 @@
-//! What can be wrong with something the caller gave us. Our own mistakes panic instead.
+//! Errors about what a caller provided. A broken invariant of the library itself panics instead.
 
+use crate::format::{bytes, thousands};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Everything fallible in this crate returns this.
+/// The result of every fallible function of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can be wrong with something the caller gave us: it names the place, the value and what was wanted.
+/// An error about what the caller provided. Its message names the place, the value and what was expected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A line of an input file does not say what it should.
+    /// A line of an input file cannot be parsed.
     #[error("{}:{line}: {reason}", path.display())]
     Parse {
         /// The file, `-` for standard input.
         path: PathBuf,
         /// The line, counted from 1.
         line: u64,
-        /// What is there and what was wanted.
+        /// What was found and what was expected.
         reason: String,
     },
-    /// A whole file is not what it should be: empty, truncated, corrupt, of another kind.
+    /// A file as a whole is unusable: empty, truncated, corrupt, of another kind.
     #[error("{}: {reason}", path.display())]
     File {
         /// The file, `-` for standard input.
         path: PathBuf,
-        /// What is wrong and what was wanted.
+        /// What is wrong and what was expected.
         reason: String,
     },
     /// A file cannot be opened or read.
@@ -33,21 +34,21 @@ pub enum Error {
     Read {
         /// The file, `-` for standard input.
         path: PathBuf,
-        /// The system's word.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A file cannot be written. The one kind of error that may come after work was done.
+    /// A file cannot be written. Only this error may occur after work was done.
     #[error("{}: cannot write: {source}", path.display())]
     Write {
         /// The file, `-` for standard output.
         path: PathBuf,
-        /// The system's word.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A setting is outside its range.
+    /// A parameter is outside its range.
     #[error("`{name}` is {value}, expected {want}")]
     Param {
-        /// The setting, spelled as the library spells it.
+        /// The parameter: the name of the field of the configuration.
         name: &'static str,
         /// The value given.
         value: String,
@@ -64,10 +65,10 @@ pub enum Error {
         /// How many rows there are.
         rows: usize,
     },
-    /// Somebody raised the flag of a [`CancelToken`](crate::CancelToken) before there was anything to keep.
+    /// A [`CancelToken`](crate::CancelToken) was cancelled before there was a result to return.
     #[error("stopped before there was a model")]
     Stopped,
-    /// A run would take more memory than there is. Nothing was done yet.
+    /// A run would need more memory than is available. It was not started.
     #[error(
         "training on {} triplets needs about {} of memory, and {}; {}",
         thousands(*.triplets),
@@ -78,15 +79,15 @@ pub enum Error {
     Memory {
         /// How many triplets there are.
         triplets: usize,
-        /// About how many bytes the run takes beyond what is there already.
+        /// About how many bytes the run allocates.
         needed: u64,
-        /// How many it may take.
+        /// How many bytes it may allocate.
         limit: u64,
-        /// Whether that limit was set by the caller; otherwise it is what the system says is free.
+        /// Whether the caller set that limit; otherwise it is what the operating system reports as free.
         limit_is_set: bool,
-        /// A size of batches with which it would fit.
+        /// A batch size that would fit.
         batch: Option<usize>,
-        /// A number of triplets with which it would fit.
+        /// A number of triplets that would fit.
         fewer: Option<usize>,
     },
     /// The data as a whole cannot be used: one class only, labels that do not match rows, and so on.
@@ -109,46 +110,29 @@ impl Error {
         Error::Data(reason.into())
     }
 
-    /// Says which file the data came from, where that is not said already.
+    /// Shorthand for [`Error::File`].
+    pub(crate) fn file(path: &Path, reason: impl Into<String>) -> Self {
+        Error::File {
+            path: path.to_owned(),
+            reason: reason.into(),
+        }
+    }
+
+    /// Shorthand for [`Error::Parse`].
+    pub(crate) fn parse(path: &Path, line: u64, reason: impl Into<String>) -> Self {
+        Error::Parse {
+            path: path.to_owned(),
+            line,
+            reason: reason.into(),
+        }
+    }
+
+    /// Adds the name of the file that the data came from, unless the error names one already.
     pub fn in_file(self, path: &Path) -> Self {
         match self {
-            Error::Data(reason) => Error::File {
-                path: path.to_owned(),
-                reason,
-            },
+            Error::Data(reason) => Error::file(path, reason),
             other => other,
         }
-    }
-}
-
-/// A number with commas.
-pub(crate) fn thousands(n: usize) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// A number of bytes to two or three digits.
-pub(crate) fn bytes(n: u64) -> String {
-    let mut number = n as f64;
-    let mut units = ["bytes", "kB", "MB", "GB", "TB"].into_iter();
-    let mut unit = units.next().unwrap_or_default();
-    for next in units {
-        if number < 999.5 {
-            break;
-        }
-        (number, unit) = (number / 1000.0, next);
-    }
-    match unit {
-        "bytes" => format!("{number} {unit}"),
-        _ if number < 9.95 => format!("{number:.1} {unit}"),
-        _ => format!("{number:.0} {unit}"),
     }
 }
 
@@ -207,21 +191,5 @@ mod tests {
             "training on 100,000,000 triplets needs about 12 GB of memory, and the limit is 999 bytes; the rows alone \
              are too many"
         );
-    }
-
-    #[test]
-    fn bytes_are_short_and_right() {
-        for (n, text) in [
-            (0, "0 bytes"),
-            (999, "999 bytes"),
-            (1_000, "1.0 kB"),
-            (9_949, "9.9 kB"),
-            (9_951, "10 kB"),
-            (999_400, "999 kB"),
-            (999_600, "1.0 MB"),
-            (5_000_000_000_000_000, "5000 TB"),
-        ] {
-            assert_eq!(bytes(n), text);
-        }
     }
 }

@@ -57,6 +57,7 @@ pub mod bench;
 mod cancel;
 pub mod data;
 pub mod error;
+pub mod format;
 pub mod knn;
 pub mod model;
 mod named;

@@ -9,7 +9,7 @@ use crate::report::{self, Talk, count, percent, short, thousands};
 use hdsl::data::{OutputFile, Planted, PlantedParams, planted, write_svmlight};
 use hdsl::knn::evaluate_similarity;
 use hdsl::{
-    Atom, Dataset, Dot, Labels, PredictionRule, Similarity, SolverParams, Stop, TrainParams,
+    Dataset, Dot, Labels, PredictionRule, Sign, Similarity, SolverParams, Stop, TrainParams,
     Trained, TripletSource, train,
 };
 use hdsl_report::{Input, Part};
@@ -177,9 +177,7 @@ impl Facts {
             Ok(evaluation.error)
         };
         let pairs = learned.pairs_by_weight();
-        let is_planted = |i: u32, j: u32, sign| {
-            Atom::new(i, j, sign).is_ok_and(|atom| problem.pairs.binary_search(&atom).is_ok())
-        };
+        let is_planted = |i: u32, j: u32, sign| problem.pairs.contains(&(i, j, sign == Sign::Plus));
         Ok(Self {
             dot_error: error(&Dot)?,
             learned_error: error(learned)?,
@@ -265,8 +263,7 @@ fn to_text(problem: &Planted, trained: &Trained, facts: &Facts) -> String {
         .take(10)
         .map(|p| {
             let (i, j) = (trained.model.name(p.i), trained.model.name(p.j));
-            let planted = Atom::new(p.i, p.j, p.sign())
-                .is_ok_and(|atom| problem.pairs.binary_search(&atom).is_ok());
+            let planted = problem.pairs.contains(&(p.i, p.j, p.sign() == Sign::Plus));
             let mut row = pair_row(p.weight, &i, &j);
             row.push(if planted { "*".into() } else { String::new() });
             row

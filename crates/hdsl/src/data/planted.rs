@@ -9,7 +9,6 @@
 //! pairs that matter are just those within an aspect: they are the known answer.
 
 use super::{Dataset, IndexBase, Labels, Rows, SparseRow};
-use crate::atoms::Atom;
 use crate::error::{Error, Result};
 use crate::random::{below, rng, shuffle};
 use rand_chacha::rand_core::Rng;
@@ -94,9 +93,9 @@ pub struct Planted {
     pub names: Vec<String>,
     /// The features that say something about the class, in increasing order. All others are noise.
     pub relevant: Vec<u32>,
-    /// The pairs that say something together, in order: plus for words of one verdict, minus for words of opposite
-    /// verdicts on one aspect.
-    pub pairs: Vec<Atom>,
+    /// The pairs of features that say something together, (i, j, alike) with i < j in increasing order: alike for words
+    /// of one verdict, not alike for words of opposite verdicts on one aspect.
+    pub pairs: Vec<(u32, u32, bool)>,
 }
 
 /// Makes a planted problem: same seed, same problem.
@@ -122,6 +121,8 @@ pub fn planted(seed: u64, params: &PlantedParams) -> Result<Planted> {
         special[(aspect * 2 + verdict) * n_synonyms + synonym]
     };
 
+    let pair = |i: u32, j: u32, alike| (i.min(j), i.max(j), alike);
+
     let mut names = vec![String::new(); params.n_features];
     let mut pairs = Vec::new();
     for (aspect, verdicts) in ASPECTS.iter().take(n_aspects).enumerate() {
@@ -130,10 +131,10 @@ pub fn planted(seed: u64, params: &PlantedParams) -> Result<Planted> {
                 let feature = word(aspect, verdict, synonym);
                 names[feature as usize] = (*name).to_owned();
                 for earlier in 0..synonym {
-                    pairs.push(Atom::plus(word(aspect, verdict, earlier), feature)?);
+                    pairs.push(pair(word(aspect, verdict, earlier), feature, true));
                 }
                 for opposite in (0..n_synonyms).filter(|_| verdict == 1) {
-                    pairs.push(Atom::minus(word(aspect, 0, opposite), feature)?);
+                    pairs.push(pair(word(aspect, 0, opposite), feature, false));
                 }
             }
         }
@@ -267,6 +268,7 @@ fn made_up_word(rng: &mut impl Rng, taken: &mut HashSet<String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::atoms::Atom;
     use crate::data::{Preprocess, Preprocessor};
     use crate::knn::PredictionRule;
     use crate::knn::evaluate_similarity;
@@ -288,8 +290,8 @@ mod tests {
         let distinct: HashSet<&String> = problem.names.iter().collect();
         assert_eq!(distinct.len(), 5_000);
         assert!(problem.relevant.windows(2).all(|w| w[0] < w[1]));
-        for pair in &problem.pairs {
-            assert!(problem.relevant.contains(&pair.i()) && problem.relevant.contains(&pair.j()));
+        for (i, j, _) in &problem.pairs {
+            assert!(i < j && problem.relevant.contains(i) && problem.relevant.contains(j));
         }
         let counts = problem.train.labels.as_ref().unwrap().counts();
         assert_eq!(counts, [125; 8]);
@@ -302,7 +304,11 @@ mod tests {
         let train = preprocess.apply(&problem.train.rows);
         let test = preprocess.apply(&problem.test.rows);
         let weight = 1.0 / problem.pairs.len() as f64;
-        let atoms = problem.pairs.iter().map(|&p| (p, weight)).collect();
+        let atom = |&(i, j, alike): &(u32, u32, bool)| match alike {
+            true => (Atom::plus(i, j).unwrap(), weight),
+            false => (Atom::minus(i, j).unwrap(), weight),
+        };
+        let atoms = problem.pairs.iter().map(atom).collect();
         let answer = BilinearModel::new(train.n_features(), 100.0, atoms).unwrap();
         let error = |similarity: &dyn Similarity| {
             let labels = |part: &Dataset| part.labels.clone().unwrap();

@@ -369,11 +369,7 @@ fn finish(
 
 /// An error at one line.
 pub(crate) fn parse_error(path: &Path, line: u64, reason: impl Into<String>) -> Error {
-    Error::Parse {
-        path: path.to_owned(),
-        line,
-        reason: reason.into(),
-    }
+    Error::parse(path, line, reason)
 }
 
 /// The tokens of a line: what stands between blanks.

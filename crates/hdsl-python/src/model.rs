@@ -134,7 +134,7 @@ impl Model {
 
     #[getter]
     fn preprocess(&self) -> &'static str {
-        self.model.preprocess().kind().as_str()
+        self.model.preprocess().kind().name()
     }
 
     /// The iterate in use.

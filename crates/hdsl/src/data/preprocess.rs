@@ -4,10 +4,10 @@ use super::columns::Columns;
 use super::map::change_rows;
 use super::rows::{Rows, RowsView, SparseRow};
 use crate::error::{Error, Result};
-use std::fmt;
-use std::str::FromStr;
+use crate::named::named_enum;
 
-/// Which preprocess: `none`, `max` (the paper's), `unit` or `max+unit`.
+named_enum! {
+/// The preprocessing of feature values: `none`, `max` (the paper's), `unit` or `max+unit`.
 ///
 /// ```
 /// use hdsl::data::Preprocess;
@@ -15,61 +15,27 @@ use std::str::FromStr;
 /// assert_eq!(Preprocess::Max.to_string(), "max");
 /// # Ok::<(), hdsl::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Preprocess {
+#[derive(Default)]
+pub enum Preprocess as "preprocess" {
     /// Values as they are.
-    None,
-    /// Each feature divided by its largest absolute training value.
+    None = "none",
+    /// Each feature divided by its largest absolute training value, then clipped to [-1, 1].
     #[default]
-    Max,
+    Max = "max",
     /// Each row divided by its Euclidean length.
-    Unit,
-    /// First [`Preprocess::Max`], then [`Preprocess::Unit`].
-    MaxUnit,
+    Unit = "unit",
+    /// First max, then unit.
+    MaxUnit = "max+unit",
+}
 }
 
 impl Preprocess {
-    /// All kinds, in the order in which help texts list them.
-    pub const ALL: [Preprocess; 4] = [
-        Preprocess::None,
-        Preprocess::Max,
-        Preprocess::Unit,
-        Preprocess::MaxUnit,
-    ];
-
-    /// The word used on the command line and in model files.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Preprocess::None => "none",
-            Preprocess::Max => "max",
-            Preprocess::Unit => "unit",
-            Preprocess::MaxUnit => "max+unit",
-        }
-    }
-
     fn has_maxima(self) -> bool {
         matches!(self, Preprocess::Max | Preprocess::MaxUnit)
     }
 
     fn has_unit(self) -> bool {
         matches!(self, Preprocess::Unit | Preprocess::MaxUnit)
-    }
-}
-
-impl fmt::Display for Preprocess {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl FromStr for Preprocess {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|kind| kind.as_str() == text)
-            .ok_or_else(|| Error::param("preprocess", text, "none, max, unit or max+unit"))
     }
 }
 

@@ -4,21 +4,23 @@ use crate::data::input::{self, Input};
 use crate::data::text::{self, Interner, TextRows};
 use crate::data::{Labels, Rows, matrix_market, nips, npz, svmlight};
 use crate::error::{Error, Result};
+use crate::named::named_enum;
 use std::path::{Path, PathBuf};
 
 const WANT: &str = "rows of sparse data";
 
-/// The file formats we read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Format {
-    /// svmlight or libsvm text: `label [qid:N] index:value … [# comment]`.
-    Svmlight,
-    /// The NIPS 2003 challenge: `index:value …` (dexter) or bare indices (dorothea); labels in a file beside it.
-    Nips,
-    /// Matrix Market coordinate text; a row of the matrix is a row of data.
-    MatrixMarket,
-    /// What `scipy.sparse.save_npz` writes, in CSR or CSC.
-    Npz,
+named_enum! {
+/// The format of a data file.
+pub enum Format as "format" {
+    /// Svmlight or libsvm text: lines `label [qid:q] index:value ...  # comment`.
+    Svmlight = "svmlight",
+    /// NIPS 2003 challenge: lines of `index:value` or of bare indices; labels in a separate file.
+    Nips = "nips",
+    /// Matrix Market coordinate file; labels in a separate file.
+    MatrixMarket = "mtx",
+    /// Sparse matrix of scipy.sparse.save_npz, CSR or CSC; labels in a separate file.
+    Npz = "npz",
+}
 }
 
 /// What the lowest feature is called in a text file.

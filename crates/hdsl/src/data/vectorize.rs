@@ -4,6 +4,7 @@ use crate::data::input::{Input, quote};
 use crate::data::text::parse_error;
 use crate::data::{Rows, SparseRow};
 use crate::error::{Error, Result};
+use crate::named::named_enum;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Write};
 use std::path::Path;
@@ -12,33 +13,18 @@ use std::str::FromStr;
 /// The first words of a vocabulary file; what follows says how the vocabulary is meant to be used.
 const HEADER: &str = "# hdsl vocabulary 1";
 
-/// What a row says about a word.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Weighting {
-    /// How often it occurs.
+named_enum! {
+/// What the value of a word in a row is.
+#[derive(Default)]
+pub enum Weighting as "weighting" {
+    /// How often the word occurs.
     #[default]
-    Counts,
-    /// 1 if it occurs.
-    Binary,
-    /// Its count times `ln((1 + n) / (1 + df)) + 1`, for a word in `df` of `n` documents, and then every row
-    /// scaled to length 1: scikit-learn's default.
-    TfIdf,
+    Counts = "counts",
+    /// 1 if the word occurs.
+    Binary = "binary",
+    /// Count times ln((1 + n) / (1 + df)) + 1, for a word in df of n documents, then each row divided by its length.
+    TfIdf = "tfidf",
 }
-
-impl Weighting {
-    fn name(self) -> &'static str {
-        match self {
-            Weighting::Counts => "counts",
-            Weighting::Binary => "binary",
-            Weighting::TfIdf => "tfidf",
-        }
-    }
-
-    fn from_name(name: &str) -> Option<Self> {
-        [Weighting::Counts, Weighting::Binary, Weighting::TfIdf]
-            .into_iter()
-            .find(|w| w.name() == name)
-    }
 }
 
 /// A bound on the number of documents a word occurs in.
@@ -215,9 +201,10 @@ impl Vocabulary {
         for field in fields {
             let known = match field.split_once(' ') {
                 Some(("documents", n)) => n.parse().map(|n| self.n_documents = n).is_ok(),
-                Some(("weighting", name)) => Weighting::from_name(name)
+                Some(("weighting", name)) => name
+                    .parse()
                     .map(|weighting| self.weighting = weighting)
-                    .is_some(),
+                    .is_ok(),
                 Some(("lowercase", yes)) => yes.parse().map(|yes| self.lowercase = yes).is_ok(),
                 _ => false,
             };

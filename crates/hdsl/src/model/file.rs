@@ -681,7 +681,7 @@ fn json_of(model: &Model) -> Value {
         "scale": parts.scale,
         "index_base": u8::from(!parts.zero_based),
         "preprocess": {
-            "kind": parts.preprocess.kind().as_str(),
+            "kind": parts.preprocess.kind().name(),
             "maxima": parts.preprocess.maxima().map(|(f, max)| json!([f, max])).collect::<Vec<_>>(),
         },
         "classes": parts.classes,

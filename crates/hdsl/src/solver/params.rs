@@ -2,74 +2,35 @@
 
 use super::Solver;
 use crate::error::{Error, Result};
+use crate::named::named_enum;
 use crate::objective::loss::LossKind;
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
-/// How the forward atom is sought.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Search {
-    /// The true best of all d(d-1) atoms, proven by bounds. Slow, and gives a certified gap.
-    Exact,
-    /// The paper's fast heuristic: the best partner of a start feature, then the best partner of that one. The
-    /// start is a random feature and the feature with the best diagonal, in turn.
+named_enum! {
+/// The linear minimization oracle: how the forward atom is searched for.
+#[derive(Default)]
+pub enum Search as "search" {
+    /// Best partner of a start feature, then best partner of that one: the paper's heuristic, fast.
     #[default]
-    Alternating,
-}
-
-/// Which directions a step may take.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum StepRule {
-    /// Forward or away, whichever promises more (Alg. 1).
-    #[default]
-    Away,
-    /// Move weight from the worst active atom straight to the forward atom.
-    Pairwise,
-    /// Forward only: plain Frank-Wolfe.
-    Forward,
-}
-
-macro_rules! named {
-    ($type:ident, $setting:literal, $want:literal, $($variant:ident = $name:literal),+) => {
-        impl $type {
-            /// Its name on the command line and in model files.
-            pub fn name(self) -> &'static str {
-                match self { $($type::$variant => $name),+ }
-            }
-        }
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.name())
-            }
-        }
-        impl FromStr for $type {
-            type Err = Error;
-            fn from_str(name: &str) -> Result<Self> {
-                match name {
-                    $($name => Ok($type::$variant),)+
-                    _ => Err(Error::param($setting, name, $want)),
-                }
-            }
-        }
-    };
-}
-
-named!(
-    Search,
-    "search",
-    "exact or alternating",
+    Alternating = "alternating",
+    /// Best of all d(d-1) atoms: slower, and the gap is certified.
     Exact = "exact",
-    Alternating = "alternating"
-);
-named!(
-    StepRule,
-    "steps",
-    "away, pairwise or forward",
+}
+}
+
+named_enum! {
+/// Which directions a step may take.
+#[derive(Default)]
+pub enum StepRule as "steps" {
+    /// Forward, or away from the worst active atom, whichever promises more (Alg. 1).
+    #[default]
     Away = "away",
+    /// Move weight from the worst active atom to the forward atom.
     Pairwise = "pairwise",
-    Forward = "forward"
-);
+    /// Forward only: Frank-Wolfe without away steps.
+    Forward = "forward",
+}
+}
 
 /// Settings of Alg. 1. Nothing is checked until [`SolverParams::build`].
 ///

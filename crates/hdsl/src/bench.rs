@@ -8,7 +8,8 @@ use crate::objective::loss::LossKind;
 use crate::objective::{Problem, Scored};
 use crate::solver::direction::Direction;
 use crate::solver::lmo;
-use crate::solver::{Engine, Incremental, SolverParams};
+use crate::solver::engine::{Gradient, Iterate, LineSearch, SymmetrizedGradient};
+use crate::solver::{Incremental, SolverParams};
 use crate::triplets::Triplets;
 
 /// An incremental engine at an iterate some way down a run.
@@ -60,7 +61,7 @@ impl WarmEngine<'_> {
 
     /// A row of H and the best partner in it; its score.
     pub fn partner(&mut self, feature: u32) -> f64 {
-        self.engine.best_with(feature).1
+        self.engine.best_partner(feature, None).1
     }
 
     /// Line search and update towards each atom the heuristic found, one after the other; how many led down.
@@ -88,6 +89,8 @@ impl WarmEngine<'_> {
 
     /// The exact search, from the best the heuristic found; its score.
     pub fn exact(&mut self) -> f64 {
-        lmo::Exact::default().best(&self.engine, self.found[0]).1
+        lmo::Exact::default()
+            .best(&mut self.engine, self.found[0])
+            .1
     }
 }

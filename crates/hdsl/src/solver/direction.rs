@@ -27,6 +27,19 @@ impl Direction {
         }
     }
 
+    /// How many features the step adds to those of the active atoms.
+    pub(crate) fn new_features(self, active: &ActiveSet) -> usize {
+        match self {
+            Direction::Forward(atom) | Direction::Pairwise { to: atom, .. } => {
+                let features = [atom.i(), atom.j()].into_iter();
+                features
+                    .filter(|&feature| !active.uses_feature(feature))
+                    .count()
+            }
+            Direction::Away(_) => 0,
+        }
+    }
+
     /// The step of length `gamma`. Going all the way, or as good as, takes an atom out.
     pub(crate) fn step(self, gamma: f64, active: &ActiveSet) -> Step {
         let whole = gamma >= self.gamma_max(active);

@@ -5,12 +5,12 @@
 //! the triplets.
 
 use super::batch::{Active, Batch};
-use super::engine::{Engine, Judgment};
+use super::engine::{Gradient, Iterate, LineSearch, SymmetrizedGradient};
 use super::incremental::LATEST;
 use super::motion::Projection;
 use super::partner::{Diagonals, PARALLEL, Partner, PartnerSearch};
 use crate::atoms::{ActiveSet, Atom, Step};
-use crate::objective::gradient::{Gradient, RowAtoms, Scratch};
+use crate::objective::gradient::{self, RowAtoms, Scratch};
 use crate::objective::{Problem, Scored};
 use crate::random;
 use crate::solver::direction::Direction;
@@ -32,7 +32,7 @@ pub(crate) trait Keeper<'p> {
     fn triplet(&self, position: u32) -> u32;
     /// Pushes and margins of the triplets at some positions, increasing.
     fn some(&self, positions: &[u32], pushes: &mut Vec<f64>, margins: &mut Vec<f64>);
-    /// As [`Engine::search_line`].
+    /// As [`LineSearch::search_line`].
     fn search_line(&mut self, direction: Direction, gamma_max: f64) -> f64;
     /// Takes the step found by the line search just done, to the given iterate.
     fn advance(&mut self, gamma: f64, active: &ActiveSet);
@@ -51,7 +51,7 @@ pub(crate) struct Plain<'p, K> {
 
 /// The gradient over all triplets. It is what others are tested against, so it looks at whole rows of H.
 struct Whole {
-    gradient: Gradient,
+    gradient: gradient::Gradient,
     table: RowAtoms,
     scratch: Scratch,
 }
@@ -61,7 +61,7 @@ impl Whole {
         let mut table = RowAtoms::new(problem.rows.n_rows());
         table.follow(problem, active);
         Self {
-            gradient: Gradient::full(problem),
+            gradient: gradient::Gradient::full(problem),
             table,
             scratch: Scratch::new(problem),
         }
@@ -215,7 +215,7 @@ enum Now<W, B> {
     Batch(B),
 }
 
-impl<'p, K: Keeper<'p>> Engine<'p> for Plain<'p, K> {
+impl<'p, K: Keeper<'p>> Iterate<'p> for Plain<'p, K> {
     fn problem(&self) -> &'p Problem<'p> {
         self.problem
     }
@@ -224,16 +224,24 @@ impl<'p, K: Keeper<'p>> Engine<'p> for Plain<'p, K> {
         &self.active
     }
 
+    fn objective(&mut self) -> f64 {
+        self.keeper.objective()
+    }
+
     fn start_at(&mut self, active: ActiveSet) {
         self.keeper.start_at(&active);
         self.active = active;
         self.follow();
     }
 
-    fn objective(&mut self) -> f64 {
-        self.keeper.objective()
+    fn advance(&mut self, step: &Step, gamma: f64) {
+        self.active.apply(step);
+        self.keeper.advance(gamma, &self.active);
+        self.follow();
     }
+}
 
+impl<'p, K: Keeper<'p>> Gradient<'p> for Plain<'p, K> {
     fn refresh(&mut self, rng: &mut ChaCha8Rng) {
         let Some(size) = self.batches.as_ref().map(|batches| batches.size) else {
             return self.refresh_all();
@@ -260,40 +268,6 @@ impl<'p, K: Keeper<'p>> Engine<'p> for Plain<'p, K> {
             .refresh(&problem.rows, &self.pushes, &self.margins);
     }
 
-    fn judge(&mut self, atoms: &[Atom], rng: &mut ChaCha8Rng) -> Option<Judgment> {
-        let size = self.batches.as_ref()?.size;
-        let which = self.draw(size, rng);
-        let problem = self.problem;
-        let triplets: Vec<(u32, u32, u32)> = which
-            .iter()
-            .map(|&t| problem.triplets.get(t as usize))
-            .collect();
-        let weight: f64 = which
-            .iter()
-            .map(|&t| problem.triplets.weight(t as usize))
-            .sum();
-        let projection = &mut self.batches.as_mut()?.projection;
-        let gains = atoms.iter().map(|&atom| {
-            projection.set(problem, atom);
-            let z = |row: u32| projection.z[row as usize];
-            let gains =
-                triplets
-                    .iter()
-                    .zip(&self.pushes)
-                    .map(|(&(anchor, near, far), push)| match z(anchor) {
-                        0.0 => 0.0,
-                        at_anchor => push * at_anchor * (z(near) - z(far)),
-                    });
-            problem.scale * gains.sum::<f64>() / weight
-        });
-        let gains = gains.collect();
-        let of_model = self.pushes.iter().zip(&self.margins).map(|(w, m)| w * m);
-        Some(Judgment {
-            gains,
-            of_model: of_model.sum::<f64>() / weight,
-        })
-    }
-
     fn gain(&self, score: f64) -> f64 {
         match self.now() {
             Now::Whole(whole) => whole.gradient.gain(score),
@@ -308,36 +282,6 @@ impl<'p, K: Keeper<'p>> Engine<'p> for Plain<'p, K> {
         }
     }
 
-    fn know_diagonal(&mut self) {
-        if let Now::Batch(batches) = self.now_mut() {
-            batches.gradient.know_all();
-        }
-    }
-
-    fn diagonal(&self, feature: u32) -> f64 {
-        match self.now() {
-            Now::Whole(whole) => whole.gradient.diagonal()[feature as usize],
-            Now::Batch(batches) => batches.gradient.at(feature),
-        }
-    }
-
-    fn best_diagonal(&mut self) -> u32 {
-        match self.now_mut() {
-            Now::Whole(whole) => whole.best_diagonal(),
-            Now::Batch(batches) => batches.leaders[0],
-        }
-    }
-
-    fn best_with(&mut self, feature: u32) -> Scored {
-        let problem = self.problem;
-        match self.now_mut() {
-            Now::Whole(Whole {
-                gradient, scratch, ..
-            }) => gradient.best_with(problem, feature, scratch),
-            Now::Batch(batches) => batches.best_partner(problem, feature, None),
-        }
-    }
-
     fn active_scores(&mut self) -> Vec<f64> {
         let n_atoms = self.active.len();
         match self.now_mut() {
@@ -348,11 +292,68 @@ impl<'p, K: Keeper<'p>> Engine<'p> for Plain<'p, K> {
         }
     }
 
-    fn best_above(&mut self, feature: u32, floor: Scored) -> Scored {
+    fn reestimated_rates(&mut self, atoms: &[Atom], rng: &mut ChaCha8Rng) -> Option<Vec<f64>> {
+        let size = self.batches.as_ref()?.size;
+        let which = self.draw(size, rng);
+        let problem = self.problem;
+        let triplets: Vec<(u32, u32, u32)> = which
+            .iter()
+            .map(|&t| problem.triplets.get(t as usize))
+            .collect();
+        let weight: f64 = which
+            .iter()
+            .map(|&t| problem.triplets.weight(t as usize))
+            .sum();
+        let of_model = self.pushes.iter().zip(&self.margins).map(|(w, m)| w * m);
+        let of_model = of_model.sum::<f64>() / weight;
+        let projection = &mut self.batches.as_mut()?.projection;
+        let rates = atoms.iter().map(|&atom| {
+            projection.set(problem, atom);
+            let z = |row: u32| projection.z[row as usize];
+            let gains =
+                triplets
+                    .iter()
+                    .zip(&self.pushes)
+                    .map(|(&(anchor, near, far), push)| match z(anchor) {
+                        0.0 => 0.0,
+                        at_anchor => push * at_anchor * (z(near) - z(far)),
+                    });
+            problem.scale * gains.sum::<f64>() / weight - of_model
+        });
+        Some(rates.collect())
+    }
+}
+
+impl<'p, K: Keeper<'p>> SymmetrizedGradient<'p> for Plain<'p, K> {
+    fn best_diagonal(&mut self) -> u32 {
+        match self.now_mut() {
+            Now::Whole(whole) => whole.best_diagonal(),
+            Now::Batch(batches) => batches.leaders[0],
+        }
+    }
+
+    fn best_partner(&mut self, feature: u32, floor: Option<Scored>) -> Scored {
         let problem = self.problem;
         match self.now_mut() {
-            Now::Whole(_) => problem.better(floor, self.best_with(feature)),
-            Now::Batch(batches) => batches.best_partner(problem, feature, Some(floor)),
+            Now::Whole(Whole {
+                gradient, scratch, ..
+            }) => {
+                let found = gradient.best_with(problem, feature, scratch);
+                floor.map_or(found, |floor| problem.better(floor, found))
+            }
+            Now::Batch(batches) => batches.best_partner(problem, feature, floor),
+        }
+    }
+
+    fn diagonal(&mut self) -> Vec<f64> {
+        let problem = self.problem;
+        match self.now_mut() {
+            Now::Whole(whole) => whole.gradient.diagonal().to_vec(),
+            Now::Batch(batches) => {
+                batches.gradient.know_all();
+                let columns = 0..problem.n_columns() as u32;
+                columns.map(|j| batches.gradient.at(j)).collect()
+            }
         }
     }
 
@@ -362,14 +363,10 @@ impl<'p, K: Keeper<'p>> Engine<'p> for Plain<'p, K> {
             Now::Batch(batches) => batches.gradient.each_pair(visit),
         }
     }
+}
 
+impl<'p, K: Keeper<'p>> LineSearch for Plain<'p, K> {
     fn search_line(&mut self, direction: Direction, gamma_max: f64) -> f64 {
         self.keeper.search_line(direction, gamma_max)
-    }
-
-    fn advance(&mut self, step: &Step, gamma: f64) {
-        self.active.apply(step);
-        self.keeper.advance(gamma, &self.active);
-        self.follow();
     }
 }

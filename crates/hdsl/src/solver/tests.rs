@@ -1,14 +1,17 @@
 //! The mathematics of the solver, checked on tiny problems against dense arrays and brute force.
 
+use super::engine::{Gradient, Iterate, SymmetrizedGradient};
 use super::plain::Keeper;
 use super::*;
-use crate::atoms::Step;
-use crate::objective::gradient::{Gradient, RowAtoms, Scratch};
+use crate::atoms::{Atom, Step};
+use crate::objective::Scored;
+use crate::objective::gradient::{self, RowAtoms, Scratch};
 use crate::objective::loss::{Loss, LossKind, with_loss};
 use crate::similarity::BilinearModel;
-use crate::{Rows, Sign};
+use crate::{Rows, Sign, random};
 use proptest::prelude::*;
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 /// A problem small enough to write M out.
 #[derive(Clone, Debug)]
@@ -285,7 +288,7 @@ fn some_active(tiny: &Tiny, problem: &Problem<'_>, picks: &[usize]) -> ActiveSet
 fn assert_finds<'p, E: Engine<'p>>(engine: &mut E, active: &ActiveSet, best: f64) {
     engine.start_at(active.clone());
     engine.refresh_all();
-    for start in [lmo::alternating(engine, 0), engine.best_with(1)] {
+    for start in [lmo::alternating(engine, 0), engine.best_partner(1, None)] {
         for mut exact in [lmo::Exact::default(), lmo::Exact::in_small_pieces()] {
             let found = exact.best(engine, start);
             assert!(
@@ -312,9 +315,9 @@ proptest! {
         prop_assert!(close(problem.value(&margins), tiny.objective(&outside, kind), 1e-10));
         let mut pushes = Vec::new();
         problem.pushes(&margins, &mut pushes);
-        let kept = Gradient::full(&problem);
+        let kept = gradient::Gradient::full(&problem);
         let everything: Vec<u32> = (0..tiny.triplets.len() as u32).collect();
-        let unkept = Gradient::batch(&problem, &everything);
+        let unkept = gradient::Gradient::batch(&problem, &everything);
         for mut gradient in [kept, unkept] {
             gradient.refresh(&problem.rows, &pushes, &margins);
             let mut scratch = Scratch::new(&problem);
@@ -399,9 +402,9 @@ proptest! {
             let start = (start.0.unwrap_or(Atom::plus(0, 1).unwrap()), start.1);
             let mut plain = Plain::<Streamed>::new(&problem, None);
             plain.refresh_all();
-            let found = exact.best(&plain, start);
+            let found = exact.best(&mut plain, start);
             prop_assert_eq!((problem.outside(found.0), found.1), first);
-            let found = exact.best(&Incremental::new(&problem), start);
+            let found = exact.best(&mut Incremental::new(&problem), start);
             prop_assert_eq!((problem.outside(found.0), found.1), first);
         }
     }
@@ -484,10 +487,10 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// A batch that leaves out one triplet: what it judges, by the definition, and the best partners it finds, by trying
+    /// A batch that leaves out one triplet: the rates it estimates, by the definition, and the best partners it finds, by trying
     /// each under its own sums over pairs.
     #[test]
-    fn batches_judge_and_search_rightly(tiny in tiny(), first in any::<prop::sample::Index>(), seed in any::<u64>(), by_columns in any::<bool>()) {
+    fn batches_estimate_and_search_correctly(tiny in tiny(), first in any::<prop::sample::Index>(), seed in any::<u64>(), by_columns in any::<bool>()) {
         let (rows, n, kind) = (tiny.rows(), tiny.triplets.len(), LossKind::SmoothedHinge);
         prop_assume!(n >= 2);
         let problem = Problem::new(&rows, &tiny.triplets, tiny.scale, kind).unwrap();
@@ -501,19 +504,20 @@ proptest! {
         let mut rng = random::rng(seed, 0);
 
         let inside: Vec<Atom> = known.iter().map(|&atom| inside(&problem, atom).unwrap()).collect();
-        let judged = engine.judge(&inside, &mut rng).unwrap();
+        let rates = engine.reestimated_rates(&inside, &mut rng).unwrap();
         let margin = |t: usize| tiny.atom_margin(t, first);
         let push = |t: usize| -tiny.triplets.weight(t) * with_loss!(kind, loss => loss.slope(margin(t)));
         let close = |a: f64, b: f64| (a - b).abs() <= 1e-9 * (1.0 + a.abs());
         let left_out = |out: usize| {
             let over = |of: &dyn Fn(usize) -> f64| -> f64 { (0..n).filter(|&t| t != out).map(of).sum() };
             let weight = over(&|t| tiny.triplets.weight(t));
-            close(over(&|t| push(t) * margin(t)) / weight, judged.of_model)
-                && known.iter().zip(&judged.gains).all(|(&atom, &gain)| {
-                    close(over(&|t| push(t) * tiny.atom_margin(t, atom)) / weight, gain)
-                })
+            known.iter().zip(&rates).all(|(&atom, &rate)| {
+                let rate_of = |t: usize| push(t) * (tiny.atom_margin(t, atom) - margin(t));
+                close(over(&rate_of) / weight, rate)
+            })
         };
-        prop_assert!((0..n).any(left_out), "{:?}", judged.gains);
+        prop_assert_eq!(rates.len(), known.len());
+        prop_assert!((0..n).any(left_out), "{:?}", rates);
 
         engine.refresh(&mut rng);
         let columns = problem.n_columns();
@@ -526,13 +530,15 @@ proptest! {
                 }
             }
         });
+        let diagonal = engine.diagonal();
+        prop_assert_eq!(diagonal.len(), columns);
         for i in 0..columns {
-            prop_assert!(close(engine.diagonal(i as u32), 0.5 * h[i][i]));
+            prop_assert!(close(diagonal[i], 0.5 * h[i][i]));
             let score = |j: usize| 0.5 * (h[i][i] + h[j][j]) + h[i][j].abs();
             let want = (0..columns).filter(|&j| j != i).map(score).fold(f64::NEG_INFINITY, f64::max);
-            let found = engine.best_with(i as u32);
+            let found = engine.best_partner(i as u32, None);
             prop_assert!(close(found.1, want), "{found:?} instead of {want}");
-            prop_assert!(close(engine.best_above(i as u32, found).1, want));
+            prop_assert!(close(engine.best_partner(i as u32, Some(found)).1, want));
         }
     }
 }
@@ -605,33 +611,41 @@ fn wordy(n: usize, d: usize, seed: u64) -> (Rows, Triplets) {
     (rows, triplets)
 }
 
-/// Takes thousands of steps of Alg. 1 and calls back with the engine at the end.
-fn walk<'p, E: Engine<'p>>(engine: E, params: &'p SolverParams, n_steps: usize) -> (E, [usize; 3]) {
-    let mut state = State::new(engine, params, None).unwrap();
-    let (mut aways, mut drops, mut taken) = (0, 0, 0);
-    for iter in 1..=n_steps {
-        if state.engine.objective() == 0.0 {
-            break;
-        }
-        let direction = state.look(iter).direction(params.step_rule);
-        let gamma_max = direction.gamma_max(state.engine.active());
-        let gamma = state.engine.search_line(direction, gamma_max);
-        if gamma > 0.0 {
-            let step = direction.step(gamma, state.engine.active());
-            aways += usize::from(matches!(step, Step::Away { .. }));
-            drops += usize::from(matches!(step, Step::Drop { .. } | Step::Swap { .. }));
-            taken += 1;
-            state.engine.advance(&step, gamma);
-        }
-    }
-    (state.engine, [aways, drops, taken])
+/// Runs Alg. 1 on an engine.
+fn run_on<'p>(
+    engine: &mut impl Engine<'p>,
+    oracle: &mut impl lmo::Oracle,
+    params: &SolverParams,
+) -> Run {
+    let clock = &mut Clock::start();
+    frank_wolfe(engine, oracle, None, params, clock, &mut ()).unwrap()
 }
 
+/// The engine after so many steps of Alg. 1, if it takes as many, and how many were away, drop and any steps.
+fn walk<'p, E: Engine<'p>>(
+    mut engine: E,
+    params: &SolverParams,
+    n_steps: usize,
+) -> (E, [usize; 3]) {
+    let params = &params.clone().max_iter(n_steps);
+    let path = run_on(&mut engine, &mut AtomOracle::new(params), params).path;
+    let count = |is: fn(&Step) -> bool| path.steps().iter().filter(|step| is(step)).count();
+    let aways = count(|step| matches!(step, Step::Away { .. }));
+    let drops = count(|step| matches!(step, Step::Drop { .. } | Step::Swap { .. }));
+    (engine, [aways, drops, path.len()])
+}
+
+/// The largest relative difference; infinite if the lengths differ or a value is not a number.
 fn worst_difference(a: impl IntoIterator<Item = f64>, b: impl IntoIterator<Item = f64>) -> f64 {
-    a.into_iter()
-        .zip(b)
-        .map(|(a, b)| (a - b).abs() / (1.0 + a.abs()))
-        .fold(0.0, f64::max)
+    let (a, b): (Vec<f64>, Vec<f64>) = (a.into_iter().collect(), b.into_iter().collect());
+    if a.len() != b.len() || a.iter().chain(&b).any(|x| x.is_nan()) {
+        return f64::INFINITY;
+    }
+    let differences = a
+        .iter()
+        .zip(&b)
+        .map(|(a, b)| (a - b).abs() / (1.0 + a.abs()));
+    differences.fold(0.0, f64::max)
 }
 
 /// Everything an engine keeps, against the plain engine set up afresh at the same iterate.
@@ -649,16 +663,12 @@ fn assert_books_are_right<'p, E: Engine<'p>>(mut engine: E, what: &str) {
         (engine.gain_of_model() - fresh.gain_of_model()).abs() < 1e-9 * scale,
         "{what}: gain of M"
     );
-    let columns = 0..problem.n_columns() as u32;
-    let d = worst_difference(
-        columns.clone().map(|j| engine.diagonal(j)),
-        columns.clone().map(|j| fresh.diagonal(j)),
-    );
+    let d = worst_difference(engine.diagonal(), fresh.diagonal());
     assert!(d < 1e-8, "{what}: diagonal drifted by {d}");
     let s = worst_difference(engine.active_scores(), fresh.active_scores());
     assert!(s < 1e-8, "{what}: scores drifted by {s}");
-    for j in columns {
-        let (a, b) = (engine.best_with(j), fresh.best_with(j));
+    for j in 0..problem.n_columns() as u32 {
+        let (a, b) = (engine.best_partner(j, None), fresh.best_partner(j, None));
         assert!(
             (a.1 - b.1).abs() < 1e-8 * (1.0 + b.1.abs()),
             "{what}: best with {j}: {a:?} against {b:?}"
@@ -711,10 +721,8 @@ fn running_margins_match_recomputed_ones_after_thousands_of_steps() {
     );
 }
 
-fn run<'p, E: Engine<'p>>(engine: E, params: &'p SolverParams) -> Run {
-    let solver = params.clone().build().unwrap();
-    let state = State::new(engine, params, None).unwrap();
-    solver.iterate(state, Clock::start(), &mut ()).unwrap()
+fn run<'p>(mut engine: impl Engine<'p>, params: &SolverParams) -> Run {
+    run_on(&mut engine, &mut AtomOracle::new(params), params)
 }
 
 #[test]
@@ -759,6 +767,7 @@ fn assert_same_path_as_plain(
     };
     let plain = run(Plain::<Streamed>::new(&problem, params.batch), params);
     assert_eq!(fast.path.start(), plain.path.start());
+    assert_eq!(fast.path.len(), plain.path.len());
     for (k, (a, b)) in fast.path.steps().iter().zip(plain.path.steps()).enumerate() {
         let same = match (*a, *b) {
             (Step::Forward { atom: a, gamma: g }, Step::Forward { atom: b, gamma: h })
@@ -824,17 +833,7 @@ fn shards_and_threads_change_nothing_but_time() {
             .num_threads(threads)
             .build()
             .unwrap();
-        let solver = params.clone().build().unwrap();
-        pool.install(|| {
-            let engine = Incremental::in_shards(&problem, n_shards, 0);
-            solver
-                .iterate(
-                    State::new(engine, &params, None).unwrap(),
-                    Clock::start(),
-                    &mut (),
-                )
-                .unwrap()
-        })
+        pool.install(|| run(Incremental::in_shards(&problem, n_shards, 0), &params))
     };
     for n_shards in [1, 3, 5] {
         let (one, two) = (fit(n_shards, 1), fit(n_shards, 2));
@@ -857,7 +856,7 @@ fn shards_and_threads_change_nothing_but_time() {
 fn assert_exact<'p, E: Engine<'p>>(engine: &mut E, found: Scored) {
     let features = 0..engine.problem().n_columns() as u32;
     let best = features
-        .map(|feature| engine.best_with(feature).1)
+        .map(|feature| engine.best_partner(feature, None).1)
         .fold(f64::NEG_INFINITY, f64::max);
     assert!(close(found.1, best, 1e-9), "{found:?} against {best}");
 }
@@ -887,9 +886,9 @@ fn exact_search_agrees_with_rows_of_h_along_a_run() {
             plain.refresh_all();
             for mut exact in [lmo::Exact::default(), lmo::Exact::in_small_pieces()] {
                 let start = lmo::alternating(&mut plain, 3);
-                let found = exact.best(&plain, start);
+                let found = exact.best(&mut plain, start);
                 assert_exact(&mut plain, found);
-                let found = exact.best(&fast, start);
+                let found = exact.best(&mut fast, start);
                 assert_exact(&mut fast, found);
             }
         }
@@ -906,12 +905,8 @@ fn pieces_and_threads_change_nothing_in_the_exact_search() {
             .num_threads(threads)
             .build()
             .unwrap();
-        let solver = params.clone().build().unwrap();
-        pool.install(|| {
-            let mut state = State::new(Incremental::new(&problem), &params, None).unwrap();
-            state.exact = exact;
-            solver.iterate(state, Clock::start(), &mut ()).unwrap()
-        })
+        let mut oracle = AtomOracle::with_exact(&params, exact);
+        pool.install(|| run_on(&mut Incremental::new(&problem), &mut oracle, &params))
     };
     let one = fit(1, lmo::Exact::default());
     for threads in [1, 2, 3] {

@@ -1,10 +1,12 @@
 //! What a run tells: an event an iteration, a reason at the end, and who may listen.
 
-use crate::atoms::Path;
-use crate::atoms::{ActiveSet, Step};
+use crate::atoms::{ActiveSet, Atom, Path, Step};
 use crate::cancel::CancelToken;
+use crate::error::Result;
+use crate::objective::Problem;
 use std::fmt;
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 /// <M - B_F, ∇f>, an upper bound of f - f* when B_F is the true best atom for the gradient over all triplets.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -147,5 +149,86 @@ impl Run {
     /// The gap at the last iterate.
     pub fn gap(&self) -> Gap {
         self.trace.last().map_or(Gap::Estimate(f64::NAN), |p| p.gap)
+    }
+}
+
+/// The record of a run under way, in external feature numbering.
+pub(super) struct Trace<'p> {
+    problem: &'p Problem<'p>,
+    start: Vec<(Atom, f64)>,
+    steps: Vec<Step>,
+    active: ActiveSet,
+    facts: Vec<IterateFacts>,
+    /// The latest gap at the iterate.
+    gap: Gap,
+}
+
+impl<'p> Trace<'p> {
+    /// The record of a run that starts at an active set in internal numbering.
+    pub(super) fn new(problem: &'p Problem<'p>, active: &ActiveSet) -> Result<Self> {
+        let start: Vec<(Atom, f64)> = active
+            .iter()
+            .map(|(atom, weight)| (problem.outside(atom), weight))
+            .collect();
+        Ok(Self {
+            problem,
+            active: ActiveSet::from_weighted(&start)?,
+            start,
+            steps: Vec::new(),
+            facts: Vec::new(),
+            gap: Gap::Estimate(f64::INFINITY),
+        })
+    }
+
+    /// The number of the next iteration, from 1.
+    pub(super) fn iteration(&self) -> usize {
+        self.steps.len() + 1
+    }
+
+    /// The iterate.
+    pub(super) fn active(&self) -> &ActiveSet {
+        &self.active
+    }
+
+    /// Records objective and gap of the iterate. A stalled iteration leaves the iterate as it is, and does not change the
+    /// record.
+    pub(super) fn record(&mut self, objective: f64, gap: Gap) {
+        self.gap = gap;
+        if self.facts.len() < self.iteration() {
+            self.facts.push(IterateFacts { objective, gap });
+        }
+    }
+
+    /// Records a step, given in internal numbering, and the objective after it.
+    pub(super) fn advance(
+        &mut self,
+        step: Step,
+        gamma: f64,
+        objective: f64,
+        elapsed: Duration,
+    ) -> Iteration {
+        let step = step.map_atoms(|atom| self.problem.outside(atom));
+        self.active.apply(&step);
+        self.steps.push(step);
+        Iteration {
+            iter: self.steps.len(),
+            step,
+            gamma,
+            objective,
+            gap: self.gap,
+            n_atoms: self.active.len(),
+            n_active_features: self.active.n_features(),
+            seconds: elapsed.as_secs_f64(),
+        }
+    }
+
+    pub(super) fn finish(self, stop: Stop, elapsed: Duration) -> Result<Run> {
+        Ok(Run {
+            path: Path::new(self.start, self.steps)?,
+            active: self.active,
+            trace: self.facts,
+            stop,
+            seconds: elapsed.as_secs_f64(),
+        })
     }
 }

@@ -11,7 +11,7 @@ mod pushed;
 mod shard;
 
 use super::active_rows::ActiveRows;
-use super::engine::Engine;
+use super::engine::{Gradient, Iterate, LineSearch, SymmetrizedGradient};
 use super::links::Links;
 use super::margins::{self, Sums, Two, Zones};
 use super::motion::{Moving, Projection};
@@ -26,7 +26,6 @@ use changes::Books;
 pub(super) use changes::MOST_WORK;
 use pushed::Column;
 pub(super) use pushed::has_own_pairs;
-use rand_chacha::ChaCha8Rng;
 use shard::Shard;
 
 /// Active atoms whose features are tried first as partners.
@@ -287,17 +286,9 @@ impl<'p> Incremental<'p> {
         self.search.product.reach_of_all(self.problem)
     }
 
-    /// The best partner that can be had, no worse than the floor if there is one.
-    fn best_partner(&mut self, feature: u32, floor: Option<Scored>) -> Option<Scored> {
-        let partner = Partner::new(self.problem, feature, self.diagonal(feature), floor);
-        let reach = self.multiply(feature);
-        // The best D makes a good partner for most, and so do the features of the latest atoms.
-        let best = self.best_diagonal();
-        let latest = self.active.atoms().iter().rev().take(LATEST);
-        let first = std::iter::once(best).chain(latest.flat_map(|atom| [atom.i(), atom.j()]));
-        let (shards, sigma) = (&self.shards, self.sigma);
-        let mut diagonal = |j: u32| diagonal_of(shards, sigma, j);
-        self.search.best(partner, reach, &mut diagonal, first)
+    /// D of one feature.
+    fn diagonal_of(&self, feature: u32) -> f64 {
+        diagonal_of(&self.shards, self.sigma, feature)
     }
 }
 
@@ -317,13 +308,24 @@ fn merged(shards: &[Shard], sigma: f64, of_shard: impl Fn(&Shard) -> Two) -> f64
     sum[0] - sigma * sum[1]
 }
 
-impl<'p> Engine<'p> for Incremental<'p> {
+impl<'p> Iterate<'p> for Incremental<'p> {
     fn problem(&self) -> &'p Problem<'p> {
         self.problem
     }
 
     fn active(&self) -> &ActiveSet {
         &self.active
+    }
+
+    fn objective(&mut self) -> f64 {
+        let (sums, sigma) = (self.sums(), self.sigma);
+        let zones = self.zones;
+        let total = sums.value(sigma).unwrap_or_else(|| {
+            self.each(|shard| shard.margins.value(sigma, zones))
+                .into_iter()
+                .sum()
+        });
+        total / self.problem.total_weight
     }
 
     fn start_at(&mut self, active: ActiveSet) {
@@ -346,87 +348,6 @@ impl<'p> Engine<'p> for Incremental<'p> {
         }
         self.active = active;
         self.rebuild();
-    }
-
-    fn objective(&mut self) -> f64 {
-        let (sums, sigma) = (self.sums(), self.sigma);
-        let zones = self.zones;
-        let total = sums.value(sigma).unwrap_or_else(|| {
-            self.each(|shard| shard.margins.value(sigma, zones))
-                .into_iter()
-                .sum()
-        });
-        total / self.problem.total_weight
-    }
-
-    fn refresh(&mut self, _: &mut ChaCha8Rng) {}
-
-    fn refresh_all(&mut self) {}
-
-    fn gain(&self, score: f64) -> f64 {
-        self.problem.scale * score / self.problem.total_weight
-    }
-
-    fn gain_of_model(&self) -> f64 {
-        self.sums().at_model(self.sigma) / self.problem.total_weight
-    }
-
-    fn diagonal(&self, feature: u32) -> f64 {
-        diagonal_of(&self.shards, self.sigma, feature)
-    }
-
-    fn best_diagonal(&mut self) -> u32 {
-        let (shards, sigma, search) = (&self.shards, self.sigma, &mut self.search);
-        *self.best_diagonal.get_or_insert_with(|| {
-            search.best_diagonals(1, &mut |j| diagonal_of(shards, sigma, j))[0]
-        })
-    }
-
-    fn best_with(&mut self, feature: u32) -> Scored {
-        self.best_partner(feature, None)
-            .expect("there are at least two features")
-    }
-
-    fn best_above(&mut self, feature: u32, floor: Scored) -> Scored {
-        self.best_partner(feature, Some(floor))
-            .expect("the floor is there")
-    }
-
-    fn active_scores(&mut self) -> Vec<f64> {
-        let score = |(&atom, &slot): (&Atom, &u32)| {
-            let cross = merged(&self.shards, self.sigma, |shard| {
-                shard.pairs.cross[slot as usize]
-            });
-            self.diagonal(atom.i()) + self.diagonal(atom.j()) + atom.sign().value() * cross
-        };
-        self.active
-            .atoms()
-            .iter()
-            .zip(&self.slots)
-            .map(score)
-            .collect()
-    }
-
-    fn each_pair(&self, mut visit: impl FnMut(u32, u32, f64)) {
-        for shard in &self.shards {
-            let pushes = shard.margins.pushes(self.sigma, self.zones);
-            shard.pairs.pushed.each_pair(&pushes, &mut visit);
-        }
-    }
-
-    fn search_line(&mut self, direction: Direction, gamma_max: f64) -> f64 {
-        self.motion.set(self.problem, direction);
-        let moving = std::mem::take(&mut self.motion);
-        let (scale, sigma, zones) = (self.problem.scale, self.sigma, self.zones);
-        self.each(|shard| shard.touch(scale, sigma, moving.motion()));
-        let gamma = line_search(gamma_max, |gamma| {
-            let parts = self.each(|shard| shard.margins.along(sigma, moving.rate, gamma, zones));
-            parts
-                .into_iter()
-                .fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1))
-        });
-        self.motion = moving;
-        gamma
     }
 
     fn advance(&mut self, step: &Step, gamma: f64) {
@@ -462,6 +383,85 @@ impl<'p> Engine<'p> for Incremental<'p> {
         if self.steps == REBUILD_EVERY || !(1e-12..1e12).contains(&self.sigma) {
             self.rebuild();
         }
+    }
+}
+
+impl<'p> Gradient<'p> for Incremental<'p> {
+    fn refresh_all(&mut self) {}
+
+    fn gain(&self, score: f64) -> f64 {
+        self.problem.scale * score / self.problem.total_weight
+    }
+
+    fn gain_of_model(&self) -> f64 {
+        self.sums().at_model(self.sigma) / self.problem.total_weight
+    }
+
+    fn active_scores(&mut self) -> Vec<f64> {
+        let score = |(&atom, &slot): (&Atom, &u32)| {
+            let cross = merged(&self.shards, self.sigma, |shard| {
+                shard.pairs.cross[slot as usize]
+            });
+            self.diagonal_of(atom.i()) + self.diagonal_of(atom.j()) + atom.sign().value() * cross
+        };
+        self.active
+            .atoms()
+            .iter()
+            .zip(&self.slots)
+            .map(score)
+            .collect()
+    }
+}
+
+impl<'p> SymmetrizedGradient<'p> for Incremental<'p> {
+    fn best_diagonal(&mut self) -> u32 {
+        let (shards, sigma, search) = (&self.shards, self.sigma, &mut self.search);
+        *self.best_diagonal.get_or_insert_with(|| {
+            search.best_diagonals(1, &mut |j| diagonal_of(shards, sigma, j))[0]
+        })
+    }
+
+    fn best_partner(&mut self, feature: u32, floor: Option<Scored>) -> Scored {
+        let partner = Partner::new(self.problem, feature, self.diagonal_of(feature), floor);
+        let reach = self.multiply(feature);
+        // The best D makes a good partner for most, and so do the features of the latest atoms.
+        let best = self.best_diagonal();
+        let latest = self.active.atoms().iter().rev().take(LATEST);
+        let first = std::iter::once(best).chain(latest.flat_map(|atom| [atom.i(), atom.j()]));
+        let (shards, sigma) = (&self.shards, self.sigma);
+        let mut diagonal = |j: u32| diagonal_of(shards, sigma, j);
+        let found = self.search.best(partner, reach, &mut diagonal, first);
+        found.expect("there are at least two features")
+    }
+
+    fn diagonal(&mut self) -> Vec<f64> {
+        (0..self.problem.n_columns() as u32)
+            .map(|j| self.diagonal_of(j))
+            .collect()
+    }
+
+    fn each_pair(&self, mut visit: impl FnMut(u32, u32, f64)) {
+        for shard in &self.shards {
+            let pushes = shard.margins.pushes(self.sigma, self.zones);
+            shard.pairs.pushed.each_pair(&pushes, &mut visit);
+        }
+    }
+}
+
+impl LineSearch for Incremental<'_> {
+    fn search_line(&mut self, direction: Direction, gamma_max: f64) -> f64 {
+        self.motion.set(self.problem, direction);
+        let moving = std::mem::take(&mut self.motion);
+        let (scale, sigma, zones) = (self.problem.scale, self.sigma, self.zones);
+        self.each(|shard| shard.touch(scale, sigma, moving.motion()));
+        let gamma = line_search(gamma_max, |gamma| {
+            let parts = self.each(|shard| shard.margins.along(sigma, moving.rate, gamma, zones));
+            parts
+                .into_iter()
+                .fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1))
+        });
+        self.motion = moving;
+        gamma
     }
 }
 

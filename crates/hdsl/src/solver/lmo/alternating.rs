@@ -2,7 +2,7 @@
 //! on until neither end can be bettered.
 
 use crate::objective::Scored;
-use crate::solver::Engine;
+use crate::solver::engine::SymmetrizedGradient;
 
 /// Rows of H looked at after the paper's two, as long as they bring something. On dexter at λ = 100 they take the
 /// objective after 1,000 iterations from 3.8% above the optimum to 0.7%, for about a tenth more time; more bring
@@ -10,8 +10,8 @@ use crate::solver::Engine;
 const FURTHER: usize = 2;
 
 /// A few rows of H instead of all of them.
-pub(crate) fn alternating<'p>(engine: &mut impl Engine<'p>, start: u32) -> Scored {
-    let (mut best, mut end) = (engine.best_with(start), start);
+pub(crate) fn alternating<'p>(gradient: &mut impl SymmetrizedGradient<'p>, start: u32) -> Scored {
+    let (mut best, mut end) = (gradient.best_partner(start, None), start);
     for _ in 0..1 + FURTHER {
         end = if best.0.i() == end {
             best.0.j()
@@ -19,7 +19,7 @@ pub(crate) fn alternating<'p>(engine: &mut impl Engine<'p>, start: u32) -> Score
             best.0.i()
         };
         // The pair we came by is in this row too, so it is the floor.
-        let next = engine.best_above(end, best);
+        let next = gradient.best_partner(end, Some(best));
         if next.0 == best.0 {
             break;
         }

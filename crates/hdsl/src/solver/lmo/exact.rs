@@ -11,8 +11,13 @@
 use super::pair_rows::{PairRows, sizes};
 use super::panel::{Panel, SLACK, Visit};
 use crate::objective::{Problem, Scored};
+<<<<<<< HEAD
 use crate::parallel::prelude::*;
 use crate::solver::Engine;
+=======
+use crate::solver::engine::SymmetrizedGradient;
+use rayon::prelude::*;
+>>>>>>> f1fa86e (wip)
 
 /// Columns whose u_j are computed by one thread at a time.
 const PRODUCTS: usize = 8;
@@ -66,9 +71,13 @@ impl Exact {
     }
 
     /// The best atom, at least as good as `so_far`.
-    pub(crate) fn best<'p>(&mut self, engine: &impl Engine<'p>, so_far: Scored) -> Scored {
-        let problem = engine.problem();
-        let now = Now::of(engine);
+    pub(crate) fn best<'p>(
+        &mut self,
+        gradient: &mut impl SymmetrizedGradient<'p>,
+        so_far: Scored,
+    ) -> Scored {
+        let problem = gradient.problem();
+        let now = Now::of(gradient);
         let n_rows = problem.rows.n_rows();
         let row_sizes: Vec<[f64; 2]> = (0..n_rows)
             .map(|row| sizes(now.pairs.row(row).1, problem.non_negative))
@@ -190,10 +199,10 @@ struct Now<'p> {
 }
 
 impl<'p> Now<'p> {
-    fn of(engine: &impl Engine<'p>) -> Self {
-        let problem = engine.problem();
+    fn of(gradient: &mut impl SymmetrizedGradient<'p>) -> Self {
+        let problem = gradient.problem();
         let n_columns = problem.n_columns();
-        let diagonal: Vec<f64> = (0..n_columns as u32).map(|j| engine.diagonal(j)).collect();
+        let diagonal = gradient.diagonal();
         let mut beyond = vec![[f64::NEG_INFINITY, 0.0, 0.0]; n_columns + 1];
         for j in (0..n_columns).rev() {
             let [sum, length] = problem.norms(j as u32);
@@ -202,7 +211,7 @@ impl<'p> Now<'p> {
         }
         Self {
             problem,
-            pairs: PairRows::of(engine),
+            pairs: PairRows::of(gradient),
             diagonal,
             beyond,
         }

@@ -1,6 +1,6 @@
 //! S of [`crate::objective::gradient`] by rows: which rows the triplets join to a row, and how much they push.
 
-use crate::solver::Engine;
+use crate::solver::engine::SymmetrizedGradient;
 
 /// A copy of S, each entry once and the zeros left out.
 pub(super) struct PairRows {
@@ -11,10 +11,10 @@ pub(super) struct PairRows {
 
 impl PairRows {
     /// S as the engine has it now.
-    pub(super) fn of<'p>(engine: &impl Engine<'p>) -> Self {
-        let n_rows = engine.problem().rows.n_rows();
+    pub(super) fn of<'p>(gradient: &impl SymmetrizedGradient<'p>) -> Self {
+        let n_rows = gradient.problem().rows.n_rows();
         let mut starts = vec![0usize; n_rows + 1];
-        engine.each_pair(|p, q, _| {
+        gradient.each_pair(|p, q, _| {
             starts[p as usize + 1] += 1;
             starts[q as usize + 1] += 1;
         });
@@ -25,7 +25,7 @@ impl PairRows {
         let mut others = vec![0u32; starts[n_rows]];
         let mut values = vec![0.0; starts[n_rows]];
         // A row paired with itself is met from both ends, and its entry of S is twice the sum.
-        engine.each_pair(|p, q, sum| {
+        gradient.each_pair(|p, q, sum| {
             for (from, to) in [(p, q), (q, p)] {
                 let at = &mut ends[from as usize];
                 (others[*at], values[*at]) = (to, sum);

@@ -5,13 +5,14 @@ use crate::listening::{Facts, Listeners, listen};
 use crate::matrix::{Csr, CsrArrays, Parts, row_numbers, to_arrays, view};
 use crate::training::{Classes, Given, extended, to_labels, to_triplets};
 use crate::work::detached;
-use hdsl::baselines::{Diagonal, DiagonalIteration, DiagonalModel, Finish, Oasis, OasisModel};
-use hdsl::baselines::{OasisProgress, Sampling};
+use hdsl::baselines::{Diagonal, DiagonalModel, Finish, Oasis, OasisModel, Sampling};
+use hdsl::observer::{Event, OasisProgress};
 use hdsl::{CancelToken, Labels, Preprocessor, Rows, Similarity, TripletSource, Triplets};
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::ops::ControlFlow;
 
 /// Where triplets come from, and what happens to rows before.
 #[derive(FromPyObject)]
@@ -327,7 +328,10 @@ pub(crate) fn fit_diagonal<'py>(
                 None,
                 watch.cancel(),
             )?;
-            let mut hear = |now: &DiagonalIteration| {
+            let mut observer = |event: &Event<'_>| {
+                let Event::DiagonalIteration(now) = event else {
+                    return ControlFlow::Continue(());
+                };
                 let facts = Facts {
                     iteration: now.iter,
                     objective: now.objective,
@@ -340,8 +344,8 @@ pub(crate) fn fit_diagonal<'py>(
                 watch.tell(facts, None)
             };
             let fit = match start {
-                Some(start) => learner.fit_from(start, &ready.rows, &ready.triplets, &mut hear),
-                None => learner.fit(&ready.rows, &ready.triplets, &mut hear),
+                Some(start) => learner.fit_from(start, &ready.rows, &ready.triplets, &mut observer),
+                None => learner.fit(&ready.rows, &ready.triplets, &mut observer),
             };
             let fit = fit.map_err(to_python)?;
             Ok((ready.preprocess, ready.triplets.len(), fit))
@@ -453,7 +457,10 @@ pub(crate) fn fit_oasis<'py>(
                 watch.cancel(),
             )?;
             let n_features = ready.rows.n_features();
-            let mut hear = |now: &OasisProgress| {
+            let mut observer = |event: &Event<'_>| {
+                let Event::OasisProgress(now) = event else {
+                    return ControlFlow::Continue(());
+                };
                 let facts = Facts {
                     iteration: now.step,
                     objective: now.loss,
@@ -466,9 +473,9 @@ pub(crate) fn fit_oasis<'py>(
             };
             let fit = match start {
                 Some((start, _)) => {
-                    learner.fit_from(start, &ready.rows, &ready.triplets, &mut hear)
+                    learner.fit_from(start, &ready.rows, &ready.triplets, &mut observer)
                 }
-                None => learner.fit(&ready.rows, &ready.triplets, &mut hear),
+                None => learner.fit(&ready.rows, &ready.triplets, &mut observer),
             };
             let fit = fit.map_err(to_python)?;
             Ok((ready.preprocess, ready.triplets.len(), fit))

@@ -7,8 +7,8 @@ use crate::error::Result;
 use crate::objective::loss::LossKind;
 use crate::objective::{Problem, Scored};
 use crate::solver::direction::Direction;
-use crate::solver::lmo;
 use crate::solver::engine::{Gradient, Iterate, LineSearch, SymmetrizedGradient};
+use crate::solver::lmo;
 use crate::solver::{Incremental, SolverParams};
 use crate::triplets::Triplets;
 

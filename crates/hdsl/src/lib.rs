@@ -62,6 +62,7 @@ pub mod knn;
 pub mod model;
 mod named;
 pub mod objective;
+pub mod observer;
 mod parallel;
 pub(crate) mod random;
 pub mod similarity;
@@ -80,8 +81,9 @@ pub use error::{Error, Result};
 pub use knn::{KnnIndex, Neighbor, Neighbors, PredictionRule, Vote};
 pub use model::{Model, ModelParts};
 pub use objective::LossKind;
+pub use observer::{Gap, Iteration, Observer, Stop};
 pub use similarity::{BilinearModel, Cosine, Dot, Normalization, Similarity};
-pub use solver::{Gap, Iteration, Observer, Run, Search, Solver, SolverParams, StepRule, Stop};
+pub use solver::{Run, Search, Solver, SolverParams, StepRule};
 pub use train::{
     Again, Event, GridPoint, Labeled, TrainParams, Trained, Watcher, mean, train, train_borrowed,
 };

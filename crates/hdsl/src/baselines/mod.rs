@@ -6,8 +6,8 @@
 //! | [`Diagonal`] | Σ_i w_i x_i x'_i | proximal gradient, to a certified gap | rows as they are: time and memory by non-zeros |
 //! | [`Oasis`] | xᵀ W x' | passive-aggressive steps, a triplet each | rows of few features, after PCA or random projections |
 //!
-//! Settings are kept as given and checked by `fit`, before any work. Both tell a [`Monitor`] how far they are, which may
-//! end the run, and both give the same bytes for the same seed and any number of threads.
+//! Settings are kept as given and checked by `fit`, before any work. Both report to an
+//! [`Observer`](crate::Observer), which may end the run, and both give the same bytes for the same seed and any number of threads.
 //!
 //! ```
 //! use hdsl::baselines::{Diagonal, Oasis, Penalty};
@@ -24,31 +24,8 @@
 //! # Ok::<(), hdsl::Error>(())
 //! ```
 
-mod clock;
 mod diagonal;
 mod oasis;
 
-pub use diagonal::{Diagonal, DiagonalFit, DiagonalIteration, DiagonalModel, Penalty};
-pub use oasis::{Finish, Oasis, OasisFit, OasisModel, OasisProgress, Sampling};
-
-use std::ops::ControlFlow;
-
-/// Hears how far a learner is and may end its run, which then ends with [`Stop::ObserverAsked`](crate::Stop) and keeps
-/// what was learned. `E` is what the learner tells: [`DiagonalIteration`] or [`OasisProgress`].
-pub trait Monitor<E> {
-    /// Called now and then, in order; [`ControlFlow::Break`] ends the run.
-    fn hear(&mut self, event: &E) -> ControlFlow<()>;
-}
-
-/// Any closure will do; `()` hears nothing.
-impl<E, F: FnMut(&E) -> ControlFlow<()>> Monitor<E> for F {
-    fn hear(&mut self, event: &E) -> ControlFlow<()> {
-        self(event)
-    }
-}
-
-impl<E> Monitor<E> for () {
-    fn hear(&mut self, _: &E) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
-}
+pub use diagonal::{Diagonal, DiagonalFit, DiagonalModel, Penalty};
+pub use oasis::{Finish, Oasis, OasisFit, OasisModel, Sampling};

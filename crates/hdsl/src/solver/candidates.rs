@@ -4,9 +4,9 @@ use super::direction::Direction;
 use super::engine::SymmetrizedGradient;
 use super::lmo::Oracle;
 use super::params::StepRule;
-use super::trace::Gap;
 use crate::atoms::Atom;
 use crate::objective::Scored;
+use crate::observer::Gap;
 use rand_chacha::ChaCha8Rng;
 
 /// The atoms that the next direction is made of.

@@ -7,15 +7,16 @@
 //! the iterate in the [`engine`](super::engine), the reasons to end in [`stop`](super::stop), and the record of a run,
 //! in external feature numbering, in [`trace`](super::trace).
 
+use super::SolverParams;
 use super::candidates::Candidates;
 use super::direction::Direction;
 use super::engine::Engine;
 use super::lmo::Oracle;
 use super::stop::StopRules;
-use super::trace::{Gap, Observer, Run, Stop, Trace};
-use super::{Clock, SolverParams};
+use super::trace::{Run, Trace};
 use crate::atoms::ActiveSet;
 use crate::error::Result;
+use crate::observer::{Event, Gap, Observer, Stop, Stopwatch};
 use crate::random;
 use rand_chacha::ChaCha8Rng;
 
@@ -34,7 +35,7 @@ pub(super) fn frank_wolfe<'p>(
     oracle: &mut impl Oracle,
     start: Option<ActiveSet>,
     params: &SolverParams,
-    clock: &mut Clock,
+    clock: &mut Stopwatch,
     observer: &mut dyn Observer,
 ) -> Result<Run> {
     let (mut rng, mut stop) = (random::rng(params.seed, STREAM), StopRules::new(params));
@@ -71,15 +72,13 @@ pub(super) fn frank_wolfe<'p>(
         // Line 11: M ← M + γ D.
         let step = direction.step(gamma, engine.active());
         engine.advance(&step, gamma);
-        let iteration = trace.advance(step, gamma, engine.objective(), clock.elapsed());
-        if clock
-            .pause(|| observer.after(&iteration, trace.active()))
-            .is_break()
-        {
+        let iteration = trace.advance(step, gamma, engine.objective(), clock.seconds());
+        let event = Event::Iteration(&iteration, trace.active());
+        if clock.tell(observer, &event).is_break() {
             stop.request();
         }
     };
-    trace.finish(reason, clock.elapsed())
+    trace.finish(reason, clock.seconds())
 }
 
 /// The best atom for the gradient at M = 0.

@@ -23,13 +23,14 @@ mod tests;
 mod trace;
 
 pub use params::{Search, SolverParams, StepRule};
-pub use trace::{Gap, IterateFacts, Iteration, Observer, Run, Stop};
+pub use trace::{IterateFacts, Run};
 
 use crate::atoms::ActiveSet;
 use crate::cancel::CancelToken;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::objective::Problem;
+use crate::observer::{Gap, Observer, Stopwatch};
 use crate::triplets::Triplets;
 use engine::Engine;
 use frank_wolfe::frank_wolfe;
@@ -39,7 +40,6 @@ use lmo::AtomOracle;
 use margins::Zones;
 use plain::Plain;
 use std::borrow::Cow;
-use std::time::{Duration, Instant};
 use streamed::Streamed;
 
 /// Alg. 1 with checked settings; made by [`SolverParams::build`].
@@ -99,8 +99,8 @@ impl Solver {
         start: Option<&ActiveSet>,
         observer: &mut dyn Observer,
     ) -> Result<Run> {
-        let clock = Clock::start();
-        let problem = self.problem_of(Cow::Borrowed(rows), triplets, observer.cancel())?;
+        let clock = Stopwatch::start();
+        let problem = self.problem_of(Cow::Borrowed(rows), triplets, observer.cancel_token())?;
         self.fit_problem(&problem, start, clock, observer)
     }
 
@@ -124,7 +124,7 @@ impl Solver {
         &self,
         problem: &Problem<'_>,
         start: Option<&ActiveSet>,
-        clock: Clock,
+        clock: Stopwatch,
         observer: &mut dyn Observer,
     ) -> Result<Run> {
         let params = &self.params;
@@ -133,7 +133,7 @@ impl Solver {
         let batch = params.batch.filter(|&size| size < problem.triplets.len());
         match (has_zones, batch) {
             (true, None) => {
-                let engine = Incremental::new_until(problem, observer.cancel())?;
+                let engine = Incremental::new_until(problem, observer.cancel_token())?;
                 self.fit_engine(engine, start, clock, observer)
             }
             (true, batch) => {
@@ -151,7 +151,7 @@ impl Solver {
         &self,
         mut engine: impl Engine<'p>,
         start: Option<ActiveSet>,
-        mut clock: Clock,
+        mut clock: Stopwatch,
         observer: &mut dyn Observer,
     ) -> Result<Run> {
         let mut oracle = AtomOracle::new(&self.params);
@@ -170,7 +170,7 @@ impl Solver {
             let gap = engine.gain(best.1) - engine.gain_of_model();
             let last = run.trace.last_mut().expect("the last iterate is recorded");
             last.gap = Gap::Certified(gap.max(0.0));
-            run.seconds = clock.elapsed().as_secs_f64();
+            run.seconds = clock.seconds();
         }
         Ok(run)
     }
@@ -183,30 +183,4 @@ fn internal(problem: &Problem<'_>, external: &ActiveSet) -> Result<ActiveSet> {
     })?;
     let weights = external.weights().iter().copied();
     ActiveSet::from_weighted(&atoms.into_iter().zip(weights).collect::<Vec<_>>())
-}
-
-/// A watch that can be held while someone else works.
-pub(crate) struct Clock {
-    started: Instant,
-    held: Duration,
-}
-
-impl Clock {
-    pub(crate) fn start() -> Self {
-        Self {
-            started: Instant::now(),
-            held: Duration::ZERO,
-        }
-    }
-
-    fn elapsed(&self) -> Duration {
-        self.started.elapsed() - self.held
-    }
-
-    fn pause<T>(&mut self, work: impl FnOnce() -> T) -> T {
-        let begin = Instant::now();
-        let done = work();
-        self.held += begin.elapsed();
-        done
-    }
 }

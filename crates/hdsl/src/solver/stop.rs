@@ -2,8 +2,8 @@
 
 use super::direction::Direction;
 use super::params::SolverParams;
-use super::trace::{Gap, Stop};
 use crate::atoms::ActiveSet;
+use crate::observer::{Gap, Stop};
 use std::time::Duration;
 
 /// Stalled iterations in a row after which a run counts as stationary. A random start of the oracle may fail once, but

@@ -7,6 +7,7 @@ use crate::atoms::{Atom, Step};
 use crate::objective::Scored;
 use crate::objective::gradient::{self, RowAtoms, Scratch};
 use crate::objective::loss::{Loss, LossKind, with_loss};
+use crate::observer::{Event, Stop};
 use crate::similarity::BilinearModel;
 use crate::{Rows, Sign, random};
 use proptest::prelude::*;
@@ -417,7 +418,8 @@ proptest! {
         let solver = params(&tiny).loss(kind).step_rule(rule).search(search).max_iter(steps).build().unwrap();
         let mut last = f64::INFINITY;
         let mut problems = Vec::new();
-        let run = solver.fit(&rows, &tiny.triplets, &mut |now: &Iteration, active: &ActiveSet| {
+        let run = solver.fit(&rows, &tiny.triplets, &mut |event: &Event<'_>| {
+            let Event::Iteration(now, active) = event else { panic!("{event:?}") };
             let sum: f64 = active.weights().iter().sum();
             if (sum - 1.0).abs() > 1e-9 || active.weights().iter().any(|&w| w <= 0.0) {
                 problems.push(format!("weights {:?}", active.weights()));
@@ -617,7 +619,7 @@ fn run_on<'p>(
     oracle: &mut impl lmo::Oracle,
     params: &SolverParams,
 ) -> Run {
-    let clock = &mut Clock::start();
+    let clock = &mut Stopwatch::start();
     frank_wolfe(engine, oracle, None, params, clock, &mut ()).unwrap()
 }
 
@@ -943,7 +945,7 @@ fn runs_end_for_the_reason_asked_for() {
     let run = SolverParams::new(100.0)
         .build()
         .unwrap()
-        .fit(&rows, &triplets, &mut |_: &Iteration, _: &ActiveSet| {
+        .fit(&rows, &triplets, &mut |_: &Event<'_>| {
             left -= 1;
             if left == 0 {
                 ControlFlow::Break(())

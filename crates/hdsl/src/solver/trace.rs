@@ -1,119 +1,9 @@
-//! What a run tells: an event an iteration, a reason at the end, and who may listen.
+//! The record of a run: the path in external feature numbering, objective and gap at each iterate.
 
 use crate::atoms::{ActiveSet, Atom, Path, Step};
-use crate::cancel::CancelToken;
 use crate::error::Result;
 use crate::objective::Problem;
-use std::fmt;
-use std::ops::ControlFlow;
-use std::time::Duration;
-
-/// <M - B_F, ∇f>, an upper bound of f - f* when B_F is the true best atom for the gradient over all triplets.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Gap {
-    /// Search and gradient were exact: f is at most this far above the optimum.
-    Certified(f64),
-    /// A heuristic search or a batch: a hint, no bound.
-    Estimate(f64),
-}
-
-impl Gap {
-    /// The number, whatever it is worth.
-    pub fn value(self) -> f64 {
-        match self {
-            Gap::Certified(gap) | Gap::Estimate(gap) => gap,
-        }
-    }
-
-    /// Whether the number bounds f - f*.
-    pub fn is_certified(self) -> bool {
-        matches!(self, Gap::Certified(_))
-    }
-}
-
-/// One iteration, after its step.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Iteration {
-    /// Which, counted from 1.
-    pub iter: usize,
-    /// What was done.
-    pub step: Step,
-    /// γ of the line search.
-    pub gamma: f64,
-    /// f after the step.
-    pub objective: f64,
-    /// The gap before the step, where the direction was chosen.
-    pub gap: Gap,
-    /// Active atoms after the step.
-    pub n_atoms: usize,
-    /// Features they use.
-    pub n_active_features: usize,
-    /// Seconds of solver time so far; the observer's own time does not count.
-    pub seconds: f64,
-}
-
-/// Sees each iteration and may end the run.
-pub trait Observer {
-    /// Called after each step; [`ControlFlow::Break`] ends the run with [`Stop::ObserverAsked`].
-    fn after(&mut self, now: &Iteration, active: &ActiveSet) -> ControlFlow<()>;
-
-    /// Looked at before the first iteration, while the books are set up; raised, it ends the run with
-    /// [`Error::Stopped`](crate::Error::Stopped).
-    fn cancel(&self) -> CancelToken<'_> {
-        CancelToken::NEVER
-    }
-}
-
-/// Any closure will do; `()` watches nothing.
-impl<F: FnMut(&Iteration, &ActiveSet) -> ControlFlow<()>> Observer for F {
-    fn after(&mut self, now: &Iteration, active: &ActiveSet) -> ControlFlow<()> {
-        self(now, active)
-    }
-}
-
-impl Observer for () {
-    fn after(&mut self, _: &Iteration, _: &ActiveSet) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
-}
-
-/// Why a run ended. Stopping early is an outcome, not an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Stop {
-    /// The iterations allowed were used up.
-    MaxIter,
-    /// The certified gap is within the tolerance.
-    Tolerance,
-    /// The next step would use more features than allowed.
-    FeatureBudget,
-    /// The time allowed was used up.
-    TimeLimit,
-    /// Every triplet is satisfied with margin 1: the loss is 0.
-    Satisfied,
-    /// No direction leads down any more, to rounding.
-    Stationary,
-    /// The validation error has not improved for long enough.
-    Patience,
-    /// The observer asked for it.
-    ObserverAsked,
-}
-
-impl fmt::Display for Stop {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Stop::MaxIter => "max-iter",
-            Stop::Tolerance => "tolerance",
-            Stop::FeatureBudget => "feature-budget",
-            Stop::TimeLimit => "time-limit",
-            Stop::Satisfied => "satisfied",
-            Stop::Stationary => "stationary",
-            Stop::Patience => "patience",
-            Stop::ObserverAsked => "interrupted",
-        })
-    }
-}
+use crate::observer::{Gap, Iteration, Stop};
 
 /// Objective and gap at one iterate.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -205,7 +95,7 @@ impl<'p> Trace<'p> {
         step: Step,
         gamma: f64,
         objective: f64,
-        elapsed: Duration,
+        seconds: f64,
     ) -> Iteration {
         let step = step.map_atoms(|atom| self.problem.outside(atom));
         self.active.apply(&step);
@@ -218,17 +108,18 @@ impl<'p> Trace<'p> {
             gap: self.gap,
             n_atoms: self.active.len(),
             n_active_features: self.active.n_features(),
-            seconds: elapsed.as_secs_f64(),
+            seconds,
         }
     }
 
-    pub(super) fn finish(self, stop: Stop, elapsed: Duration) -> Result<Run> {
+    /// The finished run.
+    pub(super) fn finish(self, stop: Stop, seconds: f64) -> Result<Run> {
         Ok(Run {
             path: Path::new(self.start, self.steps)?,
             active: self.active,
             trace: self.facts,
             stop,
-            seconds: elapsed.as_secs_f64(),
+            seconds,
         })
     }
 }

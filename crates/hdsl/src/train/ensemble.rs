@@ -7,8 +7,8 @@ use crate::data::Preprocessor;
 use crate::error::{Error, Result};
 use crate::knn;
 use crate::model::{Model, ModelParts};
+use crate::observer::{Gap, Stop};
 use crate::similarity::BilinearModel;
-use crate::solver::{Gap, Stop};
 use crate::train::{Event, Labeled, TrainParams, Trained, Watcher, train_borrowed};
 use std::collections::HashMap;
 

@@ -16,8 +16,9 @@ use crate::knn;
 use crate::knn::PredictionRule;
 use crate::model::{Model, ModelParts, TracePoint};
 use crate::objective::{Problem, candidates};
+use crate::observer::{self, Gap, Iteration, Observer, Stop, Stopwatch};
 use crate::similarity::BilinearModel;
-use crate::solver::{Clock, Gap, Iteration, Observer, Run, SolverParams, Stop};
+use crate::solver::{Run, SolverParams};
 use crate::triplets::{TripletSource, Triplets};
 use ensemble::train_mean;
 use rounds::InRounds;
@@ -390,7 +391,7 @@ pub fn train_borrowed(
             listener.outcome = Some(Stop::ObserverAsked);
         }
         let solver = params.solver.clone().scale(scale);
-        let clock = Clock::start();
+        let clock = Stopwatch::start();
         let problem = match &mut problem {
             Some(problem) => problem,
             None => {
@@ -480,7 +481,7 @@ pub fn train_borrowed(
 struct FirstRound<'a, 'p> {
     problem: &'a Problem<'p>,
     start: Option<&'a ActiveSet>,
-    clock: Clock,
+    clock: Stopwatch,
 }
 
 /// All rounds of one λ.
@@ -680,11 +681,14 @@ impl Listener<'_> {
 }
 
 impl Observer for Listener<'_> {
-    fn cancel(&self) -> CancelToken<'_> {
+    fn cancel_token(&self) -> CancelToken<'_> {
         self.watcher.cancel()
     }
 
-    fn after(&mut self, now: &Iteration, active: &ActiveSet) -> ControlFlow<()> {
+    fn on_event(&mut self, event: &observer::Event<'_>) -> ControlFlow<()> {
+        let observer::Event::Iteration(now, active) = *event else {
+            return ControlFlow::Continue(());
+        };
         let mut asked = self
             .watcher
             .event(&Event::Iteration(now, active))

@@ -9,8 +9,9 @@ use crate::atoms::Path;
 use crate::cancel::CancelToken;
 use crate::data::{Labels, Rows};
 use crate::error::{Error, Result};
+use crate::observer::{Event, Observer, Stop};
 use crate::similarity::BilinearModel;
-use crate::solver::{Iteration, Observer, Run, SolverParams, Stop};
+use crate::solver::{Run, SolverParams};
 use crate::triplets::Triplets;
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -93,7 +94,7 @@ impl<'t> InRounds<'t> {
         solver: &SolverParams,
         observer: &mut dyn Observer,
     ) -> Result<()> {
-        match self.mine(rows, labels, again, solver.scale, observer.cancel()) {
+        match self.mine(rows, labels, again, solver.scale, observer.cancel_token()) {
             Err(Error::Stopped) => {
                 self.run.stop = Stop::ObserverAsked;
                 return Ok(());
@@ -161,14 +162,17 @@ struct Onward<'a> {
 }
 
 impl Observer for Onward<'_> {
-    fn after(&mut self, now: &Iteration, active: &ActiveSet) -> ControlFlow<()> {
-        let mut now = now.clone();
+    fn on_event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+        let Event::Iteration(now, active) = event else {
+            return self.observer.on_event(event);
+        };
+        let mut now = (*now).clone();
         now.iter += self.iterations;
         now.seconds += self.seconds;
-        self.observer.after(&now, active)
+        self.observer.on_event(&Event::Iteration(&now, active))
     }
 
-    fn cancel(&self) -> CancelToken<'_> {
-        self.observer.cancel()
+    fn cancel_token(&self) -> CancelToken<'_> {
+        self.observer.cancel_token()
     }
 }

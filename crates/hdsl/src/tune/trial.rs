@@ -9,9 +9,9 @@ use crate::data::Rows;
 use crate::error::Result;
 use crate::knn::Jury;
 use crate::knn::PredictionRule;
+use crate::observer::{Event, Observer, Stop};
 use crate::parallel::prelude::*;
 use crate::similarity::BilinearModel;
-use crate::solver::{Iteration, Observer, Stop};
 use crate::train::ensemble::mean;
 use crate::train::rounds::{Again, InRounds};
 use std::borrow::Cow;
@@ -223,7 +223,7 @@ impl Course<'_> {
 struct Halted<'a>(&'a (dyn Fn() -> bool + Sync));
 
 impl Observer for Halted<'_> {
-    fn after(&mut self, _: &Iteration, _: &ActiveSet) -> ControlFlow<()> {
+    fn on_event(&mut self, _: &Event<'_>) -> ControlFlow<()> {
         match (self.0)() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),

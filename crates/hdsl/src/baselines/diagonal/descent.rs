@@ -11,14 +11,12 @@
 //! The certificate costs nothing: f is convex, so F(u) >= f(y) + <∇f(y), u - y> + ψ(u) for every u, and the least of the
 //! right side over u is a bound of F* from below ([`Regularizer::least`]).
 
+use super::Diagonal;
 use super::penalty::Regularizer;
 use super::products::Products;
-use super::{Diagonal, DiagonalIteration};
-use crate::baselines::Monitor;
-use crate::baselines::clock::Clock;
 use crate::error::{Error, Result};
 use crate::objective::loss::{Loss, with_loss};
-use crate::solver::Stop;
+use crate::observer::{DiagonalIteration, Event, Observer, Stop, Stopwatch};
 use std::mem;
 
 /// Differences of losses below this share of them are lost in rounding.
@@ -57,8 +55,8 @@ pub(super) fn minimize<'a>(
     products: &'a Products<'a>,
     params: &'a Diagonal,
     start: Vec<f64>,
-    mut clock: Clock,
-    monitor: &mut dyn Monitor<DiagonalIteration>,
+    mut clock: Stopwatch,
+    observer: &mut dyn Observer,
 ) -> Result<Outcome> {
     let descent = Descent::new(products, params);
     let mut now = descent.point(start);
@@ -119,8 +117,11 @@ pub(super) fn minimize<'a>(
         }
         gradient = descent.gradient(&ahead);
         bound = descent.bound(&ahead, &gradient, objective).max(bound);
-        let event = facts(iter, &now, objective, bound, clock.seconds());
-        if clock.tell(monitor, &event).is_break() {
+        let now_facts = facts(iter, &now, objective, bound, clock.seconds());
+        if clock
+            .tell(observer, &Event::DiagonalIteration(&now_facts))
+            .is_break()
+        {
             break Stop::ObserverAsked;
         }
     };

@@ -15,12 +15,10 @@ mod tests;
 pub use model::DiagonalModel;
 pub use penalty::Penalty;
 
-use super::Monitor;
-use super::clock::Clock;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::objective::loss::LossKind;
-use crate::solver::Stop;
+use crate::observer::{Observer, Stop, Stopwatch};
 use crate::triplets::Triplets;
 use descent::{Outcome, minimize};
 use penalty::Regularizer;
@@ -96,9 +94,9 @@ impl Diagonal {
         &self,
         rows: &Rows,
         triplets: &Triplets,
-        monitor: &mut dyn Monitor<DiagonalIteration>,
+        observer: &mut dyn Observer,
     ) -> Result<DiagonalFit> {
-        self.run(None, rows, triplets, monitor)
+        self.run(None, rows, triplets, observer)
     }
 
     /// The same, going on from weights learned before: with another strength, say, which is how to go through a list of
@@ -120,9 +118,9 @@ impl Diagonal {
         start: &DiagonalModel,
         rows: &Rows,
         triplets: &Triplets,
-        monitor: &mut dyn Monitor<DiagonalIteration>,
+        observer: &mut dyn Observer,
     ) -> Result<DiagonalFit> {
-        self.run(Some(start), rows, triplets, monitor)
+        self.run(Some(start), rows, triplets, observer)
     }
 
     /// The critical strength of the ℓ1 penalty, ‖∇f(0)‖∞: with it and above it every weight is 0, below it some weight
@@ -157,9 +155,9 @@ impl Diagonal {
         start: Option<&DiagonalModel>,
         rows: &Rows,
         triplets: &Triplets,
-        monitor: &mut dyn Monitor<DiagonalIteration>,
+        observer: &mut dyn Observer,
     ) -> Result<DiagonalFit> {
-        let clock = Clock::start();
+        let clock = Stopwatch::start();
         self.check()?;
         let products = Products::new(rows, triplets)?;
         let features = products.columns().features();
@@ -175,7 +173,7 @@ impl Diagonal {
             weights,
             last,
             stop,
-        } = minimize(&products, self, start, clock, monitor)?;
+        } = minimize(&products, self, start, clock, observer)?;
         let weighted = features.iter().copied().zip(weights).collect();
         Ok(DiagonalFit {
             model: DiagonalModel::new(rows.n_features(), weighted)?,
@@ -208,22 +206,6 @@ impl Diagonal {
     }
 }
 
-/// One iteration of [`Diagonal::fit`], after its step.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct DiagonalIteration {
-    /// Which, counted from 1.
-    pub iter: usize,
-    /// The objective, penalty included. Never above that of the iteration before.
-    pub objective: f64,
-    /// The objective is at most this far above the optimum: certified.
-    pub gap: f64,
-    /// Features whose weight is not 0.
-    pub n_features: usize,
-    /// Seconds of work so far, without the monitor's.
-    pub seconds: f64,
-}
-
 /// What [`Diagonal::fit`] gives back.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -238,7 +220,7 @@ pub struct DiagonalFit {
     pub iterations: usize,
     /// Why it ended: `Tolerance`, `MaxIter`, `ObserverAsked`, or `Stationary` where rounding allows no progress.
     pub stop: Stop,
-    /// Seconds of work, without the monitor's.
+    /// Seconds of work, without the time of the observer.
     pub seconds: f64,
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::objective::loss::{Loss, with_loss};
+use crate::observer::Event;
 use crate::random;
 use crate::similarity::Similarity;
 use proptest::prelude::*;
@@ -189,13 +190,14 @@ proptest! {
         let best = params.clone().tolerance(1e-10).max_iter(100_000)
             .fit(&rows, &tiny.triplets, &mut ()).unwrap().objective;
         let mut before = f64::INFINITY;
-        let mut monitor = |now: &DiagonalIteration| {
+        let mut observer = |event: &Event<'_>| {
+            let Event::DiagonalIteration(now) = event else { panic!("{event:?}") };
             assert!(now.objective <= before, "the objective rose");
             assert!(now.objective - now.gap <= best * (1.0 + 1e-12), "{now:?} {best}");
             before = now.objective;
             ControlFlow::Continue(())
         };
-        params.tolerance(1e-6).fit(&rows, &tiny.triplets, &mut monitor).unwrap();
+        params.tolerance(1e-6).fit(&rows, &tiny.triplets, &mut observer).unwrap();
     }
 
     /// Karush, Kuhn and Tucker, with derivatives by differences.
@@ -317,14 +319,14 @@ fn a_warm_start_ends_at_the_same_optimum_sooner() {
 }
 
 #[test]
-fn the_monitor_may_end_the_run() {
+fn the_observer_may_end_the_run() {
     let tiny = Tiny::random(40, 20, 500, 1);
-    let mut monitor = |now: &DiagonalIteration| match now.iter {
-        3 => ControlFlow::Break(()),
+    let mut observer = |event: &Event<'_>| match event {
+        Event::DiagonalIteration(now) if now.iter == 3 => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     };
     let fit = Diagonal::new(Penalty::L2, 1e-4)
-        .fit(&tiny.rows(), &tiny.triplets, &mut monitor)
+        .fit(&tiny.rows(), &tiny.triplets, &mut observer)
         .unwrap();
     assert_eq!((fit.stop, fit.iterations), (Stop::ObserverAsked, 3));
     assert!(!fit.converged() && fit.gap > 0.0);

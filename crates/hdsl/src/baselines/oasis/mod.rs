@@ -15,12 +15,10 @@ mod vector;
 
 pub use model::OasisModel;
 
-use super::Monitor;
-use super::clock::Clock;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::format::{bytes, thousands};
-use crate::solver::Stop;
+use crate::observer::{Event, OasisProgress, Observer, Stop, Stopwatch};
 use crate::triplets::Triplets;
 use draws::Draws;
 use matrix::{Matrix, Move};
@@ -140,9 +138,9 @@ impl Oasis {
         &self,
         rows: &Rows,
         triplets: &Triplets,
-        monitor: &mut dyn Monitor<OasisProgress>,
+        observer: &mut dyn Observer,
     ) -> Result<OasisFit> {
-        self.run(None, rows, triplets, monitor)
+        self.run(None, rows, triplets, observer)
     }
 
     /// The same, going on from a matrix that was learned before: new triplets for an online learner.
@@ -151,9 +149,9 @@ impl Oasis {
         start: &OasisModel,
         rows: &Rows,
         triplets: &Triplets,
-        monitor: &mut dyn Monitor<OasisProgress>,
+        observer: &mut dyn Observer,
     ) -> Result<OasisFit> {
-        self.run(Some(start), rows, triplets, monitor)
+        self.run(Some(start), rows, triplets, observer)
     }
 
     fn run(
@@ -161,9 +159,9 @@ impl Oasis {
         start: Option<&OasisModel>,
         rows: &Rows,
         triplets: &Triplets,
-        monitor: &mut dyn Monitor<OasisProgress>,
+        observer: &mut dyn Observer,
     ) -> Result<OasisFit> {
-        let mut clock = Clock::start();
+        let mut clock = Stopwatch::start();
         let dim = rows.n_features();
         self.check(dim)?;
         if let Some(start) = start.filter(|start| start.dim() != dim) {
@@ -202,7 +200,7 @@ impl Oasis {
                     seconds: clock.seconds(),
                 };
                 tally = Tally::default();
-                let answer = clock.tell(monitor, &point);
+                let answer = clock.tell(observer, &Event::OasisProgress(&point));
                 trace.push(point);
                 if answer.is_break() {
                     stop = Stop::ObserverAsked;
@@ -275,22 +273,6 @@ fn a_move(rows: &Rows, (anchor, near, far): (u32, u32, u32)) -> Move {
     }
 }
 
-/// How far [`Oasis::fit`] is.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct OasisProgress {
-    /// Steps taken.
-    pub step: usize,
-    /// Steps to take.
-    pub steps: usize,
-    /// Mean loss of the triplets since the last point, each before its step.
-    pub loss: f64,
-    /// The share of them that had a loss above 0.
-    pub violated: f64,
-    /// Seconds of work so far, without the monitor's.
-    pub seconds: f64,
-}
-
 /// What [`Oasis::fit`] gives back.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -301,6 +283,6 @@ pub struct OasisFit {
     pub trace: Vec<OasisProgress>,
     /// Why it ended: `MaxIter` after all steps, or `ObserverAsked`.
     pub stop: Stop,
-    /// Seconds of work, without the monitor's.
+    /// Seconds of work, without the time of the observer.
     pub seconds: f64,
 }

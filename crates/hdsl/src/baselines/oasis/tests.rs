@@ -210,14 +210,14 @@ fn same_matrix_for_any_number_of_threads() {
 }
 
 #[test]
-fn the_monitor_may_end_the_run() {
+fn the_observer_may_end_the_run() {
     let (rows, classes) = planted(20, 5);
-    let mut monitor = |now: &OasisProgress| match now.step >= 30 {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
+    let mut observer = |event: &Event<'_>| match event {
+        Event::OasisProgress(now) if now.step >= 30 => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
     };
     let fit = (Oasis::new(0.1).steps(1_000))
-        .fit(&rows, &triplets_of(&classes), &mut monitor)
+        .fit(&rows, &triplets_of(&classes), &mut observer)
         .unwrap();
     assert_eq!(fit.stop, Stop::ObserverAsked);
     assert_eq!(fit.trace.last().unwrap().step, 30);

@@ -11,13 +11,8 @@
 use super::pair_rows::{PairRows, sizes};
 use super::panel::{Panel, SLACK, Visit};
 use crate::objective::{Problem, Scored};
-<<<<<<< HEAD
 use crate::parallel::prelude::*;
-use crate::solver::Engine;
-=======
 use crate::solver::engine::SymmetrizedGradient;
-use rayon::prelude::*;
->>>>>>> f1fa86e (wip)
 
 /// Columns whose u_j are computed by one thread at a time.
 const PRODUCTS: usize = 8;

@@ -82,7 +82,7 @@ pub use knn::{KnnIndex, Neighbor, Neighbors, PredictionRule, Vote};
 pub use model::{Model, ModelParts};
 pub use objective::LossKind;
 pub use observer::{Gap, Iteration, Observer, Stop};
-pub use similarity::{BilinearModel, Cosine, Dot, Normalization, Similarity};
+pub use similarity::{BilinearModel, Dot, Normalization, Similarity};
 pub use solver::{Run, Search, Solver, SolverParams, StepRule};
 pub use train::{
     Again, Event, GridPoint, Labeled, TrainParams, Trained, Watcher, mean, train, train_borrowed,

@@ -267,7 +267,7 @@ impl Model {
             .score(SparseRow::new(&a.0, &a.1), SparseRow::new(&b.0, &b.1))
     }
 
-    /// A raw row in the space where the similarity is a plain dot product, see [`BilinearModel::transform`].
+    /// A raw row in the space where the similarity is the inner product, see [`BilinearModel::transform`].
     pub fn transform(&self, raw: SparseRow<'_>) -> Vec<f64> {
         let row = self.scaled(raw);
         self.similarity.transform(SparseRow::new(&row.0, &row.1))
@@ -345,10 +345,6 @@ impl Similarity for Model {
     }
 
     fn queries<'a>(&self, raw: &'a Rows) -> Cow<'a, Rows> {
-        Cow::Owned(self.transform_rows(raw))
-    }
-
-    fn items<'a>(&self, raw: &'a Rows) -> Cow<'a, Rows> {
         Cow::Owned(self.transform_rows(raw))
     }
 }

@@ -1,16 +1,16 @@
 //! The learned similarity S_M(x, x') = xᵀ M x', M a convex combination of atoms.
 
 use crate::atoms::{ActiveSet, Atom};
-use crate::data::{Columns, Rows, SparseRow, map_rows};
+use crate::data::{Columns, Rows, SparseRow};
 use crate::error::{Error, Result};
 use crate::similarity::Similarity;
+use crate::similarity::factors::Factors;
 use std::borrow::Cow;
 
 /// S_M(x, x') = xᵀ M x' with M = Σ weight · scale · (e_i ± e_j)(e_i ± e_j)ᵀ, weights above 0 that sum to 1.
 ///
-/// M is never stored as a matrix. Beside the atoms there is an index from feature to atoms, so that the cost of a
-/// row follows its stored values, not the number of atoms. Features the model does not use are ignored wherever
-/// they turn up, also those beyond `n_features`.
+/// M is never stored as a matrix: the cost of a row follows its stored values, not the number of atoms. Features the
+/// model does not use are ignored wherever they occur, also those beyond `n_features`.
 ///
 /// ```
 /// use hdsl::{Atom, BilinearModel, SparseRow};
@@ -23,15 +23,9 @@ use std::borrow::Cow;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct BilinearModel {
-    n_features: usize,
-    scale: f64,
     atoms: Vec<Atom>,
-    weights: Vec<f64>,
-    roots: Vec<f64>,
-    columns: Columns,
-    /// Feature number (of `columns`) to its atoms: `uses[starts[n]..starts[n + 1]]`.
-    starts: Vec<usize>,
-    uses: Vec<(u32, f64)>,
+    /// The vectors e_i ± e_j of the atoms, with their weights as values.
+    factors: Factors,
 }
 
 impl BilinearModel {
@@ -55,42 +49,26 @@ impl BilinearModel {
                 atom.j()
             )));
         }
-        let atoms = active.atoms().to_vec();
-        let weights = active.weights().to_vec();
-        let roots = weights.iter().map(|w| scale.sqrt() * w.sqrt()).collect();
-        let columns = Columns::from_features(n_features, active.features());
-        let mut lists: Vec<Vec<(u32, f64)>> = vec![Vec::new(); columns.len()];
-        for (number, atom) in atoms.iter().enumerate() {
-            for (feature, sign) in [(atom.i(), 1.0), (atom.j(), atom.sign().value())] {
-                let at = columns.number(feature).expect("used features are numbered");
-                lists[at as usize].push((number as u32, sign));
-            }
+        let mut entries = Vec::with_capacity(2 * active.len());
+        for (c, atom) in (0..).zip(active.atoms()) {
+            entries.extend([(c, atom.i(), 1.0), (c, atom.j(), atom.sign().value())]);
         }
-        let mut starts = vec![0];
-        starts.extend(lists.iter().scan(0, |end, list| {
-            *end += list.len();
-            Some(*end)
-        }));
+        let columns = Columns::from_features(n_features, active.features());
+        let weights = active.weights().to_vec();
         Ok(Self {
-            n_features,
-            scale,
-            atoms,
-            weights,
-            roots,
-            columns,
-            starts,
-            uses: lists.concat(),
+            atoms: active.atoms().to_vec(),
+            factors: Factors::new(n_features, scale, weights, columns, &entries),
         })
     }
 
     /// How many features rows have (d in the paper), used or not.
     pub fn n_features(&self) -> usize {
-        self.n_features
+        self.factors.n_features()
     }
 
     /// λ, the size of each atom.
     pub fn scale(&self) -> f64 {
-        self.scale
+        self.factors.lambda()
     }
 
     /// The atoms, in order of first use.
@@ -100,30 +78,27 @@ impl BilinearModel {
 
     /// Their weights, in the same order.
     pub fn weights(&self) -> &[f64] {
-        &self.weights
+        self.factors.values()
     }
 
     /// How many distinct features the atoms use.
     pub fn n_features_used(&self) -> usize {
-        self.columns.len()
+        self.factors.columns().len()
     }
 
     /// The features the atoms use, in increasing order.
     pub fn features_used(&self) -> &[u32] {
-        self.columns.features()
+        self.factors.columns().features()
     }
 
     /// The trace of M: 2λ times the sum of weights, which is 1 up to rounding.
     pub fn trace(&self) -> f64 {
-        2.0 * self.scale * self.weights.iter().sum::<f64>()
+        2.0 * self.scale() * self.weights().iter().sum::<f64>()
     }
 
     /// The atoms that use a feature, as (place in [`Self::atoms`], sign of the feature in it).
     pub(super) fn atoms_of(&self, feature: u32) -> &[(u32, f64)] {
-        match self.columns.number(feature) {
-            Some(n) => &self.uses[self.starts[n as usize]..self.starts[n as usize + 1]],
-            None => &[],
-        }
+        self.factors.using(feature)
     }
 
     /// S_M(a, b), summed atom by atom; the same whichever row comes first.
@@ -136,18 +111,7 @@ impl BilinearModel {
     /// # Ok::<(), hdsl::Error>(())
     /// ```
     pub fn score(&self, a: SparseRow<'_>, b: SparseRow<'_>) -> f64 {
-        let (a, b) = (self.projections(a), self.projections(b));
-        let mut sum = 0.0;
-        let mut q = 0;
-        for (atom, x) in a {
-            while q < b.len() && b[q].0 < atom {
-                q += 1;
-            }
-            if q < b.len() && b[q].0 == atom {
-                sum += self.weights[atom as usize] * (x * b[q].1);
-            }
-        }
-        self.scale * sum
+        self.factors.score(a, b)
     }
 
     /// S_M of many pairs of rows, each a row number in `a` and one in `b`; in parallel.
@@ -179,7 +143,9 @@ impl BilinearModel {
             .collect())
     }
 
-    /// Maps a row into the space where the learned similarity is a plain dot product.
+    /// Maps a row into a space where the learned similarity is the inner product.
+    ///
+    /// Use inner product search there. Euclidean distance ranks differently, since mapped rows differ in length.
     ///
     /// One coordinate per active atom, `sqrt(scale * weight) * (x_i ± x_j)`, hence at most `iter + 1`
     /// of them (Lemma 1). No eigendecomposition is needed: the atoms already are a square root.
@@ -194,77 +160,14 @@ impl BilinearModel {
     /// # Ok::<(), hdsl::Error>(())
     /// ```
     pub fn transform(&self, x: SparseRow<'_>) -> Vec<f64> {
-        let mut z = vec![0.0; self.atoms.len()];
-        for (feature, value) in x.iter() {
-            for &(atom, sign) in self.atoms_of(feature) {
-                z[atom as usize] += sign * value;
-            }
-        }
-        z.iter_mut().zip(&self.roots).for_each(|(z, r)| *z *= r);
-        z
+        self.factors.transform(x)
     }
 
     /// [`transform`](Self::transform) of many rows at once, sparse and in parallel: the new features are the
     /// atoms, in order. A coordinate too large for a number (only if the row's own values were close to that)
     /// becomes the largest number.
     pub fn transform_rows(&self, rows: &Rows) -> Rows {
-        // Where a feature's atoms are: a table if the features are few against the values to be looked up.
-        let table = (self.n_features <= rows.nnz().saturating_mul(4)).then(|| {
-            let mut table = vec![u32::MAX; self.n_features];
-            for (number, &feature) in self.columns.features().iter().enumerate() {
-                table[feature as usize] = number as u32;
-            }
-            table
-        });
-        let number = |feature: u32| match &table {
-            Some(table) => table.get(feature as usize).copied().unwrap_or(u32::MAX),
-            None => self.columns.number(feature).unwrap_or(u32::MAX),
-        };
-        let (mapped, _) = map_rows(
-            rows,
-            self.atoms.len(),
-            || Sums::new(self.atoms.len()),
-            |sums, row, indices, values| {
-                for (feature, value) in row.iter() {
-                    let n = number(feature);
-                    if n != u32::MAX {
-                        for &(atom, sign) in
-                            &self.uses[self.starts[n as usize]..self.starts[n as usize + 1]]
-                        {
-                            sums.add(atom, sign * value);
-                        }
-                    }
-                }
-                sums.drain(|atom, z| {
-                    if z != 0.0 {
-                        indices.push(atom);
-                        values.push((self.roots[atom as usize] * z).clamp(f64::MIN, f64::MAX));
-                    }
-                });
-            },
-        );
-        mapped
-    }
-
-    /// x_i ± x_j for the atoms where that is not 0, by increasing atom.
-    pub(super) fn projections(&self, row: SparseRow<'_>) -> Vec<(u32, f64)> {
-        let mut found: Vec<(u32, f64)> = Vec::new();
-        for (feature, value) in row.iter() {
-            for &(atom, sign) in self.atoms_of(feature) {
-                found.push((atom, sign * value));
-            }
-        }
-        // At most two terms an atom, whose sum does not depend on their order.
-        found.sort_unstable_by_key(|f| f.0);
-        found.dedup_by(|later, kept| {
-            let same = later.0 == kept.0;
-            if same {
-                kept.1 += later.1;
-            }
-            same
-        });
-        found.retain(|f| f.1 != 0.0);
-        found
+        self.factors.transform_rows(rows)
     }
 
     /// M as a sparse list of (row, column, value), both halves, sorted by row and then column. Entries where
@@ -291,7 +194,7 @@ impl BilinearModel {
     /// The entries of M with i <= j that are not 0, sorted.
     pub(super) fn upper(&self) -> Vec<(u32, u32, f64)> {
         let mut entries = Vec::with_capacity(3 * self.atoms.len());
-        for (atom, weight) in self.atoms.iter().zip(&self.weights) {
+        for (atom, weight) in self.atoms.iter().zip(self.weights()) {
             entries.push((atom.i(), atom.i(), *weight));
             entries.push((atom.j(), atom.j(), *weight));
             entries.push((atom.i(), atom.j(), atom.sign().value() * weight));
@@ -306,41 +209,10 @@ impl BilinearModel {
             same
         });
         entries.retain_mut(|e| {
-            e.2 *= self.scale;
+            e.2 *= self.scale();
             e.2 != 0.0
         });
         entries
-    }
-}
-
-/// Sums by atom, given back in the order of atoms without sorting: a bit per atom says which were met.
-struct Sums {
-    sums: Vec<f64>,
-    met: Vec<u64>,
-}
-
-impl Sums {
-    fn new(n: usize) -> Self {
-        Self {
-            sums: vec![0.0; n],
-            met: vec![0; n.div_ceil(64)],
-        }
-    }
-
-    fn add(&mut self, atom: u32, term: f64) {
-        self.sums[atom as usize] += term;
-        self.met[atom as usize / 64] |= 1 << (atom % 64);
-    }
-
-    /// Every sum that was added to; all are 0 afterwards.
-    fn drain(&mut self, mut each: impl FnMut(u32, f64)) {
-        for (word, met) in self.met.iter_mut().enumerate() {
-            while *met != 0 {
-                let atom = word * 64 + met.trailing_zeros() as usize;
-                *met &= *met - 1;
-                each(atom as u32, std::mem::take(&mut self.sums[atom]));
-            }
-        }
     }
 }
 
@@ -350,10 +222,6 @@ impl Similarity for BilinearModel {
     }
 
     fn queries<'a>(&self, rows: &'a Rows) -> Cow<'a, Rows> {
-        Cow::Owned(self.transform_rows(rows))
-    }
-
-    fn items<'a>(&self, rows: &'a Rows) -> Cow<'a, Rows> {
         Cow::Owned(self.transform_rows(rows))
     }
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 /// One feature the similarity uses.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct FeatureWeight {
     /// The feature.
     pub feature: u32,
@@ -19,6 +20,7 @@ pub struct FeatureWeight {
 
 /// Two features that matter together, `i < j`.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct PairWeight {
     /// The lower feature.
     pub i: u32,
@@ -49,6 +51,7 @@ impl PairWeight {
 
 /// What one unordered pair of features, or one feature with itself (`i == j`), adds to a score.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct PairContribution {
     /// The lower feature.
     pub i: u32,
@@ -60,6 +63,7 @@ pub struct PairContribution {
 
 /// What one atom adds to a score.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct AtomContribution {
     /// The atom.
     pub atom: Atom,
@@ -67,9 +71,10 @@ pub struct AtomContribution {
     pub value: f64,
 }
 
-/// Why two rows get the score they get, told twice: by pairs of features and by atoms. Each telling adds up to the
-/// score, leaves out what adds nothing, and begins with what counts most.
+/// Why two rows get the score they get, given twice: by pairs of features and by atoms. Each list sums to the
+/// score, omits contributions of 0, and is sorted by absolute value, the largest first.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Explanation {
     /// The score being explained.
     pub score: f64,

@@ -1,12 +1,13 @@
-//! Whatever ranks.
+//! Similarities of two rows: dot product, cosine, the learned bilinear form, its explanation and orthogonal version.
 
 mod bilinear;
 mod cosine;
 mod explain;
+mod factors;
 mod reduced;
 
 pub use bilinear::BilinearModel;
-pub use cosine::{Cosine, Normalization, Normalized};
+pub use cosine::{Normalization, Normalized};
 pub use explain::{AtomContribution, Explanation, FeatureWeight, PairContribution, PairWeight};
 pub use reduced::ReducedTransform;
 
@@ -37,8 +38,10 @@ pub trait Similarity: Sync {
     /// The rows that ask (on the left of the score), mapped.
     fn queries<'a>(&self, rows: &'a Rows) -> Cow<'a, Rows>;
 
-    /// The rows that are ranked (on the right of the score), mapped.
-    fn items<'a>(&self, rows: &'a Rows) -> Cow<'a, Rows>;
+    /// The rows that are ranked (on the right of the score), mapped: as the queries, unless the similarity is asymmetric.
+    fn items<'a>(&self, rows: &'a Rows) -> Cow<'a, Rows> {
+        self.queries(rows)
+    }
 }
 
 /// The plain dot product: both maps change nothing.
@@ -51,10 +54,6 @@ impl Similarity for Dot {
     }
 
     fn queries<'a>(&self, rows: &'a Rows) -> Cow<'a, Rows> {
-        Cow::Borrowed(rows)
-    }
-
-    fn items<'a>(&self, rows: &'a Rows) -> Cow<'a, Rows> {
         Cow::Borrowed(rows)
     }
 }

@@ -1,27 +1,25 @@
 //! The rank-reduced, orthogonal form of a similarity.
 
 use crate::atoms::Sign;
-use crate::data::{Columns, Rows, SparseRow, map_rows};
+use crate::data::{Columns, Rows, SparseRow};
 use crate::similarity::BilinearModel;
 use crate::similarity::Similarity;
+use crate::similarity::factors::Factors;
 use nalgebra::DMatrix;
 use std::borrow::Cow;
 
-/// A map under which a learned similarity, or its best approximation of a given rank, is a plain dot product, with
-/// as few coordinates as possible and orthogonal directions.
+/// A map under which a learned similarity, or its best approximation of a given rank, is the inner product, with
+/// as few coordinates as possible and orthogonal directions. (Euclidean distance ranks differently.)
 ///
 /// Coordinate `c` is `sqrt(value_c) * (direction_c · x)`, with the eigenvalues and unit eigenvectors of M by
 /// decreasing eigenvalue. It is what principal components are to a covariance: cutting it after `dim` coordinates
 /// gives the nearest similarity of that rank. See [`BilinearModel::reduced`].
 #[derive(Clone, Debug)]
 pub struct ReducedTransform {
-    n_features: usize,
     rank: usize,
     eigenvalues: Vec<f64>,
-    columns: Columns,
-    /// Feature number to (coordinate, `sqrt(value) * direction`): `loads[starts[n]..starts[n + 1]]`.
-    starts: Vec<usize>,
-    loads: Vec<(u32, f64)>,
+    /// The unit eigenvectors, with the eigenvalues of M / λ as values.
+    factors: Factors,
 }
 
 struct Component {
@@ -61,26 +59,16 @@ impl BilinearModel {
         components.sort_by(|a, b| b.value.total_cmp(&a.value));
         let rank = components.len();
         components.truncate(dim.unwrap_or(rank));
-        let mut lists: Vec<Vec<(u32, f64)>> = vec![Vec::new(); columns.len()];
-        for (c, component) in components.iter().enumerate() {
-            // The root in two parts: a large scale must not overflow.
-            let root = component.value.sqrt() * self.scale().sqrt();
-            for &(number, entry) in &component.direction {
-                lists[number as usize].push((c as u32, root * entry));
-            }
+        let mut entries = Vec::new();
+        for (c, component) in (0..).zip(&components) {
+            let direction = component.direction.iter();
+            entries.extend(direction.map(|&(n, entry)| (c, columns.feature(n), entry)));
         }
-        let mut starts = vec![0];
-        starts.extend(lists.iter().scan(0, |end, list| {
-            *end += list.len();
-            Some(*end)
-        }));
+        let values: Vec<f64> = components.iter().map(|c| c.value).collect();
         ReducedTransform {
-            n_features: self.n_features(),
             rank,
-            eigenvalues: components.iter().map(|c| c.value * self.scale()).collect(),
-            columns,
-            starts,
-            loads: lists.concat(),
+            eigenvalues: values.iter().map(|v| v * self.scale()).collect(),
+            factors: Factors::new(self.n_features(), self.scale(), values, columns, &entries),
         }
     }
 
@@ -182,7 +170,7 @@ impl ReducedTransform {
 
     /// How many features rows have, used or not.
     pub fn n_features(&self) -> usize {
-        self.n_features
+        self.factors.n_features()
     }
 
     /// The eigenvalues of M that were kept, the largest first.
@@ -194,61 +182,29 @@ impl ReducedTransform {
     /// the sum of factor times value.
     pub fn direction(&self, coordinate: usize) -> Vec<(u32, f64)> {
         let mut factors = Vec::new();
-        for (number, &feature) in self.columns.features().iter().enumerate() {
-            let loads = &self.loads[self.starts[number]..self.starts[number + 1]];
-            if let Ok(at) = loads.binary_search_by_key(&(coordinate as u64), |l| l.0.into()) {
-                factors.push((feature, loads[at].1));
+        for &feature in self.factors.columns().features() {
+            let entries = self.factors.using(feature);
+            if let Ok(at) = entries.binary_search_by_key(&(coordinate as u64), |e| e.0.into()) {
+                factors.push((feature, self.factors.roots()[coordinate] * entries[at].1));
             }
         }
         factors
     }
 
-    /// The dot product of two rows after the map.
+    /// The inner product of two rows after the map.
     pub fn score(&self, a: SparseRow<'_>, b: SparseRow<'_>) -> f64 {
-        let (a, b) = (self.transform(a), self.transform(b));
-        a.iter().zip(&b).map(|(p, q)| p * q).sum()
+        self.factors.score(a, b)
     }
 
     /// One row, mapped.
     pub fn transform(&self, x: SparseRow<'_>) -> Vec<f64> {
-        let mut z = vec![0.0; self.dim()];
-        self.add_to(&mut z, x);
-        z
+        self.factors.transform(x)
     }
 
-    /// Many rows, mapped in parallel. Coordinates that are 0 are not stored; one too large for a number becomes
-    /// the largest number.
+    /// Many rows, mapped in parallel. Coordinates that are 0 are not stored; one beyond the range of `f64` becomes the
+    /// largest number.
     pub fn transform_rows(&self, rows: &Rows) -> Rows {
-        let (mapped, _) = map_rows(
-            rows,
-            self.dim(),
-            || vec![0.0; self.dim()],
-            |z, row, indices, values| {
-                self.add_to(z, row);
-                for (c, value) in z.iter_mut().enumerate() {
-                    if *value != 0.0 {
-                        indices.push(c as u32);
-                        // Infinities of both signs may meet in a row of values near the limits of f64.
-                        let known = if value.is_nan() { 0.0 } else { *value };
-                        values.push(known.clamp(f64::MIN, f64::MAX));
-                        *value = 0.0;
-                    }
-                }
-            },
-        );
-        mapped
-    }
-
-    fn add_to(&self, z: &mut [f64], x: SparseRow<'_>) {
-        for (feature, value) in x.iter() {
-            if let Some(n) = self.columns.number(feature) {
-                for &(c, factor) in
-                    &self.loads[self.starts[n as usize]..self.starts[n as usize + 1]]
-                {
-                    z[c as usize] += factor * value;
-                }
-            }
-        }
+        self.factors.transform_rows(rows)
     }
 }
 
@@ -258,10 +214,6 @@ impl Similarity for ReducedTransform {
     }
 
     fn queries<'a>(&self, rows: &'a Rows) -> Cow<'a, Rows> {
-        Cow::Owned(self.transform_rows(rows))
-    }
-
-    fn items<'a>(&self, rows: &'a Rows) -> Cow<'a, Rows> {
         Cow::Owned(self.transform_rows(rows))
     }
 }

@@ -4,8 +4,8 @@ use crate::strategies::*;
 use hdsl::baselines::{DiagonalModel, OasisModel};
 use hdsl::knn::{self, ClassMeans, Jury};
 use hdsl::{
-    BilinearModel, Cosine, Dot, Labels, Model, Normalization, PredictionRule, Rows, Similarity,
-    SparseRow, Vote,
+    BilinearModel, Dot, Labels, Model, Normalization, PredictionRule, Rows, Similarity, SparseRow,
+    Vote,
 };
 use proptest::prelude::*;
 
@@ -104,7 +104,7 @@ fn like_the_definition(
 }
 
 fn lawful(similarity: &impl Similarity, rows: &Rows) {
-    let cosine = Cosine(similarity);
+    let cosine = Normalization::Cosine.of(similarity);
     let (queries, items) = (cosine.queries(rows), cosine.items(rows));
     let (plain_queries, plain_items) = (similarity.queries(rows), similarity.items(rows));
     for (p, a) in rows.iter().enumerate() {
@@ -165,7 +165,7 @@ proptest! {
             for b in rows.iter() {
                 let (own, other) = (model.score(a, a), model.score(b, b));
                 let want = if own * other > 0.0 { model.score(a, b) / (own * other).sqrt() } else { 0.0 };
-                prop_assert!((Cosine(&model).score(a, b) - want).abs() < 1e-9);
+                prop_assert!((Normalization::Cosine.of(&model).score(a, b) - want).abs() < 1e-9);
             }
         }
     }
@@ -354,5 +354,12 @@ fn values_near_the_limit_do_not_panic() {
             assert_eq!(found.codes(), [0, 0]);
         }
     }
-    assert!((Cosine(&Dot).score(rows.row(0), rows.row(0)) - 1.0).abs() < 1e-12);
+    assert!(
+        (Normalization::Cosine
+            .of(&Dot)
+            .score(rows.row(0), rows.row(0))
+            - 1.0)
+            .abs()
+            < 1e-12
+    );
 }

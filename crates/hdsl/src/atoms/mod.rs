@@ -8,12 +8,12 @@ use crate::data::SparseRow;
 use crate::error::{Error, Result};
 use std::collections::HashMap;
 
-/// Whether two features of an atom speak for each other or against each other.
+/// Whether the two features of an atom make rows more or less similar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Sign {
-    /// P in the paper: feature i here and j there make two rows *more* alike.
+    /// P in the paper: feature i in one row and j in the other make them *more* similar.
     Plus,
-    /// N in the paper: feature i here and j there make two rows *less* alike.
+    /// N in the paper: feature i in one row and j in the other make them *less* similar.
     Minus,
 }
 
@@ -39,23 +39,20 @@ impl Atom {
     /// An atom of two different features, given in any order.
     pub fn new(i: u32, j: u32, sign: Sign) -> Result<Self> {
         if i == j {
-            return Err(Error::Data(format!(
+            return Err(Error::data(format!(
                 "an atom joins two different features, not feature {i} with itself"
             )));
         }
-        Ok(Self {
-            i: i.min(j),
-            j: i.max(j),
-            sign,
-        })
+        let (i, j) = (i.min(j), i.max(j));
+        Ok(Self { i, j, sign })
     }
 
-    /// P^(ij): the two features mean alike.
+    /// P^(ij), with sign plus.
     pub fn plus(i: u32, j: u32) -> Result<Self> {
         Self::new(i, j, Sign::Plus)
     }
 
-    /// N^(ij): the two features mean unlike.
+    /// N^(ij), with sign minus.
     pub fn minus(i: u32, j: u32) -> Result<Self> {
         Self::new(i, j, Sign::Minus)
     }
@@ -75,7 +72,7 @@ impl Atom {
         self.sign
     }
 
-    /// x_i ± x_j, the one coordinate a row has under this atom.
+    /// x_i ± x_j, the coordinate of a row under this atom.
     pub fn project(&self, x: SparseRow<'_>) -> f64 {
         x.get(self.i) + self.sign.value() * x.get(self.j)
     }
@@ -98,7 +95,7 @@ pub enum Step {
         /// γ, below weight / (1 - weight).
         gamma: f64,
     },
-    /// The away step that takes an atom out altogether.
+    /// The away step that removes an atom.
     Drop {
         /// B, which is active and not alone.
         atom: Atom,
@@ -116,34 +113,34 @@ pub enum Step {
     Swap {
         /// The atom that gains.
         to: Atom,
-        /// The active atom that leaves.
+        /// The active atom that is removed.
         from: Atom,
     },
 }
 
 impl Step {
-    /// The same step with its atoms renamed.
-    pub(crate) fn map_atoms(self, rename: impl Fn(Atom) -> Atom) -> Self {
-        match self {
-            Step::Forward { atom, gamma } => Step::Forward {
-                atom: rename(atom),
-                gamma,
-            },
-            Step::Away { atom, gamma } => Step::Away {
-                atom: rename(atom),
-                gamma,
-            },
-            Step::Drop { atom } => Step::Drop { atom: rename(atom) },
-            Step::Pairwise { to, from, gamma } => Step::Pairwise {
-                to: rename(to),
-                from: rename(from),
-                gamma,
-            },
-            Step::Swap { to, from } => Step::Swap {
-                to: rename(to),
-                from: rename(from),
-            },
+    /// The atoms whose weights change by more than the rescaling of all.
+    pub(crate) fn atoms(self) -> impl Iterator<Item = Atom> {
+        let (first, second) = match self {
+            Step::Forward { atom, .. } | Step::Away { atom, .. } | Step::Drop { atom } => {
+                (atom, None)
+            }
+            Step::Pairwise { to, from, .. } | Step::Swap { to, from } => (to, Some(from)),
+        };
+        std::iter::once(first).chain(second)
+    }
+
+    /// The same step with other atoms.
+    pub(crate) fn map_atoms(mut self, map: impl Fn(Atom) -> Atom) -> Self {
+        match &mut self {
+            Step::Forward { atom, .. } | Step::Away { atom, .. } | Step::Drop { atom } => {
+                *atom = map(*atom);
+            }
+            Step::Pairwise { to, from, .. } | Step::Swap { to, from } => {
+                (*to, *from) = (map(*to), map(*from));
+            }
         }
+        self
     }
 }
 
@@ -166,25 +163,21 @@ impl ActiveSet {
 
     /// A given combination; weights must be above 0 and sum to 1 (to 1e-9).
     pub fn from_weighted(weighted: &[(Atom, f64)]) -> Result<Self> {
-        let total: f64 = weighted.iter().map(|w| w.1).sum();
         if let Some((_, weight)) = weighted.iter().find(|w| !(w.1.is_finite() && w.1 > 0.0)) {
-            return Err(Error::Data(format!(
-                "an atom has weight {weight}, expected a number above 0"
-            )));
+            let reason = format!("an atom has weight {weight}, expected a number above 0");
+            return Err(Error::data(reason));
         }
-        if weighted.is_empty() || (total - 1.0).abs() > 1e-9 {
-            return Err(Error::Data(format!(
-                "the weights of {} atoms sum to {total}, expected 1",
-                weighted.len()
-            )));
+        let (n, total) = (weighted.len(), weighted.iter().map(|w| w.1).sum::<f64>());
+        if n == 0 || (total - 1.0).abs() > 1e-9 {
+            let reason = format!("the weights of {n} atoms sum to {total}, expected 1");
+            return Err(Error::data(reason));
         }
         let mut set = Self::default();
         for &(atom, weight) in weighted {
             if set.position(atom).is_some() {
-                return Err(Error::Data(format!(
-                    "the atom of features {} and {} comes twice",
-                    atom.i, atom.j
-                )));
+                let Atom { i, j, .. } = atom;
+                let reason = format!("the atom of features {i} and {j} is listed twice");
+                return Err(Error::data(reason));
             }
             set.add(atom, weight);
         }
@@ -206,12 +199,12 @@ impl ActiveSet {
         self.atoms.iter().copied().zip(self.weights.iter().copied())
     }
 
-    /// How many atoms are active.
+    /// The number of active atoms.
     pub fn len(&self) -> usize {
         self.atoms.len()
     }
 
-    /// Whether nothing is active (only before the first atom).
+    /// Whether no atom is active (only before the first atom).
     pub fn is_empty(&self) -> bool {
         self.atoms.is_empty()
     }
@@ -221,7 +214,7 @@ impl ActiveSet {
         self.position(atom).map_or(0.0, |at| self.weights[at])
     }
 
-    /// Where an atom stands in [`ActiveSet::atoms`]. A scan, like the rescaling that every step does anyway.
+    /// The position of an atom in [`ActiveSet::atoms`], by a linear scan.
     pub fn position(&self, atom: Atom) -> Option<usize> {
         self.atoms.iter().position(|&active| active == atom)
     }
@@ -248,11 +241,10 @@ impl ActiveSet {
         features
     }
 
-    /// Carries out one step. Atoms whose weight reaches 0 leave.
+    /// Takes one step. Atoms whose weight reaches 0 are removed.
     ///
     /// # Panics
-    /// If the step takes weight from an atom that is not active: our mistake, never the caller's data
-    /// (readers of model files check first, with [`ActiveSet::accepts`]).
+    /// If the step takes weight from an atom that is not active; see [`ActiveSet::accepts`].
     pub fn apply(&mut self, step: &Step) {
         match *step {
             Step::Forward { atom, gamma } => {
@@ -265,8 +257,9 @@ impl ActiveSet {
                 self.weights[at] -= gamma;
             }
             Step::Drop { atom } => {
-                let weight = self.weights[self.place(atom)];
-                self.remove(atom);
+                let at = self.place(atom);
+                let weight = self.weights[at];
+                self.remove(at);
                 self.rescale(1.0 / (1.0 - weight));
             }
             Step::Pairwise { to, from, gamma } => {
@@ -275,14 +268,15 @@ impl ActiveSet {
                 self.add(to, gamma);
             }
             Step::Swap { to, from } => {
-                let weight = self.weights[self.place(from)];
-                self.remove(from);
+                let at = self.place(from);
+                let weight = self.weights[at];
+                self.remove(at);
                 self.add(to, weight);
             }
         }
     }
 
-    /// Whether [`ActiveSet::apply`] would leave a proper convex combination. For steps read from a file.
+    /// Whether the result of [`ActiveSet::apply`] is a convex combination. For steps read from a file.
     pub fn accepts(&self, step: &Step) -> bool {
         match *step {
             Step::Forward { gamma, .. } => gamma > 0.0 && gamma <= 1.0,
@@ -295,7 +289,8 @@ impl ActiveSet {
                     && weight * (1.0 + gamma) - gamma > 0.0
             }
             Step::Drop { atom } => {
-                self.len() > 1 && self.weight(atom) > 0.0 && self.weight(atom) < 1.0
+                let weight = self.weight(atom);
+                self.len() > 1 && weight > 0.0 && weight < 1.0
             }
             Step::Pairwise { to, from, gamma } => {
                 to != from && gamma > 0.0 && gamma < self.weight(from)
@@ -317,15 +312,11 @@ impl ActiveSet {
         }
     }
 
-    fn remove(&mut self, atom: Atom) {
-        let at = self.place(atom);
-        self.atoms.remove(at);
+    fn remove(&mut self, at: usize) {
+        let atom = self.atoms.remove(at);
         self.weights.remove(at);
         for feature in [atom.i, atom.j] {
-            let uses = self
-                .uses
-                .get_mut(&feature)
-                .expect("active features are counted");
+            let uses = self.uses.entry(feature).or_insert(0);
             *uses -= 1;
             if *uses == 0 {
                 self.uses.remove(&feature);
@@ -333,16 +324,14 @@ impl ActiveSet {
         }
     }
 
-    /// Multiplies every weight; those that become 0 (γ = 1, or underflow) leave.
+    /// Multiplies every weight. Atoms whose weight becomes 0 (γ = 1, or underflow) are removed.
     fn rescale(&mut self, factor: f64) {
         for weight in &mut self.weights {
             *weight *= factor;
         }
-        if self.weights.contains(&0.0) {
-            for (atom, weight) in self.iter().collect::<Vec<_>>() {
-                if weight == 0.0 {
-                    self.remove(atom);
-                }
+        for at in (0..self.len()).rev() {
+            if self.weights[at] == 0.0 {
+                self.remove(at);
             }
         }
     }

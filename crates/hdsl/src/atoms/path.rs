@@ -1,17 +1,18 @@
-//! How a model came about: where the solver started and every step it took.
+//! The path of a run: where the solver started and every step it took.
 
 use crate::atoms::{ActiveSet, Atom, Step};
 use crate::error::{Error, Result};
+use std::collections::BTreeSet;
 
 /// How far from 1 the sum of weights may drift along a path.
 const DRIFT: f64 = 1e-3;
 
-/// A start and the steps from there, so that every iterate can be had again without training.
+/// A start and the steps from there, from which every iterate can be computed without training again.
 ///
-/// Iterate 0 is the start, iterate `n` comes after step `n`. Replaying gives the solver's weights bit for bit.
+/// Iterate 0 is the start, and iterate `n` comes after step `n`. Replaying gives the weights of the solver bit for bit.
 ///
 /// ```
-/// use hdsl::{Atom, Step, model::Path};
+/// use hdsl::atoms::{Atom, Path, Step};
 /// let (a, b) = (Atom::plus(0, 1)?, Atom::minus(1, 5)?);
 /// let path = Path::new(vec![(a, 1.0)], vec![Step::Forward { atom: b, gamma: 0.25 }])?;
 /// assert_eq!(path.at(0)?.weight(a), 1.0);
@@ -32,41 +33,39 @@ impl Path {
         Self::within_work(start, steps, u64::MAX)
     }
 
-    /// The same, but refused if the atoms that are active at each step add up to more than `limit`. Replaying costs
-    /// as much, and a small file can ask for the square of its size.
+    /// The same, but refused if the active atoms of all iterates add up to more than `limit`: the cost of replaying is
+    /// proportional to that, and can be the square of the size of a file.
     pub(crate) fn within_work(
         start: Vec<(Atom, f64)>,
         steps: Vec<Step>,
         limit: u64,
     ) -> Result<Self> {
+        let refuse = |number: usize, reason: String| {
+            Err(Error::data(format!(
+                "step {number} of {} of the path {reason}",
+                steps.len()
+            )))
+        };
         let mut work = 0;
         let mut active = ActiveSet::from_weighted(&start)?;
-        for (number, step) in steps.iter().enumerate() {
+        for (number, step) in (1..).zip(&steps) {
             work += active.len() as u64;
             if work > limit {
-                return Err(Error::Data(format!(
-                    "the path is too long to replay: by step {} of {} its active atoms add up to more than {limit}",
-                    number + 1,
-                    steps.len()
-                )));
+                let reason = "makes it too long to replay: the active atoms of its iterates add up to more than";
+                return refuse(number, format!("{reason} {limit}"));
             }
             if !active.accepts(step) {
-                return Err(Error::Data(format!(
-                    "step {} of the path cannot be taken: {step:?}",
-                    number + 1
-                )));
+                return refuse(number, format!("cannot be taken: {step:?}"));
             }
             active.apply(step);
-            // Steps that divide by a small rest magnify rounding, and a hostile file could drive the weights
+            // Steps that divide by a small remainder magnify rounding, and a hostile file could drive the weights
             // anywhere.
-            if matches!(step, Step::Away { .. } | Step::Drop { .. }) {
-                let total: f64 = active.weights().iter().sum();
-                if !(1.0 - DRIFT..1.0 + DRIFT).contains(&total) {
-                    return Err(Error::Data(format!(
-                        "after step {} of the path the weights sum to {total}, expected 1",
-                        number + 1
-                    )));
-                }
+            let total: f64 = active.weights().iter().sum();
+            if !(1.0 - DRIFT..1.0 + DRIFT).contains(&total) {
+                return refuse(
+                    number,
+                    format!("gives weights that sum to {total}, expected 1"),
+                );
             }
         }
         Ok(Self { start, steps })
@@ -82,12 +81,12 @@ impl Path {
         &self.steps
     }
 
-    /// How many steps there are; one less than there are iterates.
+    /// The number of steps; one less than the number of iterates.
     pub fn len(&self) -> usize {
         self.steps.len()
     }
 
-    /// Whether there is nothing but the start.
+    /// Whether there are no steps.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
@@ -97,36 +96,32 @@ impl Path {
         self.at_each(&[iteration]).map(|mut at| at.swap_remove(0))
     }
 
-    /// The active sets after so many steps each, which do not fall. One pass.
+    /// The active sets of some iterates, in increasing order, in one pass.
     pub(crate) fn at_each(&self, iterations: &[usize]) -> Result<Vec<ActiveSet>> {
-        let mut active = self.first();
-        let mut done = 0;
-        let mut found = Vec::with_capacity(iterations.len());
-        for &iteration in iterations {
-            if iteration > self.steps.len() {
-                return Err(Error::Data(format!(
-                    "iteration {iteration} is asked for, but the path has {} steps",
-                    self.steps.len()
-                )));
-            }
-            for step in &self.steps[done..iteration] {
-                active.apply(step);
-            }
+        let (mut active, mut done) = (self.first(), 0);
+        let replay = |&iteration: &usize| {
+            let steps = self.steps.get(done..iteration).ok_or_else(|| {
+                let n = self.steps.len();
+                Error::data(format!(
+                    "there is no iterate {iteration}: the path has {n} steps"
+                ))
+            })?;
+            steps.iter().for_each(|step| active.apply(step));
             done = iteration;
-            found.push(active.clone());
-        }
-        Ok(found)
+            Ok(active.clone())
+        };
+        iterations.iter().map(replay).collect()
     }
 
-    /// How many atoms and how many features each iterate uses, the start first. One pass.
+    /// The number of atoms and of features that each iterate uses, the start first.
     pub fn counts(&self) -> Vec<(usize, usize)> {
         let mut active = self.first();
-        let mut counts = Vec::with_capacity(self.steps.len() + 1);
-        counts.push((active.len(), active.n_features()));
-        for step in &self.steps {
+        let count = |active: &ActiveSet| (active.len(), active.n_features());
+        let mut counts = vec![count(&active)];
+        counts.extend(self.steps.iter().map(|step| {
             active.apply(step);
-            counts.push((active.len(), active.n_features()));
-        }
+            count(&active)
+        }));
         counts
     }
 
@@ -147,23 +142,13 @@ impl Path {
 
     /// Every feature that any iterate uses, in increasing order.
     pub fn features(&self) -> Vec<u32> {
-        let mut features = Vec::new();
-        let mut add = |atom: Atom| features.extend([atom.i(), atom.j()]);
-        self.start.iter().for_each(|s| add(s.0));
-        for step in &self.steps {
-            match *step {
-                Step::Forward { atom, .. } | Step::Away { atom, .. } | Step::Drop { atom } => {
-                    add(atom)
-                }
-                Step::Pairwise { to, from, .. } | Step::Swap { to, from } => {
-                    add(to);
-                    add(from);
-                }
-            }
-        }
-        features.sort_unstable();
-        features.dedup();
-        features
+        let start = self.start.iter().map(|weighted| weighted.0);
+        let stepped = self.steps.iter().flat_map(|step| step.atoms());
+        let features: BTreeSet<u32> = start
+            .chain(stepped)
+            .flat_map(|atom| [atom.i(), atom.j()])
+            .collect();
+        features.into_iter().collect()
     }
 
     fn first(&self) -> ActiveSet {

@@ -1,5 +1,5 @@
-//! The parts of one iteration, for benchmarks: the private engine, warmed up, a method a part. Not for users; no
-//! promise is made about any of it.
+//! The parts of one iteration, for benchmarks: the private engine at an iterate of a run, one method per part. Not part
+//! of the public API.
 
 use crate::atoms::{ActiveSet, Atom};
 use crate::data::Rows;
@@ -12,18 +12,18 @@ use crate::solver::lmo;
 use crate::solver::{Incremental, SolverParams};
 use crate::triplets::Triplets;
 
-/// An incremental engine at an iterate some way down a run.
+/// An incremental engine at the last iterate of a run.
 pub struct WarmEngine<'p> {
     engine: Incremental<'p>,
     at: ActiveSet,
-    /// What the heuristic finds there from several starts, the best first.
+    /// The atoms that the heuristic oracle finds there from several starts, the best first.
     found: Vec<Scored>,
 }
 
-/// How many starts.
+/// The number of starts.
 const STARTS: usize = 16;
 
-/// Runs the solver for `iterations`, and hands an engine at the last iterate to `work`.
+/// Runs the solver for `iterations`, and calls `work` with an engine at the last iterate.
 pub fn with_warm_engine<T>(
     rows: &Rows,
     triplets: &Triplets,
@@ -54,17 +54,17 @@ pub fn with_warm_engine<T>(
 }
 
 impl WarmEngine<'_> {
-    /// Features that occur, numbered from 0 by decreasing size.
+    /// The number of features that occur. Internally they are numbered by decreasing size.
     pub fn n_columns(&self) -> usize {
         self.engine.problem().n_columns()
     }
 
-    /// A row of H and the best partner in it; its score.
+    /// Computes a row of H; the score of the best partner in it.
     pub fn partner(&mut self, feature: u32) -> f64 {
         self.engine.best_partner(feature, None).1
     }
 
-    /// Line search and update towards each atom the heuristic found, one after the other; how many led down.
+    /// Line search and step towards each atom that the heuristic found, one after the other; the number of steps.
     pub fn steps(&mut self) -> usize {
         let mut taken = 0;
         for &(atom, _) in &self.found {
@@ -80,14 +80,14 @@ impl WarmEngine<'_> {
         taken
     }
 
-    /// Back to the iterate of the start, everything from nothing; the objective there.
+    /// Returns to the iterate of the start and recomputes everything; the objective there.
     pub fn rebuild(&mut self) -> f64 {
         self.engine.start_at(self.at.clone());
         self.engine.refresh_all();
         self.engine.objective()
     }
 
-    /// The exact search, from the best the heuristic found; its score.
+    /// The exact oracle, starting from the best atom of the heuristic; its score.
     pub fn exact(&mut self) -> f64 {
         lmo::Exact::default()
             .best(&mut self.engine, self.found[0])

@@ -1,9 +1,9 @@
-//! Directions and how far to go along them.
+//! Directions of Alg. 1 and the line search along them.
 
 use crate::atoms::{ActiveSet, Atom, Step};
 use crate::objective::Problem;
 
-/// A way down, as Alg. 1 names them.
+/// A direction of descent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Direction {
     /// D_F = B - M.
@@ -40,7 +40,7 @@ impl Direction {
         }
     }
 
-    /// The step of length `gamma`. Going all the way, or as good as, takes an atom out.
+    /// The step of length `gamma`. At full length, to rounding, it removes an atom.
     pub(crate) fn step(self, gamma: f64, active: &ActiveSet) -> Step {
         let whole = gamma >= self.gamma_max(active);
         let (part, all) = match self {
@@ -50,7 +50,7 @@ impl Direction {
                 (Step::Pairwise { to, from, gamma }, Step::Swap { to, from })
             }
         };
-        // Just short of all the way, rounding may leave a weight of 0 or below.
+        // Just short of full length, rounding may leave a weight of 0 or below.
         if whole || !active.accepts(&part) {
             all
         } else {
@@ -128,7 +128,7 @@ pub(crate) fn line_search(gamma_max: f64, mut derivatives: impl FnMut(f64) -> (f
         let gamma = if guess > low && guess < high {
             guess
         } else if !high_checked {
-            // Newton points past the end: look there, once.
+            // Newton points past the end: evaluate there, once.
             high_checked = true;
             high
         } else if low > 0.0 && high / low > 4.0 {

@@ -2,6 +2,7 @@
 
 mod active_rows;
 mod batch;
+mod bounds;
 mod candidates;
 pub(crate) mod direction;
 pub(crate) mod engine;

@@ -1,35 +1,36 @@
-//! The true best of all d(d-1) atoms.
+//! The exact oracle: the best of all d(d-1) atoms.
 //!
 //! Features are numbered by decreasing size, and a pair {j, i} with j < i is looked at from both ends: u_j = S X_{:,j}
-//! of the larger, and the column x_i of the smaller, whose product is H_ij. As |v · x| <= min(max|v| ‖x‖_1, ‖v‖_2 ‖x‖_2):
+//! of the larger, and the column x_i of the smaller, whose product is H_ij. By the bounds of [`Size`]:
 //!
-//! 1. The sizes of u_j are bounded by those of the rows of S that feature j picks. Where not even the best that could
-//!    go with them beats the best atom so far, u_j is not computed: most features are too small.
-//! 2. The sizes of u_j itself rule out many of the others.
-//! 3. The u_j that remain make a [`Panel`], in which smaller columns find their partners by bounds on many at once.
+//! 1. The size of u_j is bounded by the sizes of the rows of S that column j selects. If even the best later column
+//!    could not make a better atom with it than the best so far, u_j is not computed: most features are too small.
+//! 2. The size of u_j itself rules out many of the others.
+//! 3. The u_j that remain form a [`Panel`], in which smaller columns find their partners by bounds on many at once.
 
-use super::pair_rows::{PairRows, sizes};
-use super::panel::{Panel, SLACK, Visit};
+use super::panel::{Panel, Product, Visit};
+use crate::data::Groups;
 use crate::objective::{Problem, Scored};
 use crate::parallel::prelude::*;
+use crate::solver::bounds::Size;
 use crate::solver::engine::SymmetrizedGradient;
 
 /// Columns whose u_j are computed by one thread at a time.
 const PRODUCTS: usize = 8;
-/// Columns that look for a partner in one thread at a time.
+/// Columns that search for a partner in one thread at a time.
 const VISITORS: usize = 64;
 
-/// How the work is cut up: settings of the problem, never of the machine.
-struct Cut {
-    /// Columns of the first panel: with luck they raise what the others have to beat.
+/// How the work is divided: settings of the problem, never of the machine.
+struct Division {
+    /// Columns of the first panel: with luck they raise the score that the others have to beat.
     head: usize,
-    /// Numbers in a panel after that, unless the rows hold more.
+    /// Numbers in a panel after that, or the number of values in the rows if that is larger.
     panel: usize,
-    /// Multiplications that make threads worth waking.
+    /// Multiplications that make threads worth starting.
     parallel: usize,
 }
 
-impl Default for Cut {
+impl Default for Division {
     fn default() -> Self {
         Self {
             head: 128,
@@ -39,28 +40,26 @@ impl Default for Cut {
     }
 }
 
-/// The search, with its memory.
+/// The oracle, with memory that is used again.
 #[derive(Default)]
 pub(crate) struct Exact {
-    cut: Cut,
+    division: Division,
     panel: Panel,
     /// The columns that may find a partner below each of the panel's lowest nodes.
     visitors: Vec<Vec<u32>>,
-    /// Multiplications of the last search.
-    work: u64,
 }
 
 impl Exact {
-    /// With everything cut so small that a tiny problem takes every path.
+    /// With work divided into pieces so small that a tiny problem takes every path.
     #[cfg(test)]
     pub(crate) fn in_small_pieces() -> Self {
-        let cut = Cut {
+        let division = Division {
             head: 3,
             panel: 0,
             parallel: 0,
         };
         Self {
-            cut,
+            division,
             ..Self::default()
         }
     }
@@ -71,129 +70,111 @@ impl Exact {
         gradient: &mut impl SymmetrizedGradient<'p>,
         so_far: Scored,
     ) -> Scored {
-        let problem = gradient.problem();
-        let now = Now::of(gradient);
+        let snapshot = Snapshot::of(gradient);
+        let problem = snapshot.problem;
         let n_rows = problem.rows.n_rows();
-        let row_sizes: Vec<[f64; 2]> = (0..n_rows)
-            .map(|row| sizes(now.pairs.row(row).1, problem.non_negative))
-            .collect();
         let mut columns = 0..problem.n_columns() as u32 - 1;
-        let full = (self.cut.panel.max(problem.rows.nnz()) / n_rows).max(VISITORS);
-        let mut width = self.cut.head.min(full);
+        let full = (self.division.panel.max(problem.rows.nnz()) / n_rows).max(VISITORS);
+        let mut width = self.division.head.min(full);
         let mut best = so_far;
-        self.work = 0;
         loop {
             self.panel.clear(n_rows);
             while self.panel.len() < width {
                 let some: Vec<u32> = columns
                     .by_ref()
-                    .filter(|&j| now.may_win(j, now.sizes_at_most(j, &row_sizes), best))
+                    .filter(|&j| snapshot.may_win(j, snapshot.bound(j), best))
                     .take(width)
                     .collect();
                 if some.is_empty() {
                     break;
                 }
-                self.fill(&now, &some, best);
+                self.fill(&snapshot, &some, best);
             }
             if self.panel.len() == 0 {
                 return best;
             }
             self.panel.build(problem.non_negative);
-            best = self.search(&now, best);
+            best = self.search(&snapshot, best);
             width = full;
         }
     }
 
     /// Puts u_j of these columns into the panel, of those that may win.
-    fn fill(&mut self, now: &Now<'_>, columns: &[u32], best: Scored) {
-        let mut push = |j: u32, rows: Option<&[u32]>, u: &[f64]| {
-            self.panel.push(j, now.diagonal[j as usize], rows, u);
+    fn fill(&mut self, snapshot: &Snapshot<'_>, columns: &[u32], best: Scored) {
+        let cost: usize = columns.iter().map(|&j| snapshot.cost(j)).sum();
+        let found: Vec<Vec<Product>> = match cost < self.division.parallel {
+            true => vec![snapshot.products(columns, best)],
+            false => columns
+                .par_chunks(PRODUCTS)
+                .map(|chunk| snapshot.products(chunk, best))
+                .collect(),
         };
-        let cost = columns.iter().map(|&j| now.cost(j)).sum::<usize>();
-        self.work += cost as u64;
-        if cost < self.cut.parallel {
-            return now.products(columns, best, &mut push);
-        }
-        let found: Vec<Vec<_>> = columns
-            .par_chunks(PRODUCTS)
-            .map(|chunk| {
-                let mut found = Vec::new();
-                now.products(chunk, best, &mut |j, rows, u| {
-                    found.push((j, rows.map(<[u32]>::to_vec), u.to_vec()));
-                });
-                found
-            })
-            .collect();
-        for (j, rows, u) in found.into_iter().flatten() {
-            push(j, rows.as_deref(), &u);
+        for product in found.iter().flatten() {
+            let diagonal = snapshot.diagonal[product.column as usize];
+            self.panel.push(product, diagonal);
         }
     }
 
     /// The best atom of one of the panel's columns with a later one, or the best so far.
-    fn search(&mut self, now: &Now<'_>, best: Scored) -> Scored {
-        let panel = &self.panel;
-        let visit = |best: Scored| Visit {
-            problem: now.problem,
-            diagonal: &now.diagonal,
+    fn search(&mut self, snapshot: &Snapshot<'_>, best: Scored) -> Scored {
+        let (problem, panel) = (snapshot.problem, &self.panel);
+        let visit = || Visit {
+            problem,
+            diagonal: &snapshot.diagonal,
             panel,
             best,
-            work: 0,
         };
-        let later: Vec<u32> = panel.later(now.problem.n_columns()).collect();
+        let later: Vec<u32> = panel.later(problem.n_columns()).collect();
         let nodes_for = |columns: &[u32]| {
-            let (mut visit, mut nodes) = (visit(best), Vec::new());
+            let mut nodes = Vec::new();
             for &i in columns {
-                visit.nodes_for(i, &mut |node| nodes.push((node, i)));
+                visit().nodes_for(i, &mut |node| nodes.push((node, i)));
             }
-            (nodes, visit.work)
+            nodes
         };
-        let parallel = now.problem.rows.nnz() * panel.n_nodes() >= self.cut.parallel;
-        let found: Vec<_> = if parallel {
-            later.par_chunks(VISITORS).map(nodes_for).collect()
-        } else {
-            vec![nodes_for(&later)]
+        let parallel = problem.rows.nnz() * panel.n_nodes() >= self.division.parallel;
+        let found: Vec<Vec<(usize, u32)>> = match parallel {
+            true => later.par_chunks(VISITORS).map(nodes_for).collect(),
+            false => vec![nodes_for(&later)],
         };
         self.visitors.iter_mut().for_each(Vec::clear);
         self.visitors.resize(panel.n_nodes(), Vec::new());
-        for (nodes, work) in found {
-            self.work += work;
-            for (node, i) in nodes {
-                self.visitors[node].push(i);
-            }
+        for (node, i) in found.into_iter().flatten() {
+            self.visitors[node].push(i);
         }
         // Node by node: its numbers stay in the cache.
         let pieces: Vec<(usize, &[u32])> = (self.visitors.iter().enumerate())
             .flat_map(|(node, columns)| columns.chunks(VISITORS).map(move |some| (node, some)))
             .collect();
         let visit_all = |pieces: &[(usize, &[u32])]| {
-            let mut visit = visit(best);
+            let mut visit = visit();
             for &(node, columns) in pieces {
                 columns.iter().for_each(|&i| visit.pairs_of(node, i));
             }
-            visit
+            visit.best
         };
-        let visits: Vec<Visit<'_>> = if parallel {
-            pieces.par_chunks(1).map(visit_all).collect()
-        } else {
-            vec![visit_all(&pieces)]
+        let found: Vec<Scored> = match parallel {
+            true => pieces.par_chunks(1).map(visit_all).collect(),
+            false => vec![visit_all(&pieces)],
         };
-        self.work += visits.iter().map(|visit| visit.work).sum::<u64>();
-        visits
-            .iter()
-            .fold(best, |best, visit| now.problem.better(best, visit.best))
+        let better = |a, b| problem.better(a, b);
+        found.into_iter().fold(best, better)
     }
 }
 
-/// The gradient as the search reads it.
-struct Now<'p> {
+/// The symmetrized gradient as the oracle reads it.
+struct Snapshot<'p> {
     problem: &'p Problem<'p>,
-    pairs: PairRows,
+    /// S by rows, with each entry once.
+    pairs: Groups<(u32, f64)>,
+    /// The size of each row of S.
+    row_sizes: Vec<Size>,
     diagonal: Vec<f64>,
-    /// The most that the columns from each on have to offer: D, ‖x‖_1 and ‖x‖_2.
+    /// The largest D, ‖x‖_1 and ‖x‖_2 of the columns from each on.
     beyond: Vec<[f64; 3]>,
 }
 
-impl<'p> Now<'p> {
+impl<'p> Snapshot<'p> {
     fn of(gradient: &mut impl SymmetrizedGradient<'p>) -> Self {
         let problem = gradient.problem();
         let n_columns = problem.n_columns();
@@ -204,94 +185,116 @@ impl<'p> Now<'p> {
             let [d, sums, lengths] = beyond[j + 1];
             beyond[j] = [d.max(diagonal[j]), sums.max(sum), lengths.max(length)];
         }
+        let pairs = pairs_by_row(gradient);
+        let row_size = |row: usize| {
+            let values: Vec<f64> = pairs.of(row).iter().map(|pair| pair.1).collect();
+            Size::of(&values, problem.non_negative)
+        };
         Self {
             problem,
-            pairs: PairRows::of(gradient),
+            row_sizes: (0..problem.rows.n_rows()).map(row_size).collect(),
+            pairs,
             diagonal,
             beyond,
         }
     }
 
-    /// Whether column j, whose u_j has at most these sizes, may make an atom with a later one that is not worse.
-    fn may_win(&self, j: u32, [largest, length]: [f64; 2], best: Scored) -> bool {
-        let [d, sum, norm] = self.beyond[j as usize + 1];
-        let h = SLACK * (largest * sum).min(length * norm);
-        self.diagonal[j as usize] + d + h >= best.1
+    /// Whether column j, whose u_j has at most this size, may make an atom with a later one that is not worse.
+    fn may_win(&self, j: u32, size: Size, best: Scored) -> bool {
+        let [d, sum, length] = self.beyond[j as usize + 1];
+        self.diagonal[j as usize] + d + size.times([sum, length]) >= best.1
     }
 
-    /// Bounds of the sizes of u_j, without computing it.
-    fn sizes_at_most(&self, j: u32, row_sizes: &[[f64; 2]]) -> [f64; 2] {
+    /// A bound of the size of u_j, without computing it.
+    fn bound(&self, j: u32) -> Size {
         let (rows, values) = self.problem.lists.column(j);
-        let mut at_most = [0.0; 2];
+        let mut bound = Size::default();
         for (&p, &x) in rows.iter().zip(values) {
-            let [largest, length] = row_sizes[p as usize];
-            at_most[0] += x.abs() * largest;
-            at_most[1] += x.abs() * length;
+            let Size { largest, length } = self.row_sizes[p as usize];
+            bound.largest += x.abs() * largest;
+            bound.length += x.abs() * length;
         }
-        at_most
+        bound
     }
 
     /// Multiplications to compute u_j.
     fn cost(&self, j: u32) -> usize {
         let (rows, _) = self.problem.lists.column(j);
-        rows.iter().map(|&p| self.pairs.len(p as usize)).sum()
+        rows.iter().map(|&p| self.pairs.of(p as usize).len()).sum()
     }
 
-    /// Hands over u_j of these columns, of those that may win: the rows where it may differ from 0, if it pays to
-    /// list them, and the entries there.
-    fn products(
-        &self,
-        columns: &[u32],
-        best: Scored,
-        found: &mut impl FnMut(u32, Option<&[u32]>, &[f64]),
-    ) {
+    /// u_j of these columns, of those that may win.
+    fn products(&self, columns: &[u32], best: Scored) -> Vec<Product> {
         let n_rows = self.problem.rows.n_rows();
         let (mut u, mut met) = (vec![0.0; n_rows], vec![false; n_rows]);
-        let (mut reached, mut entries) = (Vec::new(), Vec::new());
-        for &j in columns {
-            let listed = 8 * self.cost(j) < n_rows;
-            if listed {
-                self.reach(j, &mut met, &mut reached);
-            }
-            self.multiply(j, &mut u);
-            if listed {
-                entries.clear();
-                for &q in &reached {
-                    entries.push(std::mem::take(&mut u[q as usize]));
-                    met[q as usize] = false;
+        let mut found = Vec::new();
+        for &column in columns {
+            let listed = 8 * self.cost(column) < n_rows;
+            let rows = listed.then(|| self.reached(column, &mut met));
+            self.multiply(column, &mut u);
+            let entries: Vec<f64> = match &rows {
+                Some(rows) => {
+                    let take = |&q: &u32| std::mem::take(&mut u[q as usize]);
+                    rows.iter().map(take).collect()
                 }
-                if self.may_win(j, sizes(&entries, self.problem.non_negative), best) {
-                    found(j, Some(&reached), &entries);
-                }
-                reached.clear();
-            } else {
-                if self.may_win(j, sizes(&u, self.problem.non_negative), best) {
-                    found(j, None, &u);
-                }
-                u.fill(0.0);
+                None => std::mem::replace(&mut u, vec![0.0; n_rows]),
+            };
+            let size = Size::of(&entries, self.problem.non_negative);
+            if self.may_win(column, size, best) {
+                found.push(Product {
+                    column,
+                    rows,
+                    entries,
+                });
             }
         }
+        found
     }
 
     /// Adds u_j to u.
     fn multiply(&self, j: u32, u: &mut [f64]) {
         let (rows, values) = self.problem.lists.column(j);
         for (&p, &x) in rows.iter().zip(values) {
-            let (others, sums) = self.pairs.row(p as usize);
-            for (&q, &s) in others.iter().zip(sums) {
+            for &(q, s) in self.pairs.of(p as usize) {
                 u[q as usize] += s * x;
             }
         }
     }
 
-    /// Lists the rows where u_j may differ from 0.
-    fn reach(&self, j: u32, met: &mut [bool], reached: &mut Vec<u32>) {
+    /// The rows where u_j may differ from 0. `met` is false everywhere, before and after.
+    fn reached(&self, j: u32, met: &mut [bool]) -> Vec<u32> {
+        let mut reached = Vec::new();
         for &p in self.problem.lists.column(j).0 {
-            for &q in self.pairs.row(p as usize).0 {
+            for &(q, _) in self.pairs.of(p as usize) {
                 if !std::mem::replace(&mut met[q as usize], true) {
                     reached.push(q);
                 }
             }
         }
+        reached.iter().for_each(|&q| met[q as usize] = false);
+        reached
     }
+}
+
+/// S by rows. A pair of two different rows is in both.
+fn pairs_by_row<'p>(gradient: &impl SymmetrizedGradient<'p>) -> Groups<(u32, f64)> {
+    let mut pairs: Vec<(u32, u32, f64)> = Vec::new();
+    gradient.each_pair(|p, q, sum| pairs.push((p.min(q), p.max(q), sum)));
+    // Stable, so that the parts of a coefficient add up in the order they came in.
+    pairs.sort_by_key(|&(p, q, _)| (p, q));
+    pairs.dedup_by(|part, sum| {
+        let same = (part.0, part.1) == (sum.0, sum.1);
+        if same {
+            sum.2 += part.2;
+        }
+        same
+    });
+    let entries = pairs.iter().flat_map(|&(p, q, sum)| {
+        // For p = q the two entries of S are one.
+        let once = if p == q { 2.0 * sum } else { sum };
+        [(p, (q, once)), (q, (p, sum))]
+            .into_iter()
+            .take(if p == q { 1 } else { 2 })
+    });
+    Groups::new(gradient.problem().rows.n_rows(), entries)
 }

@@ -2,7 +2,6 @@
 
 mod alternating;
 mod exact;
-mod pair_rows;
 mod panel;
 
 pub(crate) use alternating::alternating;

@@ -7,12 +7,9 @@
 //! panel is passed over eight, 64 or 512 columns at a time. The sums run in the same order at every level, and rounding
 //! keeps the order of numbers: a bound is never below what the columns below it give, not even by the last bit.
 
-use super::pair_rows::sizes;
 use crate::atoms::{Atom, Sign};
 use crate::objective::{Problem, Scored};
-
-/// Sizes and sums round differently: leave room for that.
-pub(super) const SLACK: f64 = 1.0 + 1e-9;
+use crate::solver::bounds::Size;
 
 /// Columns in a block, and children of a node.
 const FAN: usize = 8;
@@ -33,9 +30,16 @@ pub(super) struct Panel {
     blocks: Vec<Entries>,
     /// The nodes over blocks, the nodes over those, and so on up to a single one.
     levels: Vec<Level>,
-    /// What a column has to offer at best: D, and the sizes of the greatest entry of every row.
+    /// The largest D, and a bound of the size of every column.
     top: f64,
-    top_sizes: [f64; 2],
+    top_size: Size,
+}
+
+/// u_j of a column: its entries in the rows listed, or in all rows.
+pub(super) struct Product {
+    pub(super) column: u32,
+    pub(super) rows: Option<Vec<u32>>,
+    pub(super) entries: Vec<f64>,
 }
 
 #[derive(Default)]
@@ -68,11 +72,10 @@ impl Panel {
         self.columns.first().map_or(0, |first| first + 1)..n_columns as u32
     }
 
-    /// Takes in u_j of the next column, numbered above those before: the rows where it may differ from 0, or none
-    /// if they are too many to list, and the entries there.
-    pub(super) fn push(&mut self, j: u32, diagonal: f64, rows: Option<&[u32]>, u: &[f64]) {
+    /// Adds the product of the next column, numbered above those before, with its D.
+    pub(super) fn push(&mut self, product: &Product, diagonal: f64) {
         let (block, k) = (self.columns.len() / FAN, self.columns.len() % FAN);
-        self.columns.push(j);
+        self.columns.push(product.column);
         self.diagonal.push(diagonal);
         let end = (block + 1) * self.n_rows;
         if self.blocks.len() < end {
@@ -82,14 +85,14 @@ impl Panel {
         if k == 0 {
             block.fill([0.0; FAN]);
         }
-        match rows {
+        match &product.rows {
             Some(rows) => {
-                for (&row, &u) in rows.iter().zip(u) {
+                for (&row, &u) in rows.iter().zip(&product.entries) {
                     block[row as usize][k] = u;
                 }
             }
             None => {
-                for (entries, &u) in block.iter_mut().zip(u) {
+                for (entries, &u) in block.iter_mut().zip(&product.entries) {
                     entries[k] = u;
                 }
             }
@@ -149,16 +152,14 @@ impl Panel {
     /// No column of the panel has an entry beyond the extremes of the top node.
     fn build_top(&mut self, non_negative: bool) {
         let node = &self.levels[self.levels.len() - 1].nodes[..self.n_rows];
-        let beyond = |from: usize, to: usize| -> [f64; 2] {
+        let size = |from: usize, to: usize| {
             let entries: Vec<f64> = node.iter().map(|e| greatest(&e[from..to])).collect();
-            sizes(&entries, true)
+            Size::of(&entries, true)
         };
         self.top = greatest(&self.diagonal);
-        self.top_sizes = if non_negative {
-            let (most, least) = (beyond(0, FAN), beyond(FAN, 2 * FAN));
-            [most[0].max(least[0]), most[1].max(least[1])]
-        } else {
-            beyond(0, 2 * FAN)
+        self.top_size = match non_negative {
+            true => size(0, FAN).max(size(FAN, 2 * FAN)),
+            false => size(0, 2 * FAN),
         };
     }
 
@@ -190,16 +191,12 @@ pub(super) struct Visit<'a> {
     pub(super) diagonal: &'a [f64],
     pub(super) panel: &'a Panel,
     pub(super) best: Scored,
-    /// Multiplications done.
-    pub(super) work: u64,
 }
 
 impl Visit<'_> {
     /// Names the lowest nodes where column i may find a partner numbered below it.
-    pub(super) fn nodes_for(&mut self, i: u32, found: &mut impl FnMut(usize)) {
-        let [largest, length] = self.panel.top_sizes;
-        let [sum, norm] = self.problem.norms(i);
-        let h = SLACK * (largest * sum).min(length * norm);
+    pub(super) fn nodes_for(&self, i: u32, found: &mut impl FnMut(usize)) {
+        let h = self.panel.top_size.times(self.problem.norms(i));
         if self.diagonal[i as usize] + self.panel.top + h < self.best.1 {
             return;
         }
@@ -211,7 +208,7 @@ impl Visit<'_> {
 
     /// From a node of a level (the lowest is 1) down to those of level 1.
     fn descend(
-        &mut self,
+        &self,
         level: usize,
         at: usize,
         i: u32,
@@ -232,7 +229,7 @@ impl Visit<'_> {
     }
 
     /// Which children of a node may hold a partner of column i.
-    fn children(&mut self, level: usize, at: usize, i: u32) -> [bool; FAN] {
+    fn children(&self, level: usize, at: usize, i: u32) -> [bool; FAN] {
         let (rows, values) = self.problem.lists.column(i);
         let Level { nodes, diagonals } = &self.panel.levels[level - 1];
         let node = &nodes[at * self.panel.n_rows..][..self.panel.n_rows];
@@ -249,7 +246,6 @@ impl Visit<'_> {
                 }
             }
         }
-        self.work += (rows.len() * 2 * FAN) as u64;
         let here = self.diagonal[i as usize];
         let mut may_win = [false; FAN];
         for (k, &there) in diagonals[at].iter().enumerate() {
@@ -281,7 +277,6 @@ impl Visit<'_> {
                     sums[k] += x * entries[k];
                 }
             }
-            self.work += (rows.len() * FAN) as u64;
             for place in at * FAN..((at + 1) * FAN).min(limit) {
                 self.offer(i, self.panel.columns[place], sums[place % FAN]);
             }
@@ -337,14 +332,15 @@ mod tests {
         for round in 0..2 {
             panel.clear(n);
             for j in (round..d).step_by(step) {
-                let u: Vec<f64> = (0..n).map(|_| 0.1 * draw(rng, true)).collect();
-                if j % 2 == 0 {
-                    panel.push(j as u32, diagonal[j], None, &u);
-                } else {
-                    let rows: Vec<u32> = (0..n as u32).filter(|r| r % 2 == 0).collect();
-                    let u: Vec<f64> = rows.iter().map(|&r| u[r as usize]).collect();
-                    panel.push(j as u32, diagonal[j], Some(&rows), &u);
-                }
+                let rows: Option<Vec<u32>> =
+                    (j % 2 == 1).then(|| (0..n as u32).step_by(2).collect());
+                let n_entries = rows.as_ref().map_or(n, Vec::len);
+                let product = Product {
+                    column: j as u32,
+                    rows,
+                    entries: (0..n_entries).map(|_| 0.1 * draw(rng, true)).collect(),
+                };
+                panel.push(&product, diagonal[j]);
             }
             panel.build(problem.non_negative);
         }
@@ -391,12 +387,11 @@ mod tests {
                     for child in 0..panel.len().div_ceil(width) {
                         let places = child * width..((child + 1) * width).min(panel.len());
                         let best = places.map(score).fold(f64::NEG_INFINITY, f64::max);
-                        let mut visit = Visit {
+                        let visit = Visit {
                             problem,
                             diagonal,
                             panel,
                             best: (Atom::plus(0, 1).unwrap(), best),
-                            work: 0,
                         };
                         assert!(visit.children(level, child / FAN, i)[child % FAN]);
                     }
@@ -414,7 +409,6 @@ mod tests {
                 diagonal,
                 panel,
                 best: none,
-                work: 0,
             };
             let mut want = none;
             for i in panel.later(problem.n_columns()) {

@@ -1,12 +1,12 @@
-//! How much memory this process may still take, as far as the system says.
+//! How much memory this process may still allocate, according to the operating system.
 
-/// Bytes that can be taken without swapping or being killed; none where nobody knows.
+/// Bytes that can be allocated without swapping or being killed; none if that is unknown.
 #[cfg(target_os = "linux")]
 pub(super) fn available() -> Option<u64> {
     linux::available(std::path::Path::new("/"))
 }
 
-/// Bytes that can be taken without swapping or being killed; none where nobody knows.
+/// Bytes that can be allocated without swapping or being killed; none if that is unknown.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn available() -> Option<u64> {
     if !sysinfo::IS_SUPPORTED_SYSTEM {
@@ -17,13 +17,14 @@ pub(super) fn available() -> Option<u64> {
     Some(system.available_memory()).filter(|&bytes| bytes > 0)
 }
 
-/// The kernel's own text files say more than any crate passes on: also limits of groups above ours, and `ulimit`.
+/// From the kernel's text files. The crate `sysinfo` reads the limit of the topmost control group only, which is not
+/// that of a batch job (Slurm) or a systemd unit, and not `ulimit`.
 #[cfg(any(target_os = "linux", test))]
 mod linux {
     use std::fs;
     use std::path::Path;
 
-    /// The least of what the machine, the control groups and the limits of the process leave.
+    /// The minimum of what the machine, the control groups and the limits of the process leave.
     pub(super) fn available(root: &Path) -> Option<u64> {
         let text = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
         let machine = kilobytes(&text("proc/meminfo"), "MemAvailable:");
@@ -50,15 +51,15 @@ mod linux {
         number.checked_mul(1024)
     }
 
-    /// What the memory groups of this process, and the groups above them, leave. `list` has lines `number:kinds:group`,
-    /// with no kinds for version 2.
+    /// What the control groups of this process, and their parents, leave. `list` has lines `number:controllers:group`,
+    /// without controllers for version 2.
     fn left_by_groups(root: &Path, list: &str) -> Option<u64> {
         let left = list.lines().filter_map(|line| {
             let mut fields = line.splitn(3, ':').skip(1);
-            let (kinds, group) = (fields.next()?, fields.next()?);
-            let (mount, files) = match kinds {
+            let (controllers, group) = (fields.next()?, fields.next()?);
+            let (mount, files) = match controllers {
                 "" => ("sys/fs/cgroup", VERSION_2),
-                _ if kinds.split(',').any(|kind| kind == "memory") => {
+                _ if controllers.split(',').any(|name| name == "memory") => {
                     ("sys/fs/cgroup/memory", VERSION_1)
                 }
                 _ => return None,

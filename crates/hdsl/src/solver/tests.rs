@@ -1,6 +1,7 @@
 //! The mathematics of the solver, checked on tiny problems against dense arrays and brute force.
 
 use super::engine::{Gradient, Iterate, SymmetrizedGradient};
+use super::partner::COLUMNS;
 use super::plain::Keeper;
 use super::*;
 use crate::atoms::{Atom, Step};
@@ -205,9 +206,19 @@ fn onto_simplex(point: &[f64]) -> Vec<f64> {
     point.iter().map(|x| (x - shift).max(0.0)).collect()
 }
 
-/// Few rows and features, values of both signs, many zeros, weights now and then, rows that pair with themselves.
+/// Few rows and features.
 fn tiny() -> impl Strategy<Value = Tiny> {
-    (3usize..8, 3usize..8).prop_flat_map(|(n, d)| {
+    of_size(3..8)
+}
+
+/// Few rows, and now and then so many features that they fill several blocks of columns.
+fn tiny_or_wide() -> impl Strategy<Value = Tiny> {
+    prop_oneof![2 => of_size(3..8), 1 => of_size(2 * COLUMNS..3 * COLUMNS)]
+}
+
+/// Values of both signs, many zeros, weights for some triplets, rows that pair with themselves.
+fn of_size(n_features: std::ops::Range<usize>) -> impl Strategy<Value = Tiny> {
+    (3usize..8, n_features).prop_flat_map(|(n, d)| {
         let value = prop_oneof![3 => Just(0.0), 2 => 0.1f64..2.0, 1 => -1.5f64..-0.1];
         let dense = prop::collection::vec(prop::collection::vec(value, d), n);
         let triplet = (
@@ -254,6 +265,35 @@ fn close(a: f64, b: f64, tolerance: f64) -> bool {
     (a - b).abs() <= tolerance * (1.0 + a.abs().max(b.abs()))
 }
 
+/// A few vectors with entries in [-1, 1], of which the first are mostly 0.
+fn random_vectors(n_features: usize) -> Vec<Vec<f64>> {
+    let mut rng = random::rng(1, 1);
+    let mut entry = |one_in| match random::below(&mut rng, one_in) {
+        0 => random::below(&mut rng, 2_001) as f64 / 1e3 - 1.0,
+        _ => 0.0,
+    };
+    [n_features, 2, 1, 1]
+        .map(|one_in| (0..n_features).map(|_| entry(one_in)).collect())
+        .to_vec()
+}
+
+/// xᵀ M x from the entries of M.
+fn quadratic_form(matrix: &[(u32, u32, f64)], x: &[f64]) -> f64 {
+    let products = matrix
+        .iter()
+        .map(|&(i, j, m)| m * x[i as usize] * x[j as usize]);
+    products.sum()
+}
+
+/// xᵀ M x in closed form: λ Σ α_B (x_i ± x_j)².
+fn square_form(scale: f64, active: &ActiveSet, x: &[f64]) -> f64 {
+    let square = |(atom, weight): (Atom, f64)| {
+        let z = x[atom.i() as usize] + atom.sign().value() * x[atom.j() as usize];
+        weight * z * z
+    };
+    scale * active.iter().map(square).sum::<f64>()
+}
+
 /// The features and values of a row, as the solver numbers features.
 fn entries(problem: &Problem<'_>, row: u32) -> Vec<(u32, f64)> {
     let row = problem.rows.row(row as usize);
@@ -267,13 +307,18 @@ fn inside(problem: &Problem<'_>, atom: Atom) -> Option<Atom> {
 }
 
 /// A convex combination of a few atoms of the problem, as the solver numbers features.
-fn some_active(tiny: &Tiny, problem: &Problem<'_>, picks: &[usize]) -> ActiveSet {
-    let atoms: Vec<Atom> = tiny
-        .atoms()
-        .into_iter()
-        .filter_map(|atom| inside(problem, atom))
-        .collect();
-    let mut chosen: Vec<Atom> = picks.iter().map(|&p| atoms[p % atoms.len()]).collect();
+fn some_active(problem: &Problem<'_>, picks: &[usize]) -> ActiveSet {
+    let n = problem.n_columns();
+    let pick = |&pick: &usize| {
+        let (i, by) = (pick % n, 1 + pick / n % (n - 1));
+        let sign = if pick % 2 == 0 {
+            Sign::Plus
+        } else {
+            Sign::Minus
+        };
+        Atom::new(i as u32, ((i + by) % n) as u32, sign).unwrap()
+    };
+    let mut chosen: Vec<Atom> = picks.iter().map(pick).collect();
     chosen.sort();
     chosen.dedup();
     let total: f64 = (1..=chosen.len()).map(|k| k as f64).sum();
@@ -310,7 +355,7 @@ proptest! {
     fn gains_are_the_derivatives_of_the_objective(tiny in tiny(), kind in any_loss(), picks in prop::collection::vec(0usize..1000, 1..6)) {
         let rows = tiny.rows();
         let problem = Problem::new(&rows, &tiny.triplets, tiny.scale, kind).unwrap();
-        let active = some_active(&tiny, &problem, &picks);
+        let active = some_active(&problem, &picks);
         let outside: Vec<_> = active.iter().map(|(a, w)| (problem.outside(a), w)).collect();
         let margins = problem.margins(&active);
         prop_assert!(close(problem.value(&margins), tiny.objective(&outside, kind), 1e-10));
@@ -364,10 +409,10 @@ proptest! {
 
     /// Exact search is the maximum over all atoms.
     #[test]
-    fn exact_search_agrees_with_brute_force(tiny in tiny(), kind in any_loss(), picks in prop::collection::vec(0usize..1000, 1..6)) {
+    fn exact_search_agrees_with_brute_force(tiny in tiny_or_wide(), kind in any_loss(), picks in prop::collection::vec(0usize..1000, 1..6)) {
         let rows = tiny.rows();
         let problem = Problem::new(&rows, &tiny.triplets, tiny.scale, kind).unwrap();
-        let active = some_active(&tiny, &problem, &picks);
+        let active = some_active(&problem, &picks);
         let best = tiny.best_score(&problem.margins(&active), kind);
         let mut plain = Plain::<Streamed>::new(&problem, None);
         assert_finds(&mut plain, &active, best);
@@ -412,7 +457,7 @@ proptest! {
 
     /// Weights, trace, PSD, Lemma 1's counts and bound, decreasing objective, along whole runs of every kind.
     #[test]
-    fn iterates_stay_in_the_domain(tiny in tiny(), kind in any_loss(), rule in any_rule(), exact in any::<bool>(), steps in 1usize..40) {
+    fn iterates_stay_in_the_domain(tiny in tiny_or_wide(), kind in any_loss(), rule in any_rule(), exact in any::<bool>(), steps in 1usize..40) {
         let rows = tiny.rows();
         let search = if exact { Search::Exact } else { Search::Alternating };
         let solver = params(&tiny).loss(kind).step_rule(rule).search(search).max_iter(steps).build().unwrap();
@@ -445,6 +490,11 @@ proptest! {
             prop_assert!(close(tiny.objective(&weighted, kind), run.trace[k].objective, 1e-9));
             let model = BilinearModel::from_active(rows.n_features(), tiny.scale, &active).unwrap();
             prop_assert!(close(model.trace(), 2.0 * tiny.scale, 1e-9));
+            for vector in random_vectors(rows.n_features()) {
+                let (form, closed) = (quadratic_form(&model.matrix(), &vector), square_form(tiny.scale, &active, &vector));
+                prop_assert!(closed >= 0.0 && form >= -1e-9 * (1.0 + tiny.scale), "xᵀ M x = {form}");
+                prop_assert!((form - closed).abs() <= 1e-9 * (1.0 + tiny.scale), "{form} against {closed}");
+            }
             prop_assert!(model.matrix().len() <= 4 * (k + 1));
         }
         prop_assert_eq!(run.path.at(run.path.len()).unwrap(), run.active);
@@ -550,7 +600,7 @@ proptest! {
 
     /// The incremental engine against the plain one after a few steps of any kind, and after warm starts.
     #[test]
-    fn books_are_right_after_any_steps(tiny in tiny(), rule in any_rule(), exact in any::<bool>(), squared in any::<bool>(), steps in 0usize..12) {
+    fn books_are_right_after_any_steps(tiny in tiny_or_wide(), rule in any_rule(), exact in any::<bool>(), squared in any::<bool>(), steps in 0usize..12) {
         let rows = tiny.rows();
         let loss = if squared { LossKind::SquaredHinge } else { LossKind::SmoothedHinge };
         let search = if exact { Search::Exact } else { Search::Alternating };
@@ -566,7 +616,7 @@ proptest! {
 
     /// Batches: valid iterates, the same for the same seed, never a certified gap.
     #[test]
-    fn batches_descend_and_repeat(tiny in tiny(), size in 1usize..6, seed in any::<u64>(), exact in any::<bool>()) {
+    fn batches_descend_and_repeat(tiny in tiny_or_wide(), size in 1usize..6, seed in any::<u64>(), exact in any::<bool>()) {
         let rows = tiny.rows();
         let search = if exact { Search::Exact } else { Search::Alternating };
         let fit = || {

@@ -2,6 +2,7 @@
 //! of the public API.
 
 use crate::atoms::{ActiveSet, Atom};
+use crate::cancel::CancelToken;
 use crate::data::Rows;
 use crate::error::Result;
 use crate::objective::loss::LossKind;
@@ -34,14 +35,14 @@ pub fn with_warm_engine<T>(
     let params = SolverParams::new(scale).max_iter(iterations);
     let run = params.build()?.fit(rows, triplets, &mut ())?;
     let problem = Problem::new(rows, triplets, scale, LossKind::default())?;
-    let inside = problem.inside(run.active.atoms());
+    let inside = problem.internal(run.active.atoms());
     let inside = inside.expect("the solver used these very features");
     let weighted: Vec<(Atom, f64)> = inside
         .into_iter()
         .zip(run.active.weights().iter().copied())
         .collect();
     let at = ActiveSet::from_weighted(&weighted)?;
-    let mut engine = Incremental::new(&problem);
+    let mut engine = Incremental::new(&problem, CancelToken::NEVER)?;
     engine.start_at(at.clone());
     engine.refresh_all();
     let starts = (0..problem.n_columns().min(STARTS)).map(|start| start as u32);

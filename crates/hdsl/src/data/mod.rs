@@ -37,7 +37,7 @@ pub(crate) use map::{change_rows, map_rows};
 pub use npz::write_npz;
 pub use output::OutputFile;
 pub(crate) use overlap::Overlap;
-pub(crate) use packed::{PackedRow, PackedRows};
+pub(crate) use packed::PackedRows;
 pub use planted::{Planted, PlantedParams, planted};
 pub use preprocess::{Preprocess, Preprocessor, ScalingReport};
 pub use read::{Dataset, Format, IndexBase, ReadOptions, parse_dataset, read_dataset};

@@ -1,27 +1,36 @@
-//! What a margin costs: four convex losses behind one small trait.
+//! The losses ℓ(m) of a triplet's margin m = S(anchor, near) - S(anchor, far).
+//!
+//! This is the only file of the library that knows which losses there are. A new loss needs three things here: an
+//! implementation of [`Loss`], a variant of [`LossKind`], and an arm of `with_loss!`. `CONTRIBUTING.md` walks through it.
 
-use crate::error::Error;
-use std::fmt;
-use std::str::FromStr;
+use crate::named::named_enum;
 
-/// A convex, decreasing, continuously differentiable penalty on the margin
-/// m = S(anchor, near) - S(anchor, far) of a triplet.
-///
-/// To add one, implement this, give it a variant in [`LossKind`], and the table of cases in this file's tests
-/// checks it; `CONTRIBUTING.md` walks through it.
-pub trait Loss: Copy + Send + Sync {
+/// A convex, decreasing, continuously differentiable function of the margin.
+pub(crate) trait Loss: Copy + Send + Sync {
     /// ℓ(m).
     fn value(self, m: f64) -> f64;
-    /// ℓ'(m), never above 0.
+    /// ℓ'(m), at most 0.
     fn slope(self, m: f64) -> f64;
-    /// ℓ''(m) where it exists, one of the two one-sided values where it does not. The line search uses it to
-    /// guess, and checks the guess.
+    /// ℓ''(m) where it exists, one of the two one-sided values where it does not. The line search uses it for its
+    /// Newton steps, which it checks.
     fn curvature(self, m: f64) -> f64;
+    /// The segments of a hinge. Where there are some, the gradient is updated incrementally instead of recomputed.
+    fn segments(self) -> Option<Segments> {
+        None
+    }
 }
 
-/// The paper's loss: 0 from margin 1 on, a parabola between 0 and 1, a straight line below.
+/// The segments of a loss that is 0 from margin 1 on (flat) and (1 - m)² / 2 below (quadratic), possibly only down to
+/// margin 0 and 1/2 - m from there on (linear).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SmoothedHinge;
+pub(crate) struct Segments {
+    /// Whether the loss is linear below margin 0.
+    pub(crate) has_linear: bool,
+}
+
+/// The loss of the paper: 0 from margin 1 on, a parabola between 0 and 1, linear below.
+#[derive(Clone, Copy)]
+pub(crate) struct SmoothedHinge;
 
 impl Loss for SmoothedHinge {
     fn value(self, m: f64) -> f64 {
@@ -39,11 +48,14 @@ impl Loss for SmoothedHinge {
     fn curvature(self, m: f64) -> f64 {
         f64::from(u8::from(m > 0.0 && m < 1.0))
     }
+    fn segments(self) -> Option<Segments> {
+        Some(Segments { has_linear: true })
+    }
 }
 
-/// ½ max(0, 1 - m)²: as the smoothed hinge above 0, and ever steeper below. The half makes the two agree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SquaredHinge;
+/// ½ max(0, 1 - m)²: equal to the smoothed hinge above margin 0, quadratic below.
+#[derive(Clone, Copy)]
+pub(crate) struct SquaredHinge;
 
 impl Loss for SquaredHinge {
     fn value(self, m: f64) -> f64 {
@@ -56,11 +68,14 @@ impl Loss for SquaredHinge {
     fn curvature(self, m: f64) -> f64 {
         f64::from(u8::from(m < 1.0))
     }
+    fn segments(self) -> Option<Segments> {
+        Some(Segments { has_linear: false })
+    }
 }
 
-/// ln(1 + e^-m): never quite satisfied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Logistic;
+/// ln(1 + e^-m): above 0 at every margin.
+#[derive(Clone, Copy)]
+pub(crate) struct Logistic;
 
 impl Loss for Logistic {
     fn value(self, m: f64) -> f64 {
@@ -81,104 +96,77 @@ impl Loss for Logistic {
 }
 
 /// e^-m, continued as a straight line below m = -30 so that no margin can overflow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exponential;
+#[derive(Clone, Copy)]
+pub(crate) struct Exponential;
 
 impl Exponential {
-    const STEEPEST: f64 = -30.0;
+    const LINEAR_BELOW: f64 = -30.0;
 }
 
 impl Loss for Exponential {
     fn value(self, m: f64) -> f64 {
-        let bent = m.max(Self::STEEPEST);
-        (-bent).exp() * (1.0 + (bent - m))
+        let curved = m.max(Self::LINEAR_BELOW);
+        (-curved).exp() * (1.0 + (curved - m))
     }
     fn slope(self, m: f64) -> f64 {
-        -(-m.max(Self::STEEPEST)).exp()
+        -(-m.max(Self::LINEAR_BELOW)).exp()
     }
     fn curvature(self, m: f64) -> f64 {
-        if m < Self::STEEPEST { 0.0 } else { (-m).exp() }
+        if m < Self::LINEAR_BELOW {
+            0.0
+        } else {
+            (-m).exp()
+        }
     }
 }
 
-/// Which loss to minimize.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LossKind {
-    /// [`SmoothedHinge`], the paper's and the default.
+named_enum! {
+/// Which loss of the margins to minimize.
+#[derive(Default)]
+#[non_exhaustive]
+pub enum LossKind as "loss" {
+    /// 0 from margin 1 on, a parabola between 0 and 1, linear below: the loss of the paper.
     #[default]
-    SmoothedHinge,
-    /// [`SquaredHinge`].
-    SquaredHinge,
-    /// [`Logistic`].
-    Logistic,
-    /// [`Exponential`].
-    Exponential,
+    SmoothedHinge = "smoothed-hinge",
+    /// ½ max(0, 1 - m)².
+    SquaredHinge = "squared-hinge",
+    /// ln(1 + e^-m).
+    Logistic = "logistic",
+    /// e^-m.
+    Exponential = "exponential",
+}
 }
 
-/// Runs an expression with the loss as a value of its own type, so that hot loops are compiled for each.
+/// Evaluates an expression with the loss as a value of its own type, so that hot loops are compiled for each loss.
 macro_rules! with_loss {
-    ($kind:expr, $loss:ident => $body:expr) => {
+    ($kind:expr, $loss:ident => $body:expr) => {{
+        use $crate::objective::loss;
         match $kind {
-            $crate::objective::loss::LossKind::SmoothedHinge => {
-                let $loss = $crate::objective::loss::SmoothedHinge;
+            loss::LossKind::SmoothedHinge => {
+                let $loss = loss::SmoothedHinge;
                 $body
             }
-            $crate::objective::loss::LossKind::SquaredHinge => {
-                let $loss = $crate::objective::loss::SquaredHinge;
+            loss::LossKind::SquaredHinge => {
+                let $loss = loss::SquaredHinge;
                 $body
             }
-            $crate::objective::loss::LossKind::Logistic => {
-                let $loss = $crate::objective::loss::Logistic;
+            loss::LossKind::Logistic => {
+                let $loss = loss::Logistic;
                 $body
             }
-            $crate::objective::loss::LossKind::Exponential => {
-                let $loss = $crate::objective::loss::Exponential;
+            loss::LossKind::Exponential => {
+                let $loss = loss::Exponential;
                 $body
             }
         }
-    };
+    }};
 }
 pub(crate) use with_loss;
 
 impl LossKind {
-    /// Every loss there is.
-    pub const ALL: [LossKind; 4] = [
-        LossKind::SmoothedHinge,
-        LossKind::SquaredHinge,
-        LossKind::Logistic,
-        LossKind::Exponential,
-    ];
-
-    /// Its name on the command line and in model files.
-    pub fn name(self) -> &'static str {
-        match self {
-            LossKind::SmoothedHinge => "smoothed-hinge",
-            LossKind::SquaredHinge => "squared-hinge",
-            LossKind::Logistic => "logistic",
-            LossKind::Exponential => "exponential",
-        }
-    }
-}
-
-impl fmt::Display for LossKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for LossKind {
-    type Err = Error;
-    fn from_str(name: &str) -> Result<Self, Error> {
-        LossKind::ALL
-            .into_iter()
-            .find(|loss| loss.name() == name)
-            .ok_or_else(|| {
-                Error::param(
-                    "loss",
-                    name,
-                    "smoothed-hinge, squared-hinge, logistic or exponential",
-                )
-            })
+    /// The segments of a hinge, none for other losses.
+    pub(crate) fn segments(self) -> Option<Segments> {
+        with_loss!(self, loss => loss.segments())
     }
 }
 
@@ -218,10 +206,20 @@ mod tests {
     }
 
     #[test]
-    fn names_parse_back() {
+    fn segments_say_what_the_loss_is() {
         for kind in LossKind::ALL {
-            assert_eq!(kind.name().parse::<LossKind>().unwrap(), kind);
+            let Some(Segments { has_linear }) = kind.segments() else {
+                continue;
+            };
+            with_loss!(kind, loss => for k in -40..40 {
+                let m = f64::from(k) / 8.0;
+                let want = match m {
+                    m if m >= 1.0 => 0.0,
+                    m if m <= 0.0 && has_linear => 0.5 - m,
+                    m => 0.5 * (1.0 - m) * (1.0 - m),
+                };
+                assert!((loss.value(m) - want).abs() < 1e-15, "{kind} at {m}");
+            });
         }
-        assert!("hinge".parse::<LossKind>().is_err());
     }
 }

@@ -1,24 +1,20 @@
 //! Algorithm 1: Frank-Wolfe with away steps over sparse atoms.
 
-mod active_rows;
-mod batch;
 mod bounds;
 mod candidates;
 pub(crate) mod direction;
 pub(crate) mod engine;
 mod frank_wolfe;
 mod incremental;
-mod kept;
-mod links;
 pub(crate) mod lmo;
-mod margins;
+mod margin_store;
 mod memory;
+mod minibatch;
 mod motion;
 mod params;
 mod partner;
-mod plain;
+mod recomputed;
 mod stop;
-mod streamed;
 #[cfg(test)]
 mod tests;
 mod trace;
@@ -36,12 +32,10 @@ use crate::triplets::Triplets;
 use engine::Engine;
 use frank_wolfe::frank_wolfe;
 pub(crate) use incremental::Incremental;
-use kept::Kept;
 use lmo::AtomOracle;
-use margins::Zones;
-use plain::Plain;
+use minibatch::StoredMargins;
+use recomputed::{AllMargins, Recomputed};
 use std::borrow::Cow;
-use streamed::Streamed;
 
 /// Alg. 1 with checked settings; made by [`SolverParams::build`].
 #[derive(Clone, Debug)]
@@ -130,19 +124,18 @@ impl Solver {
     ) -> Result<Run> {
         let params = &self.params;
         let start = start.map(|start| internal(problem, start)).transpose()?;
-        let has_zones = Zones::of_loss(params.loss).is_some();
         let batch = params.batch.filter(|&size| size < problem.triplets.len());
-        match (has_zones, batch) {
-            (true, None) => {
-                let engine = Incremental::new_until(problem, observer.cancel_token())?;
+        match (params.loss.segments(), batch) {
+            (Some(_), None) => {
+                let engine = Incremental::new(problem, observer.cancel_token())?;
                 self.fit_engine(engine, start, clock, observer)
             }
-            (true, batch) => {
-                let engine = Plain::<Kept>::new(problem, batch);
+            (Some(_), batch) => {
+                let engine = Recomputed::<StoredMargins>::new(problem, batch);
                 self.fit_engine(engine, start, clock, observer)
             }
-            (false, batch) => {
-                let engine = Plain::<Streamed>::new(problem, batch);
+            (None, batch) => {
+                let engine = Recomputed::<AllMargins>::new(problem, batch);
                 self.fit_engine(engine, start, clock, observer)
             }
         }
@@ -179,7 +172,7 @@ impl Solver {
 
 /// An active set in internal feature numbering.
 fn internal(problem: &Problem<'_>, external: &ActiveSet) -> Result<ActiveSet> {
-    let atoms = problem.inside(external.atoms()).ok_or_else(|| {
+    let atoms = problem.internal(external.atoms()).ok_or_else(|| {
         Error::data("the solution to start from uses a feature that is in none of the rows")
     })?;
     let weights = external.weights().iter().copied();

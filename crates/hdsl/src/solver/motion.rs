@@ -27,45 +27,6 @@ impl Motion<'_> {
     }
 }
 
-/// A direction as triplets see it that name rows by place.
-#[derive(Default)]
-pub(super) struct Placed {
-    main: Vec<f64>,
-    other: Option<Vec<f64>>,
-}
-
-impl Placed {
-    pub(super) fn set(&mut self, problem: &Problem<'_>, motion: Motion<'_>) {
-        let triplets = problem.triplets;
-        triplets.by_place(motion.main, &mut self.main);
-        match motion.other {
-            None => self.other = None,
-            Some(other) => triplets.by_place(other, self.other.get_or_insert_default()),
-        }
-    }
-
-    /// [`Motion::push`] on the triplets of an anchor, given the places of near and far.
-    pub(super) fn pushes(
-        &self,
-        motion: Motion<'_>,
-        scale: f64,
-        anchor: usize,
-    ) -> impl Fn(u32, u32) -> f64 {
-        let factor = scale * motion.main[anchor];
-        let other = motion.other.zip(self.other.as_ref());
-        let other = other.map(|(by_row, by_place)| (scale * by_row[anchor], &by_place[..]));
-        let (main, sign) = (&self.main[..], motion.sign);
-        move |near, far| {
-            let (near, far) = (near as usize, far as usize);
-            let mut b = factor * (main[near] - main[far]);
-            if let Some((factor, other)) = other {
-                b -= factor * (other[near] - other[far]);
-            }
-            sign * b
-        }
-    }
-}
-
 /// The direction of the line search under way.
 #[derive(Default)]
 pub(super) struct Moving {

@@ -2,11 +2,12 @@
 
 use super::engine::{Gradient, Iterate, SymmetrizedGradient};
 use super::partner::COLUMNS;
-use super::plain::Keeper;
+use super::recomputed::MarginSource;
 use super::*;
 use crate::atoms::{Atom, Step};
 use crate::objective::Scored;
-use crate::objective::gradient::{self, RowAtoms, Scratch};
+use crate::objective::active_features::ActiveFeatures;
+use crate::objective::gradient::PairGradient;
 use crate::objective::loss::{Loss, LossKind, with_loss};
 use crate::observer::{Event, Stop};
 use crate::similarity::BilinearModel;
@@ -303,7 +304,7 @@ fn entries(problem: &Problem<'_>, row: u32) -> Vec<(u32, f64)> {
 
 /// The atom as the solver numbers features.
 fn inside(problem: &Problem<'_>, atom: Atom) -> Option<Atom> {
-    problem.inside(&[atom]).map(|found| found[0])
+    problem.internal(&[atom]).map(|found| found[0])
 }
 
 /// A convex combination of a few atoms of the problem, as the solver numbers features.
@@ -328,6 +329,63 @@ fn some_active(problem: &Problem<'_>, picks: &[usize]) -> ActiveSet {
         .map(|(k, &a)| (a, (k + 1) as f64 / total))
         .collect();
     ActiveSet::from_weighted(&weighted).unwrap()
+}
+
+/// H by its definition, from every pair of rows and its coefficient.
+fn dense_h(
+    problem: &Problem<'_>,
+    each_pair: impl FnOnce(&mut dyn FnMut(u32, u32, f64)),
+) -> Vec<Vec<f64>> {
+    let columns = problem.n_columns();
+    let mut h = vec![vec![0.0; columns]; columns];
+    each_pair(&mut |p, q, c| {
+        for (i, x) in entries(problem, p) {
+            for (j, y) in entries(problem, q) {
+                h[i as usize][j as usize] += c * x * y;
+                h[j as usize][i as usize] += c * x * y;
+            }
+        }
+    });
+    h
+}
+
+/// That D, and the best partner of every feature, are those of this H.
+fn assert_reads<'p>(engine: &mut impl Engine<'p>, h: &[Vec<f64>], what: &str) {
+    let near = |a: f64, b: f64| (a - b).abs() < 1e-8 * (1.0 + b.abs());
+    let diagonal = engine.diagonal();
+    assert_eq!(diagonal.len(), h.len());
+    for i in 0..h.len() {
+        let d = 0.5 * h[i][i];
+        assert!(
+            near(diagonal[i], d),
+            "{what}: D_{i} is {} instead of {d}",
+            diagonal[i]
+        );
+        let score = |j: usize| d + 0.5 * h[j][j] + h[i][j].abs();
+        let others = (0..h.len()).filter(|&j| j != i);
+        let want = others.map(score).fold(f64::NEG_INFINITY, f64::max);
+        let found = engine.best_partner(i as u32, None);
+        assert!(
+            near(found.1, want),
+            "{what}: best with {i}: {found:?} instead of {want}"
+        );
+        let again = engine.best_partner(i as u32, Some(found));
+        assert!(near(again.1, want), "{what}: above {found:?}: {again:?}");
+    }
+}
+
+/// The gradient computed anew over all triplets.
+fn recomputed<'p>(problem: &'p Problem<'p>) -> Recomputed<'p, AllMargins<'p>> {
+    Recomputed::new(problem, None)
+}
+
+fn incremental<'p>(problem: &'p Problem<'p>) -> Incremental<'p> {
+    Incremental::new(problem, CancelToken::NEVER).unwrap()
+}
+
+/// In shards, and in parallel however little there is to do.
+fn in_shards<'p>(problem: &'p Problem<'p>, n_shards: usize) -> Incremental<'p> {
+    Incremental::in_shards(problem, n_shards, 0, CancelToken::NEVER).unwrap()
 }
 
 /// That the exact search finds an atom with this score, whatever it starts from and however the work is cut up.
@@ -356,55 +414,49 @@ proptest! {
         let rows = tiny.rows();
         let problem = Problem::new(&rows, &tiny.triplets, tiny.scale, kind).unwrap();
         let active = some_active(&problem, &picks);
-        let outside: Vec<_> = active.iter().map(|(a, w)| (problem.outside(a), w)).collect();
+        let outside: Vec<_> = active.iter().map(|(a, w)| (problem.external(a), w)).collect();
         let margins = problem.margins(&active);
         prop_assert!(close(problem.value(&margins), tiny.objective(&outside, kind), 1e-10));
-        let mut pushes = Vec::new();
-        problem.pushes(&margins, &mut pushes);
-        let kept = gradient::Gradient::full(&problem);
-        let everything: Vec<u32> = (0..tiny.triplets.len() as u32).collect();
-        let unkept = gradient::Gradient::batch(&problem, &everything);
-        for mut gradient in [kept, unkept] {
-            gradient.refresh(&problem.rows, &pushes, &margins);
-            let mut scratch = Scratch::new(&problem);
-            let base: f64 = outside.iter().map(|w| w.1).sum();
-            prop_assert!((base - 1.0).abs() < 1e-12);
-            for atom in tiny.atoms() {
-                // Two features that no row holds stand for the others.
-                let Some(inside) = inside(&problem, atom) else {
-                    continue;
-                };
-                let h = 1e-6 / (1.0 + tiny.scale * 10.0);
-                let moved = |by: f64| {
-                    let mut all = outside.clone();
-                    all.push((atom, by));
-                    tiny.objective(&all, kind)
-                };
-                let slope = (moved(h) - moved(-h)) / (2.0 * h);
-                let d = gradient.diagonal();
-                let plain = d[inside.i() as usize] + d[inside.j() as usize];
-                let score = plain + inside.sign().value() * gradient.row(&problem, inside.i(), &mut scratch)[inside.j() as usize];
-                let gain = gradient.gain(score);
-                // Kinks in ℓ' make the difference inexact there; scale and h keep it small.
-                let rounding = 10.0 * f64::EPSILON * moved(0.0) / h;
-                prop_assert!(
-                    (gain + slope).abs() <= 2e-4 * (1.0 + gain.abs()) + rounding,
-                    "{atom:?}: {gain} against {}", -slope
-                );
-            }
-            let mut table = RowAtoms::new(problem.rows.n_rows());
-            table.follow(&problem, &active);
-            let scores = gradient.active_scores(&table, active.len());
-            let mut of_model = 0.0;
-            for ((atom, weight), score) in active.iter().zip(scores) {
-                let d = gradient.diagonal();
-                let sum = d[atom.i() as usize] + d[atom.j() as usize];
-                let want = sum + atom.sign().value() * gradient.row(&problem, atom.i(), &mut scratch)[atom.j() as usize];
-                prop_assert!(close(score, want, 1e-9));
-                of_model += weight * gradient.gain(score);
-            }
-            prop_assert!(close(of_model, gradient.gain_of_model(&problem), 1e-9));
+        let triplets = 0..tiny.triplets.len() as u32;
+        let mut gradient = PairGradient::new(&problem, triplets.clone());
+        let weights = problem.gradient_weights(triplets, &margins);
+        gradient.set(&problem, &weights, &margins);
+        let (d, h) = (gradient.diagonal(), dense_h(&problem, |visit| gradient.each_pair(visit)));
+        let score = |atom: Atom| {
+            let (i, j) = (atom.i() as usize, atom.j() as usize);
+            d[i] + d[j] + atom.sign().value() * h[i][j]
+        };
+        let base: f64 = outside.iter().map(|w| w.1).sum();
+        prop_assert!((base - 1.0).abs() < 1e-12);
+        for atom in tiny.atoms() {
+            // Two features that are in no row stand for the others.
+            let Some(inside) = inside(&problem, atom) else {
+                continue;
+            };
+            let step = 1e-6 / (1.0 + tiny.scale * 10.0);
+            let moved = |by: f64| {
+                let mut all = outside.clone();
+                all.push((atom, by));
+                tiny.objective(&all, kind)
+            };
+            let slope = (moved(step) - moved(-step)) / (2.0 * step);
+            let gain = gradient.gain(&problem, score(inside));
+            // Kinks in ℓ' make the difference inexact there; scale and step keep it small.
+            let rounding = 10.0 * f64::EPSILON * moved(0.0) / step;
+            prop_assert!(
+                (gain + slope).abs() <= 2e-4 * (1.0 + gain.abs()) + rounding,
+                "{atom:?}: {gain} against {}", -slope
+            );
         }
+        let mut features = ActiveFeatures::new(problem.rows.n_rows());
+        features.follow(&problem, &active);
+        let (cross, mut of_model) = (gradient.cross_terms(&features), 0.0);
+        prop_assert_eq!(features.slots().len(), active.len());
+        for ((atom, weight), &slot) in active.iter().zip(features.slots()) {
+            prop_assert!(close(cross[slot as usize], h[atom.i() as usize][atom.j() as usize], 1e-9));
+            of_model += weight * gradient.gain(&problem, score(atom));
+        }
+        prop_assert!(close(of_model, gradient.model_gain(), 1e-9));
     }
 
     /// Exact search is the maximum over all atoms.
@@ -414,11 +466,10 @@ proptest! {
         let problem = Problem::new(&rows, &tiny.triplets, tiny.scale, kind).unwrap();
         let active = some_active(&problem, &picks);
         let best = tiny.best_score(&problem.margins(&active), kind);
-        let mut plain = Plain::<Streamed>::new(&problem, None);
-        assert_finds(&mut plain, &active, best);
-        if kind != LossKind::Exponential && kind != LossKind::Logistic {
-            assert_finds(&mut Incremental::new(&problem), &active, best);
-            assert_finds(&mut Incremental::in_shards(&problem, 3, 0), &active, best);
+        assert_finds(&mut recomputed(&problem), &active, best);
+        if kind.segments().is_some() {
+            assert_finds(&mut incremental(&problem), &active, best);
+            assert_finds(&mut in_shards(&problem, 3), &active, best);
         }
     }
 
@@ -434,7 +485,7 @@ proptest! {
         }
         let rows = whole.rows();
         let problem = Problem::new(&rows, &whole.triplets, whole.scale, LossKind::SmoothedHinge).unwrap();
-        // At M = 0 every triplet pushes with 1. Of features that no row holds only two take part.
+        // At M = 0 every gradient weight is 1. Of features that are in no row only two take part.
         let score = |atom: Atom| -> f64 { (0..whole.triplets.len()).map(|t| whole.unscaled_margin(t, atom)).sum() };
         let mut first: Option<(Atom, f64)> = None;
         for atom in whole.atoms().into_iter().filter(|&atom| inside(&problem, atom).is_some()) {
@@ -446,12 +497,12 @@ proptest! {
         for mut exact in [lmo::Exact::default(), lmo::Exact::in_small_pieces()] {
             let start = (inside(&problem, *whole.atoms().last().unwrap()), f64::NEG_INFINITY);
             let start = (start.0.unwrap_or(Atom::plus(0, 1).unwrap()), start.1);
-            let mut plain = Plain::<Streamed>::new(&problem, None);
+            let mut plain = recomputed(&problem);
             plain.refresh_all();
             let found = exact.best(&mut plain, start);
-            prop_assert_eq!((problem.outside(found.0), found.1), first);
-            let found = exact.best(&mut Incremental::new(&problem), start);
-            prop_assert_eq!((problem.outside(found.0), found.1), first);
+            prop_assert_eq!((problem.external(found.0), found.1), first);
+            let found = exact.best(&mut incremental(&problem), start);
+            prop_assert_eq!((problem.external(found.0), found.1), first);
         }
     }
 
@@ -542,76 +593,62 @@ proptest! {
     /// A batch that leaves out one triplet: the rates it estimates, by the definition, and the best partners it finds, by trying
     /// each under its own sums over pairs.
     #[test]
-    fn batches_estimate_and_search_correctly(tiny in tiny(), first in any::<prop::sample::Index>(), seed in any::<u64>(), by_columns in any::<bool>()) {
+    fn batches_estimate_and_search_correctly(tiny in tiny_or_wide(), first in any::<prop::sample::Index>(), seed in any::<u64>()) {
         let (rows, n, kind) = (tiny.rows(), tiny.triplets.len(), LossKind::SmoothedHinge);
         prop_assume!(n >= 2);
         let problem = Problem::new(&rows, &tiny.triplets, tiny.scale, kind).unwrap();
         let known: Vec<Atom> = tiny.atoms().into_iter().filter(|&atom| inside(&problem, atom).is_some()).collect();
         let first = known[first.index(known.len())];
-        let mut engine = Plain::<Kept>::new(&problem, Some(n - 1));
-        if by_columns {
-            engine.go_by_columns();
-        }
+        let mut engine = Recomputed::<StoredMargins>::new(&problem, Some(n - 1));
         engine.start_at(ActiveSet::single(inside(&problem, first).unwrap()));
         let mut rng = random::rng(seed, 0);
 
         let inside: Vec<Atom> = known.iter().map(|&atom| inside(&problem, atom).unwrap()).collect();
         let rates = engine.reestimated_rates(&inside, &mut rng).unwrap();
         let margin = |t: usize| tiny.atom_margin(t, first);
-        let push = |t: usize| -tiny.triplets.weight(t) * with_loss!(kind, loss => loss.slope(margin(t)));
+        let weight = |t: usize| -tiny.triplets.weight(t) * with_loss!(kind, loss => loss.slope(margin(t)));
         let close = |a: f64, b: f64| (a - b).abs() <= 1e-9 * (1.0 + a.abs());
         let left_out = |out: usize| {
             let over = |of: &dyn Fn(usize) -> f64| -> f64 { (0..n).filter(|&t| t != out).map(of).sum() };
-            let weight = over(&|t| tiny.triplets.weight(t));
+            let total = over(&|t| tiny.triplets.weight(t));
             known.iter().zip(&rates).all(|(&atom, &rate)| {
-                let rate_of = |t: usize| push(t) * (tiny.atom_margin(t, atom) - margin(t));
-                close(over(&rate_of) / weight, rate)
+                let rate_of = |t: usize| weight(t) * (tiny.atom_margin(t, atom) - margin(t));
+                close(over(&rate_of) / total, rate)
             })
         };
         prop_assert_eq!(rates.len(), known.len());
         prop_assert!((0..n).any(left_out), "{:?}", rates);
 
         engine.refresh(&mut rng);
-        let columns = problem.n_columns();
-        let mut h = vec![vec![0.0; columns]; columns];
-        engine.each_pair(|p, q, sum| {
-            for (i, x) in entries(&problem, p) {
-                for (j, y) in entries(&problem, q) {
-                    h[i as usize][j as usize] += sum * x * y;
-                    h[j as usize][i as usize] += sum * x * y;
-                }
-            }
-        });
-        let diagonal = engine.diagonal();
-        prop_assert_eq!(diagonal.len(), columns);
-        for i in 0..columns {
-            prop_assert!(close(diagonal[i], 0.5 * h[i][i]));
-            let score = |j: usize| 0.5 * (h[i][i] + h[j][j]) + h[i][j].abs();
-            let want = (0..columns).filter(|&j| j != i).map(score).fold(f64::NEG_INFINITY, f64::max);
-            let found = engine.best_partner(i as u32, None);
-            prop_assert!(close(found.1, want), "{found:?} instead of {want}");
-            prop_assert!(close(engine.best_partner(i as u32, Some(found)).1, want));
-        }
+        let h = dense_h(&problem, |visit| engine.each_pair(visit));
+        assert_reads(&mut engine, &h, "batch");
+        let scores = engine.active_scores();
+        let want = |atom: &Atom| {
+            let (i, j) = (atom.i() as usize, atom.j() as usize);
+            0.5 * (h[i][i] + h[j][j]) + atom.sign().value() * h[i][j]
+        };
+        let wanted = engine.active().atoms().iter().map(want);
+        prop_assert!(worst_difference(scores, wanted) < 1e-9);
     }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// The incremental engine against the plain one after a few steps of any kind, and after warm starts.
+    /// The incremental state against the recomputed one after a few steps of any kind, and after warm starts.
     #[test]
-    fn books_are_right_after_any_steps(tiny in tiny_or_wide(), rule in any_rule(), exact in any::<bool>(), squared in any::<bool>(), steps in 0usize..12) {
+    fn incremental_state_is_correct_after_any_steps(tiny in tiny_or_wide(), rule in any_rule(), exact in any::<bool>(), squared in any::<bool>(), steps in 0usize..12) {
         let rows = tiny.rows();
         let loss = if squared { LossKind::SquaredHinge } else { LossKind::SmoothedHinge };
         let search = if exact { Search::Exact } else { Search::Alternating };
         let params = params(&tiny).step_rule(rule).search(search);
         let problem = Problem::new(&rows, &tiny.triplets, tiny.scale, loss).unwrap();
-        let (mut engine, _) = walk(Incremental::new(&problem), &params, steps);
+        let (mut engine, _) = walk(incremental(&problem), &params, steps);
         let reached = engine.active().clone();
         engine.start_at(reached);
-        assert_books_are_right(engine, "start");
-        let (engine, _) = walk(Incremental::new(&problem), &params, steps);
-        assert_books_are_right(engine, "run");
+        assert_state_is_correct(engine, "start");
+        let (engine, _) = walk(incremental(&problem), &params, steps);
+        assert_state_is_correct(engine, "run");
     }
 
     /// Batches: valid iterates, the same for the same seed, never a certified gap.
@@ -700,12 +737,13 @@ fn worst_difference(a: impl IntoIterator<Item = f64>, b: impl IntoIterator<Item 
     differences.fold(0.0, f64::max)
 }
 
-/// Everything an engine keeps, against the plain engine set up afresh at the same iterate.
-fn assert_books_are_right<'p, E: Engine<'p>>(mut engine: E, what: &str) {
+/// The whole state of an engine, against margins and sums by their definition at the same iterate.
+fn assert_state_is_correct<'p, E: Engine<'p>>(mut engine: E, what: &str) {
     let problem = engine.problem();
-    let mut fresh = Plain::<Streamed>::new(problem, None);
+    let mut fresh = recomputed(problem);
     fresh.start_at(engine.active().clone());
     fresh.refresh_all();
+    let h = dense_h(problem, |visit| fresh.each_pair(visit));
     let scale = 1.0 + fresh.objective();
     assert!(
         (engine.objective() - fresh.objective()).abs() < 1e-9 * scale,
@@ -715,19 +753,21 @@ fn assert_books_are_right<'p, E: Engine<'p>>(mut engine: E, what: &str) {
         (engine.gain_of_model() - fresh.gain_of_model()).abs() < 1e-9 * scale,
         "{what}: gain of M"
     );
-    let d = worst_difference(engine.diagonal(), fresh.diagonal());
-    assert!(d < 1e-8, "{what}: diagonal drifted by {d}");
+    assert_reads(&mut engine, &h, what);
+    assert_reads(&mut fresh, &h, what);
     let s = worst_difference(engine.active_scores(), fresh.active_scores());
     assert!(s < 1e-8, "{what}: scores drifted by {s}");
-    for j in 0..problem.n_columns() as u32 {
-        let (a, b) = (engine.best_partner(j, None), fresh.best_partner(j, None));
-        assert!(
-            (a.1 - b.1).abs() < 1e-8 * (1.0 + b.1.abs()),
-            "{what}: best with {j}: {a:?} against {b:?}"
-        );
-    }
     let sum: f64 = engine.active().weights().iter().sum();
     assert!((sum - 1.0).abs() < 1e-9, "{what}: weights sum to {sum}");
+}
+
+/// The margins of so many triplets by number.
+fn by_triplet<'p>(margins: &impl MarginSource<'p>, n: usize) -> Vec<f64> {
+    let mut by_triplet = vec![f64::NAN; n];
+    for (t, margin) in (0..n).map(|position| margins.at(position)) {
+        by_triplet[t as usize] = margin;
+    }
+    by_triplet
 }
 
 #[test]
@@ -738,29 +778,28 @@ fn running_margins_match_recomputed_ones_after_thousands_of_steps() {
         for rule in [StepRule::Away, StepRule::Pairwise, StepRule::Forward] {
             let params = SolverParams::new(scale).step_rule(rule);
             let problem = Problem::new(&rows, &triplets, scale, LossKind::SmoothedHinge).unwrap();
-            let (plain, [aways, drops, taken]) =
-                walk(Plain::<Streamed>::new(&problem, None), &params, 2200);
+            let (plain, [aways, drops, taken]) = walk(recomputed(&problem), &params, 2200);
             if rule == StepRule::Away {
                 long += usize::from(aways > 200 && drops > 20 && taken > 2000);
             }
             let drift = worst_difference(
-                plain.keeper.margins.iter().copied(),
+                by_triplet(&plain.margins, triplets.len()),
                 problem.margins(plain.active()),
             );
             assert!(
                 drift < 1e-9,
-                "plain drifted by {drift} after {taken} {rule} steps at scale {scale}"
+                "recomputed state drifted by {drift} after {taken} {rule} steps at scale {scale}"
             );
             for loss in [LossKind::SmoothedHinge, LossKind::SquaredHinge] {
                 let problem = Problem::new(&rows, &triplets, scale, loss).unwrap();
-                let (engine, [.., taken]) = walk(Incremental::new(&problem), &params, 2200);
+                let (engine, [.., taken]) = walk(incremental(&problem), &params, 2200);
                 // The triplets of `wordy` are sorted by anchor, which is the order the engine keeps them in.
                 let drift = worst_difference(engine.margins(), problem.margins(engine.active()));
                 assert!(
                     drift < 1e-9,
                     "{loss} drifted by {drift} after {taken} {rule} steps at scale {scale}"
                 );
-                assert_books_are_right(
+                assert_state_is_correct(
                     engine,
                     &format!("{loss}, {rule}, scale {scale}, {taken} steps"),
                 );
@@ -778,7 +817,7 @@ fn run<'p>(mut engine: impl Engine<'p>, params: &SolverParams) -> Run {
 }
 
 #[test]
-fn kept_margins_are_those_of_the_triplets_in_any_order() {
+fn stored_margins_are_those_of_the_triplets_in_any_order_and_any_shards() {
     let (rows, sorted) = wordy(120, 300, 6);
     let mut order: Vec<u32> = (0..sorted.len() as u32).collect();
     random::shuffle(&mut random::rng(7, 7), &mut order);
@@ -787,40 +826,31 @@ fn kept_margins_are_those_of_the_triplets_in_any_order() {
         let (anchor, near, far) = sorted.get(t as usize);
         triplets.push_weighted(anchor, near, far, 1.0 + f64::from(t % 3));
     }
-    for rule in [StepRule::Away, StepRule::Pairwise] {
+    for (rule, n_shards) in [
+        (StepRule::Away, 1),
+        (StepRule::Away, 3),
+        (StepRule::Pairwise, 4),
+    ] {
         let params = SolverParams::new(100.0).step_rule(rule);
         let problem = Problem::new(&rows, &triplets, 100.0, LossKind::SmoothedHinge).unwrap();
-        let engine = Plain::<Kept>::new(&problem, Some(500));
+        let mut engine = Recomputed::<StoredMargins>::new(&problem, Some(500));
+        engine.margins = StoredMargins::in_shards(&problem, n_shards);
         let (mut engine, [aways, ..]) = walk(engine, &params, 1500);
         assert!(aways > 20 || rule != StepRule::Away);
         let want = problem.margins(engine.active());
-        let (mut pushes, mut margins) = (Vec::new(), Vec::new());
-        engine.keeper.all(&mut pushes, &mut margins);
+        let margins = by_triplet(&engine.margins, triplets.len());
         assert!(worst_difference(margins, want.iter().copied()) < 1e-9);
-        let mut wanted = Vec::new();
-        problem.pushes(&want, &mut wanted);
-        assert!(worst_difference(pushes, wanted) < 1e-9);
         assert!(close(engine.objective(), problem.value(&want), 1e-9));
+        engine.refresh_all();
+        assert_state_is_correct(engine, "batches");
     }
 }
 
-/// The same path as the plain engine, whose arithmetic is another: same steps, γ to rounding.
-fn assert_same_path_as_plain(
-    rows: &Rows,
-    triplets: &Triplets,
-    params: &SolverParams,
-    loss: LossKind,
-) {
-    let params = &params.clone().loss(loss);
-    let problem = Problem::new(rows, triplets, params.scale, loss).unwrap();
-    let fast = match params.batch {
-        None => run(Incremental::new(&problem), params),
-        batch => run(Plain::<Kept>::new(&problem, batch), params),
-    };
-    let plain = run(Plain::<Streamed>::new(&problem, params.batch), params);
-    assert_eq!(fast.path.start(), plain.path.start());
-    assert_eq!(fast.path.len(), plain.path.len());
-    for (k, (a, b)) in fast.path.steps().iter().zip(plain.path.steps()).enumerate() {
+/// The same path, by sums in another order: same steps, γ to rounding.
+fn assert_same_path(one: &Run, other: &Run) {
+    assert_eq!(one.path.start(), other.path.start());
+    assert_eq!(one.path.len(), other.path.len());
+    for (k, (a, b)) in one.path.steps().iter().zip(other.path.steps()).enumerate() {
         let same = match (*a, *b) {
             (Step::Forward { atom: a, gamma: g }, Step::Forward { atom: b, gamma: h })
             | (Step::Away { atom: a, gamma: g }, Step::Away { atom: b, gamma: h }) => {
@@ -830,26 +860,44 @@ fn assert_same_path_as_plain(
         };
         assert!(same, "step {k}: {a:?} against {b:?}");
     }
-    assert!(close(fast.objective(), plain.objective(), 1e-9));
+    assert!(close(one.objective(), other.objective(), 1e-9));
 }
 
-#[test]
-fn takes_the_path_of_the_plain_engine() {
-    let (mut rows, triplets) = wordy(80, 400, 9);
-    // Distinct values keep atoms from tying, where the last bit of a sum would decide.
+/// The faster engine for these settings takes the path of the recomputed one.
+fn assert_takes_the_recomputed_path(
+    rows: &Rows,
+    triplets: &Triplets,
+    params: &SolverParams,
+    loss: LossKind,
+) {
+    let params = &params.clone().loss(loss);
+    let problem = Problem::new(rows, triplets, params.scale, loss).unwrap();
+    let fast = match params.batch {
+        None => run(incremental(&problem), params),
+        batch => run(Recomputed::<StoredMargins>::new(&problem, batch), params),
+    };
+    let engine = Recomputed::<AllMargins>::new(&problem, params.batch);
+    assert_same_path(&fast, &run(engine, params));
+}
+
+/// Distinct values keep atoms from tying, where the last bit of a sum would decide.
+fn without_ties(rows: &Rows) -> Rows {
     let mut rng = random::rng(4, 4);
-    let noisy: Vec<f64> = rows
-        .values()
-        .iter()
-        .map(|x| x + random::below(&mut rng, 1_000_000) as f64 * 1e-7)
-        .collect();
-    rows = Rows::from_parts(
+    let values = rows.values().iter();
+    let noisy = values.map(|x| x + random::below(&mut rng, 1_000_000) as f64 * 1e-7);
+    Rows::from_parts(
         rows.n_features(),
         rows.starts().to_vec(),
         rows.indices().to_vec(),
-        noisy,
+        noisy.collect(),
     )
-    .unwrap();
+    .unwrap()
+}
+
+#[test]
+fn takes_the_path_of_the_recomputed_state() {
+    let (rows, triplets) = wordy(80, 400, 9);
+    let rows = without_ties(&rows);
     let mut weighted = Triplets::new();
     for t in 0..triplets.len() {
         let (a, n, f) = triplets.get(t);
@@ -860,11 +908,11 @@ fn takes_the_path_of_the_plain_engine() {
             // Not pairwise: its line search leaves the two atoms with equal gain, and the last bit picks the next.
             for rule in [StepRule::Away, StepRule::Forward] {
                 let params = SolverParams::new(scale).step_rule(rule).max_iter(150);
-                assert_same_path_as_plain(&rows, &triplets, &params, loss);
+                assert_takes_the_recomputed_path(&rows, &triplets, &params, loss);
                 let batches = params.clone().batch(triplets.len() / 3);
-                assert_same_path_as_plain(&rows, &triplets, &batches, loss);
-                assert_same_path_as_plain(&rows, &weighted, &batches, loss);
-                assert_same_path_as_plain(
+                assert_takes_the_recomputed_path(&rows, &triplets, &batches, loss);
+                assert_takes_the_recomputed_path(&rows, &weighted, &batches, loss);
+                assert_takes_the_recomputed_path(
                     &rows,
                     &weighted,
                     &params.search(Search::Exact).max_iter(40),
@@ -878,6 +926,7 @@ fn takes_the_path_of_the_plain_engine() {
 #[test]
 fn shards_and_threads_change_nothing_but_time() {
     let (rows, triplets) = wordy(120, 2000, 3);
+    let rows = without_ties(&rows);
     let params = SolverParams::new(200.0).max_iter(300);
     let problem = Problem::new(&rows, &triplets, params.scale, LossKind::SmoothedHinge).unwrap();
     let fit = |n_shards: usize, threads: usize| {
@@ -885,7 +934,7 @@ fn shards_and_threads_change_nothing_but_time() {
             .num_threads(threads)
             .build()
             .unwrap();
-        pool.install(|| run(Incremental::in_shards(&problem, n_shards, 0), &params))
+        pool.install(|| run(in_shards(&problem, n_shards), &params))
     };
     for n_shards in [1, 3, 5] {
         let (one, two) = (fit(n_shards, 1), fit(n_shards, 2));
@@ -898,9 +947,9 @@ fn shards_and_threads_change_nothing_but_time() {
                 .collect::<Vec<_>>()
         };
         assert_eq!(bits(&one), bits(&two));
-        assert!(close(one.objective(), fit(1, 1).objective(), 0.02));
-        let (engine, _) = walk(Incremental::in_shards(&problem, n_shards, 0), &params, 500);
-        assert_books_are_right(engine, &format!("{n_shards} shards"));
+        assert_same_path(&one, &fit(1, 1));
+        let (engine, _) = walk(in_shards(&problem, n_shards), &params, 500);
+        assert_state_is_correct(engine, &format!("{n_shards} shards"));
     }
 }
 
@@ -933,8 +982,8 @@ fn exact_search_agrees_with_rows_of_h_along_a_run() {
         let params = SolverParams::new(100.0).search(Search::Exact);
         let problem = Problem::new(&rows, &triplets, 100.0, LossKind::SmoothedHinge).unwrap();
         for steps in [0, 1, 2, 5, 10, 20, 40, 80] {
-            let (mut plain, _) = walk(Plain::<Streamed>::new(&problem, None), &params, steps);
-            let (mut fast, _) = walk(Incremental::in_shards(&problem, 2, 0), &params, steps);
+            let (mut plain, _) = walk(recomputed(&problem), &params, steps);
+            let (mut fast, _) = walk(in_shards(&problem, 2), &params, steps);
             plain.refresh_all();
             for mut exact in [lmo::Exact::default(), lmo::Exact::in_small_pieces()] {
                 let start = lmo::alternating(&mut plain, 3);
@@ -958,7 +1007,7 @@ fn pieces_and_threads_change_nothing_in_the_exact_search() {
             .build()
             .unwrap();
         let mut oracle = AtomOracle::with_exact(&params, exact);
-        pool.install(|| run_on(&mut Incremental::new(&problem), &mut oracle, &params))
+        pool.install(|| run_on(&mut incremental(&problem), &mut oracle, &params))
     };
     let one = fit(1, lmo::Exact::default());
     for threads in [1, 2, 3] {

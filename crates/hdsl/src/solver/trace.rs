@@ -58,7 +58,7 @@ impl<'p> Trace<'p> {
     pub(super) fn new(problem: &'p Problem<'p>, active: &ActiveSet) -> Result<Self> {
         let start: Vec<(Atom, f64)> = active
             .iter()
-            .map(|(atom, weight)| (problem.outside(atom), weight))
+            .map(|(atom, weight)| (problem.external(atom), weight))
             .collect();
         Ok(Self {
             problem,
@@ -97,7 +97,7 @@ impl<'p> Trace<'p> {
         objective: f64,
         seconds: f64,
     ) -> Iteration {
-        let step = step.map_atoms(|atom| self.problem.outside(atom));
+        let step = step.map_atoms(|atom| self.problem.external(atom));
         self.active.apply(&step);
         self.steps.push(step);
         Iteration {

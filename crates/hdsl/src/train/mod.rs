@@ -403,7 +403,7 @@ pub fn train_borrowed(
                 problem.insert(solver.problem_of(rows, &triplets, listener.watcher.cancel())?)
             }
         };
-        problem.scale = scale;
+        problem.lambda = scale;
         let first = FirstRound {
             problem,
             start: start.as_ref(),

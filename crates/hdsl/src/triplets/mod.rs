@@ -209,37 +209,6 @@ impl Triplets {
         }
     }
 
-    /// A number for each row, put in the order in which [`Triplets::each_place_of_anchor`] names rows.
-    pub(crate) fn by_place(&self, by_row: &[f64], into: &mut Vec<f64>) {
-        into.clear();
-        match &self.source {
-            Source::Random(draws) => {
-                into.extend(draws.sorted().iter().map(|&row| by_row[row as usize]));
-            }
-            _ => into.extend_from_slice(by_row),
-        }
-    }
-
-    /// As [`Triplets::each_of_anchor`], but naming near and far by their places, which for random triplets spares looking
-    /// up who is there.
-    #[inline]
-    pub(crate) fn each_place_of_anchor(
-        &self,
-        anchors: &Anchors,
-        anchor: usize,
-        mut each: impl FnMut(usize, u32, u32),
-    ) {
-        match &self.source {
-            Source::Random(draws) => {
-                let first = anchors.range(anchor).start;
-                if !anchors.range(anchor).is_empty() {
-                    draws.each_place_of(anchor, |k, near, far| each(first + k, near, far));
-                }
-            }
-            _ => self.each_of_anchor(anchors, anchor, each),
-        }
-    }
-
     /// Near and far of the triplet at a position, which is one of `anchor`.
     #[inline]
     pub(crate) fn at(&self, anchors: &Anchors, position: usize, anchor: usize) -> (u32, u32) {

@@ -152,21 +152,6 @@ impl Draws {
         }
     }
 
-    /// The rows by place.
-    pub(super) fn sorted(&self) -> &[u32] {
-        &self.sorted
-    }
-
-    /// Calls `each` with number and the places of near and far of the triplets of an anchor.
-    #[inline]
-    pub(super) fn each_place_of(&self, anchor: usize, mut each: impl FnMut(usize, u32, u32)) {
-        let urn = self.urn(anchor);
-        for k in 0..self.per_row {
-            let (near, far) = urn.draw_places(k);
-            each(k, near, far);
-        }
-    }
-
     #[inline]
     fn urn(&self, anchor: usize) -> Urn<'_> {
         let class = self.class[anchor] as usize;

@@ -150,27 +150,3 @@ fn adding_to_mined_triplets_writes_them_out() {
     assert_ne!(other_seed, mined);
     assert_eq!(mined, Triplets::at_random(&rows, &labels, 3, 1).unwrap());
 }
-
-#[test]
-fn places_name_the_rows_that_numbers_name() {
-    let rows = Rows::from_parts(1, vec![0; 8], vec![], vec![]).unwrap();
-    let labels = Labels::from_names(["b", "a", "c", "b", "a", "b", "d"]);
-    let random = Triplets::at_random(&rows, &labels, 5, 3).unwrap();
-    let mut stored = Triplets::new();
-    stored.append(&random);
-    let numbers: Vec<f64> = (0..7).map(f64::from).collect();
-    for triplets in [random, stored] {
-        let anchors = triplets.by_anchor(7);
-        let mut by_place = Vec::new();
-        triplets.by_place(&numbers, &mut by_place);
-        for anchor in 0..7 {
-            let (mut by_row, mut placed) = (Vec::new(), Vec::new());
-            triplets.each_of_anchor(&anchors, anchor, |t, near, far| by_row.push((t, near, far)));
-            triplets.each_place_of_anchor(&anchors, anchor, |t, near, far| {
-                let row = |place: u32| by_place[place as usize] as u32;
-                placed.push((t, row(near), row(far)));
-            });
-            assert_eq!(by_row, placed);
-        }
-    }
-}

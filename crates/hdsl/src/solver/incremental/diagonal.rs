@@ -1,25 +1,25 @@
-//! D, summed up over the triplets of one shard: by blocks of columns, and only the blocks where it ever differed from 0.
+//! D over the triplets of one shard, in blocks of columns; blocks where it is 0 throughout are not stored.
 //!
 //! Of millions of columns most are in so few rows that no pair of a shard shares them.
 
-use crate::solver::margins::Two;
+use crate::objective::margins::Affine;
 use crate::solver::partner::COLUMNS;
 
-/// How far σ may move, in parts of itself, before the bounds of the diagonal are taken anew.
-const FAR: f64 = 0.1;
-/// The place of a block where D is 0: there is none.
+/// The relative change of σ after which the bounds of D are computed again.
+const MAX_DRIFT: f64 = 0.1;
+/// The place of a block that is not stored.
 const NONE: u32 = u32::MAX;
 
 pub(super) struct Diagonal {
     /// The place of each block of columns in the lists below.
     places: Vec<u32>,
     blocks: Vec<Block>,
-    /// An upper bound of D in each block there is, and whether it changed since that was taken.
+    /// An upper bound of D in each stored block, and whether D changed since the bound was computed.
     bounds: Vec<Bound>,
     stale: Vec<bool>,
 }
 
-type Block = [Two; COLUMNS];
+type Block = [Affine; COLUMNS];
 
 impl Diagonal {
     /// All 0.
@@ -39,7 +39,7 @@ impl Diagonal {
     }
 
     #[inline]
-    pub(super) fn get(&self, column: u32) -> Two {
+    pub(super) fn get(&self, column: u32) -> Affine {
         let place = self.places[column as usize / COLUMNS];
         match self.blocks.get(place as usize) {
             Some(block) => block[column as usize % COLUMNS],
@@ -47,12 +47,12 @@ impl Diagonal {
         }
     }
 
-    /// Adds to the second number, and to the first if it is to change too.
+    /// Adds to D of a column: the linear part, and the constant one if it changes.
     #[inline]
-    pub(super) fn add<const BOTH: bool>(&mut self, column: u32, by: Two) {
+    pub(super) fn add<const BOTH: bool>(&mut self, column: u32, by: Affine) {
         let mut place = self.places[column as usize / COLUMNS];
         if place == NONE {
-            place = self.admit(column as usize / COLUMNS);
+            place = self.store(column as usize / COLUMNS);
         }
         let sum = &mut self.blocks[place as usize][column as usize % COLUMNS];
         if BOTH {
@@ -63,7 +63,7 @@ impl Diagonal {
     }
 
     #[cold]
-    fn admit(&mut self, block: usize) -> u32 {
+    fn store(&mut self, block: usize) -> u32 {
         let place = self.blocks.len() as u32;
         self.places[block] = place;
         self.blocks.push([[0.0; 2]; COLUMNS]);
@@ -72,11 +72,11 @@ impl Diagonal {
         place
     }
 
-    /// Makes the bounds exact again where D changed, or where σ has come a long way.
+    /// Computes the bounds of blocks where D changed, or all of them if σ has changed much.
     pub(super) fn tighten(&mut self, sigma: f64) {
         let blocks = self.blocks.iter().zip(&mut self.bounds);
         for ((block, bound), stale) in blocks.zip(&mut self.stale) {
-            if std::mem::take(stale) || (bound.sigma - sigma).abs() > FAR * sigma {
+            if std::mem::take(stale) || (bound.sigma - sigma).abs() > MAX_DRIFT * sigma {
                 *bound = Bound::of(block, sigma);
             }
         }
@@ -92,7 +92,7 @@ impl Diagonal {
     }
 }
 
-/// An upper bound of D in a block of columns, for any σ: D(σ) = D(σ₀) + (σ₀ - σ) (its second number).
+/// An upper bound of D in a block of columns, for any σ: D(σ) = D(σ₀) + (σ₀ - σ) (its linear part).
 #[derive(Clone, Copy, Default)]
 struct Bound {
     most: f64,
@@ -102,7 +102,7 @@ struct Bound {
 }
 
 impl Bound {
-    fn of(block: &[Two], sigma: f64) -> Self {
+    fn of(block: &[Affine], sigma: f64) -> Self {
         let (mut most, mut terms) = (f64::NEG_INFINITY, 0.0f64);
         let (mut least, mut greatest) = (f64::INFINITY, f64::NEG_INFINITY);
         for &[constant, linear] in block {

@@ -1,46 +1,79 @@
-//! S, D and H of active atoms, summed up over the triplets of one range of anchors.
+//! S, D and H_ij of the active atoms, summed over the triplets of one range of anchors.
 //!
-//! Every sum of pushes is kept as two numbers, (constant part) - σ (linear part), and changes only with triplets whose
-//! share changed. Changes are gathered by anchor and passed on when the next anchor's turn comes.
+//! Every sum of gradient weights is stored as an affine function of σ, and changes only with triplets whose gradient
+//! weight changed as such. Changes are collected by anchor, and applied when those of the next anchor begin.
 
-use super::changes::{Books, Changes, Products};
+use super::coefficients::{Coefficients, Column};
 use super::diagonal::Diagonal;
-use super::pushed::Pushed;
+use super::products::Products;
 use crate::cancel::CancelToken;
-use crate::data::Overlap;
+use crate::data::{Overlap, PackedRows};
 use crate::error::Result;
 use crate::objective::Problem;
-use crate::solver::margins::{Found, Pushes, Two};
+use crate::objective::active_features::ActiveFeatures;
+use crate::objective::margins::{Affine, GradientWeights, Margins};
+use crate::solver::margin_store::ShardTriplets;
 use crate::triplets::Anchors;
 use std::ops::Range;
 
+/// The part of the solver state that every shard reads.
+#[derive(Clone, Copy)]
+pub(super) struct State<'a> {
+    pub(super) sigma: f64,
+    pub(super) rows: &'a PackedRows,
+    pub(super) features: &'a ActiveFeatures,
+}
+
 pub(super) struct Pairs {
     /// S.
-    pub(super) pushed: Pushed,
-    products: Option<Products>,
+    pub(super) coefficients: Coefficients,
+    /// D.
     pub(super) diagonal: Diagonal,
     /// H_ij of active atoms, by slot.
-    pub(super) cross: Vec<Two>,
-    deltas: Deltas,
-    /// The anchor whose changes are gathered.
+    pub(super) cross: Vec<Affine>,
+    /// S X_{:,i} of this shard, where shards multiply in parallel.
+    pub(super) u: Vec<f64>,
+    products: Option<Products>,
+    changes: Changes,
+    buffers: Buffers,
+    /// The anchor whose changes are being collected.
     current: usize,
 }
 
-/// Changes of the pairs of one anchor, gathered before they are passed on.
-struct Deltas {
-    by_pair: Vec<Two>,
+/// Changes of the coefficients of one anchor's pairs, which are numbered from its first.
+struct Changes {
+    by_pair: Vec<Affine>,
     marked: Vec<bool>,
     changed: Vec<u32>,
-    /// Σ_q delta_q x_qg over the changed pairs (anchor, q), for each active feature g.
-    by_feature: Vec<Two>,
-    /// Sums by place in the anchor's row.
-    by_place: Vec<Two>,
-    /// For what the anchor's row shares with others, where products are not kept.
+}
+
+struct Buffers {
+    /// Σ_q delta_q x_qg over the changed pairs (anchor, q): for each active feature g, and by place in the anchor's row.
+    by_feature: Vec<Affine>,
+    by_place: Vec<Affine>,
+    /// Finds what rows have in common, where products are not stored.
     overlap: Overlap,
 }
 
+/// Adds delta x: the linear part, and the constant one if it changes.
+#[inline]
+fn add<const BOTH: bool>(sum: &mut Affine, delta: Affine, x: f64) {
+    if BOTH {
+        sum[0] += delta[0] * x;
+    }
+    sum[1] += delta[1] * x;
+}
+
+impl Changes {
+    /// Each changed pair with the change of its coefficient.
+    fn iter(&self) -> impl Iterator<Item = (usize, Affine)> + '_ {
+        let changed = self.changed.iter().map(|&local| local as usize);
+        changed.map(|local| (local, self.by_pair[local]))
+    }
+}
+
 impl Pairs {
-    /// Takes over the triplets of the anchors `anchors`.
+    /// For the triplets of these anchors.
     pub(super) fn new(
         problem: &Problem<'_>,
         grouped: &Anchors,
@@ -48,150 +81,192 @@ impl Pairs {
         cancel: CancelToken<'_>,
     ) -> Result<Self> {
         let n = grouped.starts()[anchors.end] - grouped.starts()[anchors.start];
-        let pushed = Pushed::new(problem, grouped, anchors.clone(), cancel)?;
-        let (pair_starts, others) = (pushed.pair_starts(), pushed.others());
-        let products = Products::of(problem, anchors.start, pair_starts, others, n, cancel)?;
-        let most_pairs = pair_starts
-            .windows(2)
-            .map(|w| (w[1] - w[0]) as usize)
-            .max()
-            .unwrap_or(0);
+        let coefficients = Coefficients::new(problem, grouped, anchors.clone(), cancel)?;
+        let n_pairs = anchors.clone().map(|a| coefficients.pairs_of(a).len());
+        let most_pairs = n_pairs.max().unwrap_or(0);
         Ok(Self {
             current: anchors.start,
-            pushed,
+            products: Products::new(problem, &coefficients, n, cancel)?,
+            coefficients,
             diagonal: Diagonal::new(problem.n_columns()),
             cross: Vec::new(),
-            deltas: Deltas {
+            u: Vec::new(),
+            changes: Changes {
                 by_pair: vec![[0.0; 2]; most_pairs],
                 marked: vec![false; most_pairs],
                 changed: Vec::new(),
+            },
+            buffers: Buffers {
                 by_feature: Vec::new(),
                 by_place: Vec::new(),
                 overlap: Overlap::new(problem.rows.longest()),
             },
-            products,
         })
     }
 
-    /// Nothing pushes; [`Pairs::change`] for every triplet brings the sums back.
-    pub(super) fn reset(&mut self, n_slots: usize) {
-        self.pushed.reset();
+    /// Computes all sums from the margins.
+    pub(super) fn rebuild(&mut self, margins: &Margins, state: State<'_>) {
+        self.coefficients.reset();
         self.diagonal.reset();
         self.cross.clear();
-        self.cross.resize(n_slots, [0.0; 2]);
-    }
-
-    /// Triplet t pushes by `change` more. [`Pairs::flush`] has to follow.
-    pub(super) fn change(&mut self, t: usize, change: Two, books: Books<'_>) {
-        if !self.pushed.triplets_of(self.current).contains(&t) {
-            self.flush(books);
-            self.current = self.pushed.anchor_of(t, self.current);
-        }
-        let base = self.pushed.pairs_of(self.current).start;
-        let [near, far] = self.pushed.pairs_of_triplet(t);
-        for (pair, sign) in [(near, 1.0), (far, -1.0)] {
-            let local = pair - base;
-            if !std::mem::replace(&mut self.deltas.marked[local], true) {
-                self.deltas.changed.push(local as u32);
+        self.cross.resize(state.features.n_slots(), [0.0; 2]);
+        for t in 0..margins.len() {
+            let weight = margins.affine_weight(t);
+            if weight != [0.0; 2] {
+                self.change(t, weight, state);
             }
-            let delta = &mut self.deltas.by_pair[local];
-            delta[0] += sign * change[0];
-            delta[1] += sign * change[1];
+        }
+        self.flush(state);
+    }
+
+    /// Adds to the gradient weight of triplet t. [`Pairs::flush`] has to follow.
+    pub(super) fn change(&mut self, t: usize, by: Affine, state: State<'_>) {
+        if !self.coefficients.of_anchor(self.current).contains(&t) {
+            self.flush(state);
+            self.current = self.coefficients.anchor_of(t, self.current);
+        }
+        let first = self.coefficients.pairs_of(self.current).start;
+        let [near, far] = self.coefficients.pairs_of_triplet(t);
+        for (pair, sign) in [(near, 1.0), (far, -1.0)] {
+            let local = pair - first;
+            if !std::mem::replace(&mut self.changes.marked[local], true) {
+                self.changes.changed.push(local as u32);
+            }
+            let delta = &mut self.changes.by_pair[local];
+            delta[0] += sign * by[0];
+            delta[1] += sign * by[1];
         }
     }
 
-    /// Calls `each` with triplet, anchor, near and far of every triplet whose anchor is one of `rows`.
-    pub(super) fn each_triplet(&self, rows: &[u32], mut each: impl FnMut(usize, u32, u32, u32)) {
-        for &anchor in self.pushed.mine(rows) {
-            let each = |t, near, far| each(t, anchor, near, far);
-            self.pushed.each_of_anchor(anchor as usize, each);
-        }
-    }
-
-    /// Calls `each` with what is touched of every anchor among `rows`, given how anchor, near and far are pushed.
-    pub(super) fn each_touched(
-        &self,
-        rows: &[u32],
-        found: &mut Found,
-        push: impl Fn(usize, usize, usize) -> f64,
-        mut each: impl FnMut(&Found),
-    ) {
-        for anchor in self.pushed.mine(rows).iter().map(|&row| row as usize) {
-            found.begin(self.pushed.triplets_of(anchor).len());
-            self.pushed.each_of_anchor(anchor, |t, near, far| {
-                found.offer(t, push(anchor, near as usize, far as usize));
-            });
-            each(found);
-        }
-    }
-
-    /// Passes the noted changes of one anchor's pairs on to S, D and the H of active atoms.
-    pub(super) fn flush(&mut self, books: Books<'_>) {
-        if self.deltas.changed.is_empty() {
+    /// Applies the collected changes of one anchor's pairs to S, D and the H_ij of active atoms.
+    pub(super) fn flush(&mut self, state: State<'_>) {
+        let changes = &self.changes;
+        if changes.changed.is_empty() {
             return;
         }
-        let anchor = self.current;
-        let pairs = self.pushed.pairs_of(anchor);
-        let deltas = &mut self.deltas;
-        // Most changes are within the bent zone, where only the second number moves.
-        let both = deltas
-            .changed
-            .iter()
-            .any(|&local| deltas.by_pair[local as usize][0] != 0.0);
-        self.pushed
-            .add(anchor, &deltas.changed, &deltas.by_pair, books.sigma);
-        let changes = Changes {
-            own: books.rows.row(anchor),
-            others: &self.pushed.others()[pairs.clone()],
-            changed: &deltas.changed,
-            by_pair: &deltas.by_pair,
-        };
-        let diagonal = &mut self.diagonal;
-        match &self.products {
-            Some(products) if both => {
-                products.pass_on::<true>(pairs.start, changes, &mut deltas.by_place, diagonal)
-            }
-            Some(products) => {
-                products.pass_on::<false>(pairs.start, changes, &mut deltas.by_place, diagonal)
-            }
-            None => {
-                let (overlap, sums) = (&mut deltas.overlap, &mut deltas.by_place);
-                changes.pass_on_rows(books.rows, overlap, sums, diagonal);
-            }
+        let (anchor, sigma) = (self.current, state.sigma);
+        let (changed, by_pair) = (&changes.changed[..], &changes.by_pair[..]);
+        self.coefficients.add(anchor, changed, by_pair, sigma);
+        // Most changes are within the quadratic segment, where only the linear part of a weight changes.
+        let both = changes.iter().any(|(_, delta)| delta[0] != 0.0);
+        match both {
+            true => self.update_sums::<true>(state),
+            false => self.update_sums::<false>(state),
         }
-        let linked = books.active_rows.row(anchor);
-        if !linked.is_empty() {
-            let sums = &mut deltas.by_feature;
-            match both {
-                true => changes.pass_on_active::<true>(books, linked, sums, &mut self.cross),
-                false => changes.pass_on_active::<false>(books, linked, sums, &mut self.cross),
-            }
-        }
-        for local in deltas.changed.drain(..) {
-            deltas.marked[local as usize] = false;
-            deltas.by_pair[local as usize] = [0.0; 2];
+        let changes = &mut self.changes;
+        for local in changes.changed.drain(..) {
+            changes.marked[local as usize] = false;
+            changes.by_pair[local as usize] = [0.0; 2];
         }
     }
 
-    /// H_ij of a new atom, given its two columns spread out and the rows that hold either.
-    pub(super) fn cross_new(
+    fn update_sums<const BOTH: bool>(&mut self, state: State<'_>) {
+        self.update_diagonal::<BOTH>(state);
+        if !state.features.row(self.current).is_empty() {
+            self.update_cross::<BOTH>(state);
+        }
+    }
+
+    /// D: summed by place in the anchor's row, which stays in the cache, and added once for each of its columns.
+    fn update_diagonal<const BOTH: bool>(&mut self, state: State<'_>) {
+        let Self {
+            coefficients,
+            diagonal,
+            products,
+            changes,
+            buffers,
+            ..
+        } = self;
+        let own = state.rows.row(self.current);
+        let pairs = coefficients.pairs_of(self.current);
+        buffers.by_place.clear();
+        buffers.by_place.resize(own.nnz(), [0.0; 2]);
+        let sums = &mut buffers.by_place[..];
+        if let Some(products) = products {
+            for (local, delta) in changes.iter() {
+                products.each(pairs.start + local, |place, x| {
+                    add::<BOTH>(&mut sums[place], delta, x);
+                });
+            }
+        } else {
+            let others = &coefficients.others()[pairs];
+            buffers.overlap.learn(own.indices());
+            for (local, delta) in changes.iter() {
+                let other = state.rows.row(others[local] as usize);
+                for &(place, at) in buffers.overlap.with(other.indices()) {
+                    let x = other.values().at(at as usize);
+                    add::<BOTH>(&mut sums[place as usize], delta, x);
+                }
+            }
+        }
+        let by_column = own.indices().iter().zip(sums);
+        own.values().each_with(by_column, |(&column, sum), x| {
+            if *sum != [0.0; 2] {
+                diagonal.add::<BOTH>(column, [x * sum[0], x * sum[1]]);
+            }
+        });
+    }
+
+    /// H_ij of an active atom gains x_i of the anchor times Σ_q delta_q x_qj, and the same with i and j exchanged.
+    fn update_cross<const BOTH: bool>(&mut self, State { features, .. }: State<'_>) {
+        let others = &self.coefficients.others()[self.coefficients.pairs_of(self.current)];
+        self.buffers.by_feature.clear();
+        let n_features = features.n_features();
+        self.buffers.by_feature.resize(n_features, [0.0; 2]);
+        let sums = &mut self.buffers.by_feature[..];
+        for (local, delta) in self.changes.iter() {
+            for &(feature, x) in features.row(others[local] as usize) {
+                add::<BOTH>(&mut sums[feature as usize], delta, x);
+            }
+        }
+        for &(feature, x) in features.row(self.current) {
+            for link in features.links(feature) {
+                let cross = &mut self.cross[link.slot as usize];
+                add::<BOTH>(cross, sums[link.to as usize], x);
+            }
+        }
+    }
+
+    /// Computes H_ij of a new atom, given its two columns by row and the rows that contain either.
+    pub(super) fn set_cross(
         &mut self,
         slot: usize,
-        pushes: &Pushes<'_>,
-        column_i: &[f64],
-        column_j: &[f64],
+        weights: &GradientWeights<'_>,
+        (column_i, column_j): (&[f64], &[f64]),
         rows: &[u32],
     ) {
         let mut cross = [0.0; 2];
-        for anchor in self.pushed.mine(rows).iter().map(|&row| row as usize) {
+        for anchor in self.anchors_in(rows).iter().map(|&row| row as usize) {
             let (x_i, x_j) = (column_i[anchor], column_j[anchor]);
             let product = |other: usize| x_i * column_j[other] + x_j * column_i[other];
-            let sum = self.pushed.sum_of(anchor, pushes, product);
+            let sum = self.coefficients.dot(anchor, weights, product);
             cross = [cross[0] + sum[0], cross[1] + sum[1]];
         }
         if self.cross.len() <= slot {
             self.cross.resize(slot + 1, [0.0; 2]);
         }
         self.cross[slot] = cross;
+    }
+
+    /// u = S x.
+    pub(super) fn multiply(&mut self, weights: &GradientWeights<'_>, column: &Column<'_>) {
+        self.u.clear();
+        self.u.resize(column.dense.len(), 0.0);
+        self.coefficients.multiply(weights, column, &mut self.u);
+    }
+}
+
+impl ShardTriplets for Pairs {
+    fn anchors(&self) -> Range<usize> {
+        self.coefficients.anchors()
+    }
+
+    fn of_anchor(&self, anchor: usize) -> Range<usize> {
+        self.coefficients.of_anchor(anchor)
+    }
+
+    #[inline]
+    fn each_of_anchor(&self, anchor: usize, each: impl FnMut(usize, u32, u32)) {
+        self.coefficients.each_of_anchor(anchor, each);
     }
 }

@@ -4,8 +4,8 @@ mod available;
 mod sizes;
 
 use super::SolverParams;
-use super::incremental::{MOST_WORK, has_own_pairs};
-use super::margins::{self, Zones};
+use super::incremental::{MAX_WORK, has_own_pairs};
+use super::margin_store::n_shards;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::triplets::Triplets;
@@ -63,7 +63,7 @@ struct Costs {
 impl Books {
     /// Whom [`Solver::run`](super::Solver) leaves the books to.
     fn of(params: &SolverParams) -> Self {
-        match (Zones::of_loss(params.loss), params.batch) {
+        match (params.loss.segments(), params.batch) {
             (Some(_), None) => Books::Incremental,
             // A certificate is taken over all triplets.
             (Some(_), Some(_)) if params.certify => Books::Plain,
@@ -76,14 +76,14 @@ impl Books {
     fn costs(self) -> Costs {
         match self {
             Books::Incremental => Costs {
-                value: 30.0, row: 72.0, column: 44.0, shard_row: 24.0, shard_column: 18.0,
+                value: 30.0, row: 76.0, column: 44.0, shard_row: 28.0, shard_column: 18.0,
                 triplet: 20.0, touched: 44.0, weight: 8.0, batch: 0.0,
                 pair: 38.0, product: 24.0, atom_row: 0.0,
             },
             Books::Plain => Costs {
                 value: 30.0, row: 100.0, column: 60.0, shard_row: 0.0, shard_column: 0.0,
-                triplet: 36.0, touched: 0.0, weight: 0.0, batch: 60.0,
-                pair: 48.0, product: 24.0, atom_row: 24.0,
+                triplet: 44.0, touched: 0.0, weight: 0.0, batch: 0.0,
+                pair: 44.0, product: 0.0, atom_row: 24.0,
             },
             Books::Batch => Costs {
                 value: 30.0, row: 116.0, column: 68.0, shard_row: 0.0, shard_column: 0.0,
@@ -97,7 +97,7 @@ impl Books {
     fn needed(self, sizes: &Sizes, params: &SolverParams) -> f64 {
         let costs = self.costs();
         let shards = match self {
-            Books::Incremental => margins::n_shards(sizes.triplets as usize) as f64,
+            Books::Incremental => n_shards(sizes.triplets as usize) as f64,
             Books::Plain | Books::Batch => 1.0,
         };
         let own = self == Books::Incremental && has_own_pairs(sizes.pairs, sizes.triplets);
@@ -108,7 +108,7 @@ impl Books {
         // Products are not kept where there would be more than this many, or finding them would take long.
         let limit = 8.0 * (shards * sizes.values + sizes.triplets);
         let work = pairs * sizes.values / sizes.rows.max(1.0) / shards;
-        let products = match work > MOST_WORK as f64 {
+        let products = match work > MAX_WORK as f64 {
             true => 0.0,
             false => (pairs * sizes.shared).min(limit),
         };

@@ -1,0 +1,263 @@
+//! The problem of Eq. 1 with its data as the solver reads them, and margins, objective and gradient weights by definition.
+
+use super::loss::{Loss, LossKind, with_loss};
+use crate::atoms::{ActiveSet, Atom};
+use crate::cancel::CancelToken;
+use crate::data::{ColumnLists, Columns, PackedRows, Rows, change_rows};
+use crate::error::{Error, Result};
+use crate::triplets::Triplets;
+use std::collections::{HashMap, HashSet};
+
+/// An atom and its score D_i + D_j ± H_ij.
+pub(crate) type Scored = (Atom, f64);
+
+/// The data and settings of a fit: rows without their empty columns, the same by columns, and triplets of rows.
+///
+/// *Internal* indices number the features of non-empty columns, and two of empty ones, by decreasing ‖X_j‖_1, so that
+/// nothing depends on d and a search in this order meets promising features first. *External* indices are the caller's.
+pub(crate) struct Problem<'a> {
+    /// The external index of each internal one.
+    features: Vec<u32>,
+    pub(crate) rows: PackedRows,
+    pub(crate) lists: ColumnLists,
+    pub(crate) triplets: &'a Triplets,
+    pub(crate) total_weight: f64,
+    pub(crate) lambda: f64,
+    pub(crate) loss: LossKind,
+    /// Whether all values are at least 0, which makes some bounds tighter.
+    pub(crate) non_negative: bool,
+    /// Whether every stored value is 1, so that values need not be read.
+    pub(crate) all_ones: bool,
+    /// ‖X_j‖_1 and ‖X_j‖_2 of each column.
+    norms: Vec<[f64; 2]>,
+}
+
+impl<'a> Problem<'a> {
+    /// For triplets that were checked against the rows.
+    #[cfg(any(test, feature = "bench"))]
+    pub(crate) fn new(
+        rows: &Rows,
+        triplets: &'a Triplets,
+        lambda: f64,
+        loss: LossKind,
+    ) -> Result<Self> {
+        Self::taking(rows.clone(), triplets, lambda, loss, CancelToken::NEVER)
+    }
+
+    /// The same with rows that are changed in place.
+    pub(crate) fn taking(
+        rows: Rows,
+        triplets: &'a Triplets,
+        lambda: f64,
+        loss: LossKind,
+        cancel: CancelToken<'_>,
+    ) -> Result<Self> {
+        let (features, rows) = by_size(rows, cancel)?;
+        let lists = ColumnLists::of(&rows);
+        cancel.check()?;
+        Ok(Self {
+            norms: (0..lists.len() as u32)
+                .map(|j| norms(lists.column(j).1))
+                .collect(),
+            features,
+            non_negative: rows.values().iter().all(|&x| x >= 0.0),
+            all_ones: rows.values().iter().all(|&x| x == 1.0),
+            rows: PackedRows::of(rows),
+            lists,
+            triplets,
+            total_weight: triplets.total_weight(),
+            lambda,
+            loss,
+        })
+    }
+
+    /// ‖X_j‖_1 and ‖X_j‖_2 of a column.
+    pub(crate) fn norms(&self, column: u32) -> [f64; 2] {
+        self.norms[column as usize]
+    }
+
+    /// The number of internal indices.
+    pub(crate) fn n_columns(&self) -> usize {
+        self.features.len()
+    }
+
+    /// The atom in external indices.
+    pub(crate) fn external(&self, atom: Atom) -> Atom {
+        let [i, j] = [atom.i(), atom.j()].map(|index| self.features[index as usize]);
+        Atom::new(i, j, atom.sign()).expect("different columns are different features")
+    }
+
+    /// The atoms in internal indices; none if a feature is in no row. Takes a pass over the features.
+    pub(crate) fn internal(&self, atoms: &[Atom]) -> Option<Vec<Atom>> {
+        let wanted: HashSet<u32> = atoms.iter().flat_map(|a| [a.i(), a.j()]).collect();
+        let indices: HashMap<u32, u32> = (self.features.iter().copied().zip(0..))
+            .filter(|(feature, _)| wanted.contains(feature))
+            .collect();
+        let internal = |atom: &Atom| {
+            let (i, j) = (*indices.get(&atom.i())?, *indices.get(&atom.j())?);
+            Some(Atom::new(i, j, atom.sign()).expect("different features are different columns"))
+        };
+        atoms.iter().map(internal).collect()
+    }
+
+    /// The better of two scored atoms; of equals the first in external indices, so that every search breaks ties the
+    /// same way.
+    pub(crate) fn better(&self, a: Scored, b: Scored) -> Scored {
+        if b.1 > a.1 || (b.1 == a.1 && self.external(b.0) < self.external(a.0)) {
+            b
+        } else {
+            a
+        }
+    }
+
+    /// x_i ± x_j for every row, into a buffer that is 0 where neither feature occurs.
+    pub(crate) fn project(&self, atom: Atom, into: &mut Vec<f64>) {
+        into.clear();
+        into.resize(self.rows.n_rows(), 0.0);
+        for (feature, sign) in [(atom.i(), 1.0), (atom.j(), atom.sign().value())] {
+            let (rows, values) = self.lists.column(feature);
+            for (&row, &value) in rows.iter().zip(values) {
+                into[row as usize] += sign * value;
+            }
+        }
+    }
+
+    /// <A^t, B> for every triplet.
+    pub(crate) fn atom_margins(&self, atom: Atom, projected: &mut Vec<f64>, into: &mut Vec<f64>) {
+        self.project(atom, projected);
+        let z = |row: u32| projected[row as usize];
+        into.clear();
+        into.reserve(self.triplets.len());
+        self.triplets.each(|anchor, near, far| {
+            let at_anchor = z(anchor);
+            // Most atoms affect few triplets: avoid two lookups for the others.
+            into.push(if at_anchor == 0.0 {
+                0.0
+            } else {
+                self.lambda * at_anchor * (z(near) - z(far))
+            });
+        });
+    }
+
+    /// <A^t, M> for every triplet.
+    pub(crate) fn margins(&self, active: &ActiveSet) -> Vec<f64> {
+        let mut margins = vec![0.0; self.triplets.len()];
+        let (mut projected, mut of_atom) = (Vec::new(), Vec::new());
+        for (atom, weight) in active.iter() {
+            self.atom_margins(atom, &mut projected, &mut of_atom);
+            for (margin, &b) in margins.iter_mut().zip(&of_atom) {
+                *margin += weight * b;
+            }
+        }
+        margins
+    }
+
+    /// f at the given margins.
+    pub(crate) fn value(&self, margins: &[f64]) -> f64 {
+        with_loss!(self.loss, loss => {
+            let sum: f64 = match self.triplets.weights() {
+                None => margins.iter().map(|&m| loss.value(m)).sum(),
+                Some(v) => margins.iter().zip(v).map(|(&m, &v)| v * loss.value(m)).sum(),
+            };
+            sum / self.total_weight
+        })
+    }
+
+    /// The gradient weights w_t = -v_t ℓ'(m_t) of some triplets at these margins.
+    pub(crate) fn gradient_weights(
+        &self,
+        triplets: impl Iterator<Item = u32>,
+        margins: &[f64],
+    ) -> Vec<f64> {
+        let margins = triplets.zip(margins);
+        with_loss!(self.loss, loss => {
+            let weight = |(t, &m): (u32, &f64)| -self.triplets.weight(t as usize) * loss.slope(m);
+            margins.map(weight).collect()
+        })
+    }
+
+    /// φ'(γ) and φ''(γ) of φ(γ) = V f along margins + γ deltas.
+    pub(crate) fn along(&self, margins: &[f64], deltas: &[f64], gamma: f64) -> (f64, f64) {
+        let (mut first, mut second) = (0.0, 0.0);
+        with_loss!(self.loss, loss => {
+            for (t, (&margin, &delta)) in margins.iter().zip(deltas).enumerate() {
+                if delta != 0.0 {
+                    let (m, v) = (margin + gamma * delta, self.triplets.weight(t));
+                    first += v * loss.slope(m) * delta;
+                    second += v * loss.curvature(m) * delta * delta;
+                }
+            }
+        });
+        (first, second)
+    }
+}
+
+/// The features that atoms are made of: those of non-empty columns, and two others if there are as many. Those have
+/// D = 0 and H = 0 like all of their kind: the best atom may pair a feature with an empty column rather than with a bad
+/// feature, or consist of two empty columns.
+pub(crate) fn candidates(rows: &Rows) -> Result<Columns> {
+    let columns = Columns::of(rows);
+    if columns.is_empty() {
+        return Err(Error::data(
+            "no row holds a feature, expected rows with values",
+        ));
+    }
+    if rows.n_features() < 2 {
+        return Err(Error::data(
+            "there is 1 feature, expected at least 2: an atom joins two",
+        ));
+    }
+    let mut features = columns.into_features();
+    let mut occurring = features.iter().copied().peekable();
+    let absent = (0..rows.n_features() as u64).map(|feature| feature as u32);
+    let absent: Vec<u32> = absent
+        .filter(|feature| occurring.next_if_eq(feature).is_none())
+        .take(2)
+        .collect();
+    features.extend(absent);
+    Ok(Columns::from_features(rows.n_features(), features))
+}
+
+/// The features that atoms are made of, by decreasing ‖X_j‖_1, and the rows in internal indices.
+fn by_size(rows: Rows, cancel: CancelToken<'_>) -> Result<(Vec<u32>, Rows)> {
+    let columns = candidates(&rows)?;
+    cancel.check()?;
+    let number_of = |feature: u32| {
+        let number = columns.number(feature);
+        number.expect("every feature of a row occurs") as usize
+    };
+    let mut sizes = vec![0.0; columns.len()];
+    for (feature, value) in rows.indices().iter().zip(rows.values()) {
+        sizes[number_of(*feature)] += value.abs();
+    }
+    let mut features: Vec<u32> = (0..columns.len() as u32).collect();
+    features.sort_by(|&a, &b| sizes[b as usize].total_cmp(&sizes[a as usize]));
+    drop(sizes);
+    cancel.check()?;
+    let mut rank = vec![0; columns.len()];
+    for (new, old) in features.iter_mut().enumerate() {
+        rank[*old as usize] = new as u32;
+        *old = columns.feature(*old);
+    }
+    let (rows, _) = change_rows(rows, columns.len(), Vec::new, |sorted, indices, values| {
+        let entries = indices.iter().zip(&*values).filter(|entry| *entry.1 != 0.0);
+        sorted.clear();
+        sorted.extend(entries.map(|(&feature, &value)| (rank[number_of(feature)], value)));
+        sorted.sort_unstable_by_key(|entry: &(u32, f64)| entry.0);
+        for (at, &entry) in sorted.iter().enumerate() {
+            (indices[at], values[at]) = entry;
+        }
+        sorted.len()
+    });
+    cancel.check()?;
+    Ok((features, rows))
+}
+
+fn norms(values: &[f64]) -> [f64; 2] {
+    let (mut sum, mut squares) = (0.0, 0.0);
+    for x in values {
+        sum += x.abs();
+        squares += x * x;
+    }
+    [sum, squares.sqrt()]
+}

@@ -1,0 +1,480 @@
+//! The pair coefficients S over the triplets of one range of anchors.
+//!
+//! Triplets that share pairs (mined ones) have the coefficients stored, as affine functions of σ. Where nearly every
+//! triplet has its pairs to itself (random ones), a coefficient is the gradient weight of its triplet and follows from
+//! the margin, so none are stored: on 10⁷ triplets the peak memory is 0.82 GB instead of 1.37.
+
+use crate::cancel::CancelToken;
+use crate::data::Groups;
+use crate::error::Result;
+use crate::objective::Problem;
+use crate::objective::margins::{Affine, GradientWeights};
+use crate::solver::margin_store::ShardTriplets;
+use crate::triplets::Anchors;
+use std::ops::Range;
+
+/// The share of distinct pairs, near and far counted separately, from which coefficients are not stored.
+const MOSTLY_DISTINCT: f64 = 0.75;
+
+/// Whether so many triplets have so many distinct pairs that each is treated as having its own.
+pub(in crate::solver) fn has_own_pairs(pairs: f64, triplets: f64) -> bool {
+    pairs >= MOSTLY_DISTINCT * 2.0 * triplets
+}
+
+/// Pairs that stay in the cache.
+const CACHED: usize = 1 << 18;
+/// The pairs of a column are walked row by row if less than one in so many rows contains it: where pairs are in the cache,
+/// and where they are not, which has a cost per pair and one per row. Measured; only speed depends on them.
+const WALK_CACHED: usize = 3;
+const WALK_PAIR: usize = 17;
+const WALK_ROW: usize = 120;
+
+/// A column of X: the rows that contain it, and its values by row.
+pub(super) struct Column<'a> {
+    pub(super) rows: &'a [u32],
+    pub(super) dense: &'a [f64],
+}
+
+pub(super) struct Coefficients {
+    /// The anchors are rows `first..first + triplet_starts.len() - 1`.
+    first: usize,
+    triplet_starts: Vec<u32>,
+    pair_starts: Vec<u32>,
+    /// The other row of each pair. Pairs are sorted by anchor.
+    others: Vec<u32>,
+    /// The anchor and the number of each pair, by the other row.
+    by_other: Groups<(u32, u32)>,
+    values: Values,
+}
+
+/// The coefficients by pair.
+enum Values {
+    Stored {
+        /// The pairs (anchor, near) and (anchor, far) of each triplet.
+        near: Vec<u32>,
+        far: Vec<u32>,
+        coefficients: Vec<Affine>,
+    },
+    /// Triplet t has pairs 2t and 2t + 1, with its gradient weight and the negative of it. Should triplets share a pair
+    /// after all, it is listed several times.
+    Own,
+}
+
+impl Coefficients {
+    /// For the triplets of these anchors.
+    pub(super) fn new(
+        problem: &Problem<'_>,
+        grouped: &Anchors,
+        anchors: Range<usize>,
+        cancel: CancelToken<'_>,
+    ) -> Result<Self> {
+        let n = grouped.starts()[anchors.end] - grouped.starts()[anchors.start];
+        let n_rows = problem.rows.n_rows();
+        let (mut triplet_starts, mut pair_starts, mut others) = (vec![0], vec![0], Vec::new());
+        let (mut near, mut far) = (Vec::with_capacity(n), Vec::with_capacity(n));
+        let mut seen = vec![(u32::MAX, 0u32); n_rows];
+        for anchor in anchors.clone() {
+            cancel.check()?;
+            let mut pair_with = |other: u32| {
+                let known = &mut seen[other as usize];
+                if known.0 != anchor as u32 {
+                    *known = (anchor as u32, others.len() as u32);
+                    others.push(other);
+                }
+                known.1
+            };
+            problem.triplets.each_of_anchor(grouped, anchor, |_, n, f| {
+                near.push(pair_with(n));
+                far.push(pair_with(f));
+            });
+            triplet_starts.push(near.len() as u32);
+            pair_starts.push(others.len() as u32);
+        }
+        drop(seen);
+        let values = if has_own_pairs(others.len() as f64, n as f64) {
+            let pairs = near.into_iter().zip(far);
+            others = pairs
+                .flat_map(|(near, far): (u32, u32)| [others[near as usize], others[far as usize]])
+                .collect();
+            pair_starts = triplet_starts.iter().map(|start| 2 * start).collect();
+            Values::Own
+        } else {
+            Values::Stored {
+                near,
+                far,
+                coefficients: vec![[0.0; 2]; others.len()],
+            }
+        };
+        let ranges = anchors.clone().zip(pair_starts.windows(2));
+        let pairs = ranges.flat_map(|(anchor, bounds)| {
+            let pairs = (bounds[0]..bounds[1]).zip(&others[bounds[0] as usize..]);
+            pairs.map(move |(pair, &other)| (other, (anchor as u32, pair)))
+        });
+        Ok(Self {
+            first: anchors.start,
+            by_other: Groups::new(n_rows, pairs),
+            triplet_starts,
+            pair_starts,
+            others,
+            values,
+        })
+    }
+
+    /// The pairs of an anchor.
+    pub(super) fn pairs_of(&self, anchor: usize) -> Range<usize> {
+        let k = anchor - self.first;
+        self.pair_starts[k] as usize..self.pair_starts[k + 1] as usize
+    }
+
+    /// The other rows of pairs.
+    pub(super) fn others(&self) -> &[u32] {
+        &self.others
+    }
+
+    /// The pairs of a triplet, with its near and with its far row.
+    #[inline]
+    pub(super) fn pairs_of_triplet(&self, t: usize) -> [usize; 2] {
+        match &self.values {
+            Values::Stored { near, far, .. } => [near[t] as usize, far[t] as usize],
+            Values::Own => [2 * t, 2 * t + 1],
+        }
+    }
+
+    /// The anchor of triplet t, which is most often one of the next after `guess`.
+    pub(super) fn anchor_of(&self, t: usize, guess: usize) -> usize {
+        let (starts, k) = (&self.triplet_starts, guess - self.first);
+        let from = if t < starts[k] as usize { 0 } else { k };
+        let ahead = starts[from + 1..].iter().take(8);
+        let at = match ahead.clone().position(|&start| start as usize > t) {
+            Some(steps) => from + steps,
+            None => starts.partition_point(|&start| start as usize <= t) - 1,
+        };
+        self.first + at
+    }
+
+    /// Sets all stored coefficients to 0.
+    pub(super) fn reset(&mut self) {
+        if let Values::Stored { coefficients, .. } = &mut self.values {
+            coefficients.fill([0.0; 2]);
+        }
+    }
+
+    /// Changes the coefficients of the pairs named, which are numbered from the anchor's first.
+    pub(super) fn add(&mut self, anchor: usize, changed: &[u32], by_pair: &[Affine], sigma: f64) {
+        let pairs = self.pairs_of(anchor);
+        let Values::Stored { coefficients, .. } = &mut self.values else {
+            return;
+        };
+        let coefficients = &mut coefficients[pairs];
+        for &local in changed {
+            let (c, delta) = (&mut coefficients[local as usize], by_pair[local as usize]);
+            *c = [c[0] + delta[0], c[1] + delta[1]];
+            // If all triplets of a pair are on the flat segment, only rounding is left; a true 0 can be skipped.
+            if c[0].abs() < 1e-12 && (sigma * c[1]).abs() < 1e-12 {
+                *c = [0.0; 2];
+            }
+        }
+    }
+
+    /// Calls `each` with the other row and the coefficient of every pair of an anchor.
+    #[inline]
+    fn each_of_pairs(
+        &self,
+        anchor: usize,
+        weights: &GradientWeights<'_>,
+        mut each: impl FnMut(usize, f64),
+    ) {
+        let pairs = self.pairs_of(anchor);
+        let others = &self.others[pairs.clone()];
+        match &self.values {
+            Values::Stored { coefficients, .. } => {
+                for (&other, &c) in others.iter().zip(&coefficients[pairs]) {
+                    each(other as usize, weights.value(c));
+                }
+            }
+            Values::Own => {
+                let range = self.of_anchor(anchor);
+                for (w, &[near, far]) in weights.range(range).zip(others.as_chunks().0) {
+                    each(near as usize, w);
+                    each(far as usize, -w);
+                }
+            }
+        }
+    }
+
+    /// The coefficient of one pair.
+    #[inline]
+    fn get(&self, pair: usize, weights: &GradientWeights<'_>) -> f64 {
+        match &self.values {
+            Values::Stored { coefficients, .. } => weights.value(coefficients[pair]),
+            Values::Own if pair.is_multiple_of(2) => weights.get(pair / 2),
+            Values::Own => -weights.get(pair / 2),
+        }
+    }
+
+    /// Σ_q c_pq x_q over the pairs of an anchor p.
+    #[inline]
+    pub(super) fn dot(
+        &self,
+        anchor: usize,
+        weights: &GradientWeights<'_>,
+        x: impl Fn(usize) -> f64,
+    ) -> Affine {
+        let mut sum = [0.0; 2];
+        let mut add = |c: Affine, x: f64| sum = [sum[0] + c[0] * x, sum[1] + c[1] * x];
+        match &self.values {
+            Values::Stored { coefficients, .. } => {
+                let pairs = self.pairs_of(anchor);
+                for (&other, &c) in self.others[pairs.clone()].iter().zip(&coefficients[pairs]) {
+                    add(c, x(other as usize));
+                }
+            }
+            Values::Own => self.each_of_anchor(anchor, |t, near, far| {
+                add(weights.affine(t), x(near as usize) - x(far as usize));
+            }),
+        }
+        sum
+    }
+
+    /// About how many pairs [`Coefficients::multiply`] visits.
+    pub(super) fn work_of(&self, column: &Column<'_>) -> usize {
+        let (rows, all) = (column.dense.len(), self.others.len());
+        let n_anchors = self.triplet_starts.len() - 1;
+        let of_anchors = self.anchors_in(column.rows).len() * all / n_anchors.max(1);
+        match self.walks(column) {
+            true => of_anchors + column.rows.len() * all / rows,
+            false => of_anchors + all,
+        }
+    }
+
+    /// Calls `add` with the rows and summands of S x.
+    #[inline]
+    pub(super) fn each_product(
+        &self,
+        weights: &GradientWeights<'_>,
+        column: &Column<'_>,
+        mut add: impl FnMut(usize, f64),
+    ) {
+        let anchors = self.anchors();
+        for &row in column.rows {
+            let (row, x) = (row as usize, column.dense[row as usize]);
+            let mut add = |other: usize, c: f64| {
+                if c != 0.0 {
+                    add(other, c * x);
+                }
+            };
+            if anchors.contains(&row) {
+                self.each_of_pairs(row, weights, &mut add);
+            }
+            for &(anchor, pair) in self.by_other.of(row) {
+                add(anchor as usize, self.get(pair as usize, weights));
+            }
+        }
+    }
+
+    /// Whether few enough rows contain a column for their pairs to be walked. That is random access, so where pairs are
+    /// not in the cache it is soon cheaper to go through all of them in order.
+    fn walks(&self, column: &Column<'_>) -> bool {
+        let rows = column.dense.len();
+        let one_in = match self.others.len() < CACHED {
+            true => WALK_CACHED,
+            false => WALK_PAIR + WALK_ROW * rows / self.others.len(),
+        };
+        one_in * column.rows.len() < rows
+    }
+
+    /// u += S x.
+    pub(super) fn multiply(
+        &self,
+        weights: &GradientWeights<'_>,
+        column: &Column<'_>,
+        u: &mut [f64],
+    ) {
+        if self.walks(column) {
+            self.each_product(weights, column, |row, by| u[row] += by);
+            return;
+        }
+        for anchor in self.anchors() {
+            let x = column.dense[anchor];
+            if x != 0.0 {
+                self.each_of_pairs(anchor, weights, |other, c| u[other] += c * x);
+            }
+            // Without a test for zeros, which would be an unpredictable branch.
+            let mut sum = 0.0;
+            self.each_of_pairs(anchor, weights, |other, c| sum += c * column.dense[other]);
+            u[anchor] += sum;
+        }
+    }
+
+    /// Visits every pair with its coefficient, unless that is 0. A pair may come several times, in parts that add up.
+    pub(super) fn each_pair(
+        &self,
+        weights: &GradientWeights<'_>,
+        visit: &mut impl FnMut(u32, u32, f64),
+    ) {
+        for anchor in self.anchors() {
+            self.each_of_pairs(anchor, weights, |other, c| {
+                if c != 0.0 {
+                    visit(anchor as u32, other as u32, c);
+                }
+            });
+        }
+    }
+}
+
+impl ShardTriplets for Coefficients {
+    fn anchors(&self) -> Range<usize> {
+        self.first..self.first + self.triplet_starts.len() - 1
+    }
+
+    fn of_anchor(&self, anchor: usize) -> Range<usize> {
+        let k = anchor - self.first;
+        self.triplet_starts[k] as usize..self.triplet_starts[k + 1] as usize
+    }
+
+    #[inline]
+    fn each_of_anchor(&self, anchor: usize, mut each: impl FnMut(usize, u32, u32)) {
+        let range = self.of_anchor(anchor);
+        match &self.values {
+            Values::Stored { near, far, .. } => {
+                let pairs = near[range.clone()].iter().zip(&far[range.clone()]);
+                for (t, (&near, &far)) in range.zip(pairs) {
+                    each(t, self.others[near as usize], self.others[far as usize]);
+                }
+            }
+            Values::Own => {
+                let rows = &self.others[self.pairs_of(anchor)];
+                for (t, &[near, far]) in range.zip(rows.as_chunks().0) {
+                    each(t, near, far);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Rows;
+    use crate::objective::loss::LossKind;
+    use crate::objective::margins::Margins;
+    use crate::triplets::Triplets;
+
+    const SIGMA: f64 = 0.5;
+
+    /// The gradient weight by its definition: μ, σ and the smoothed hinge.
+    fn gradient_weight(mu: f64, weight: f64) -> f64 {
+        weight * (1.0 - SIGMA * mu).clamp(0.0, 1.0)
+    }
+
+    fn check(list: &[(u32, u32, u32)], own: bool) {
+        // Feature 0 is in one row, feature 1 in every other, feature 2 in all.
+        let mut rows = Rows::new(3);
+        for row in 0..6u32 {
+            let features: Vec<u32> = (0..3)
+                .filter(|&f| row % [6, 2, 1][f as usize] == 0)
+                .collect();
+            let values: Vec<f64> = features.iter().map(|&f| f64::from(1 + f + row)).collect();
+            rows.push(crate::data::SparseRow::new(&features, &values));
+        }
+        let mut triplets = Triplets::new();
+        for (t, &(anchor, near, far)) in list.iter().enumerate() {
+            triplets.push_weighted(anchor, near, far, 1.0 + t as f64);
+        }
+        let problem = Problem::new(&rows, &triplets, 1.0, LossKind::SmoothedHinge).unwrap();
+        let grouped = triplets.by_anchor(6);
+        let mut coefficients =
+            Coefficients::new(&problem, &grouped, 0..6, CancelToken::NEVER).unwrap();
+        assert_eq!(matches!(coefficients.values, Values::Own), own);
+
+        // On the linear, quadratic and flat segments, by position in the order of anchors.
+        let n = list.len();
+        let mus: Vec<f64> = (0..n).map(|t| [-1.0, 0.4, 1.2, 5.0][t % 4]).collect();
+        let at = |p: usize| grouped.triplet(p);
+        let weights = (0..n).map(|p| triplets.weight(at(p))).collect();
+        let segments = LossKind::SmoothedHinge.segments().unwrap();
+        let mut margins = Margins::new(n, Some(weights));
+        // σ is 1 when margins settle, and the segments above are those for 0.5.
+        mus.iter()
+            .enumerate()
+            .for_each(|(p, &mu)| margins.add(p, SIGMA * mu));
+        margins.settle(segments);
+        margins.rescale(1.0 / SIGMA);
+        for anchor in 0..6 {
+            for t in coefficients.of_anchor(anchor) {
+                let [near, far] = coefficients.pairs_of_triplet(t);
+                let first = coefficients.pairs_of(anchor).start;
+                let weight = margins.affine_weight(t);
+                let mut by_pair = vec![[0.0; 2]; coefficients.pairs_of(anchor).len()];
+                by_pair[near - first] = weight;
+                by_pair[far - first] = weight.map(|x| -x);
+                let changed = [(near - first) as u32, (far - first) as u32];
+                coefficients.add(anchor, &changed, &by_pair, SIGMA);
+            }
+        }
+        let weights = margins.gradient_weights(SIGMA, segments);
+        for j in 0..3 {
+            let (rows, values) = problem.lists.column(j);
+            let mut dense = vec![0.0; 6];
+            for (&row, &x) in rows.iter().zip(values) {
+                dense[row as usize] = x;
+            }
+            let (mut want, mut at_anchors) = (vec![0.0; 6], 0.0);
+            for (p, &mu) in mus.iter().enumerate() {
+                let (a, near, far) = triplets.get(at(p));
+                let [a, near, far] = [a, near, far].map(|row| row as usize);
+                let w = gradient_weight(mu, triplets.weight(at(p)));
+                at_anchors += w * (dense[near] - dense[far]);
+                want[a] += w * (dense[near] - dense[far]);
+                want[near] += w * dense[a];
+                want[far] -= w * dense[a];
+            }
+            let column = Column {
+                rows,
+                dense: &dense,
+            };
+            let (mut passed, mut walked) = (vec![0.0; 6], vec![0.0; 6]);
+            coefficients.multiply(&weights, &column, &mut passed);
+            coefficients.each_product(&weights, &column, |row, by| walked[row] += by);
+            let forth: f64 = (0..6)
+                .map(|anchor| {
+                    weights.value(coefficients.dot(anchor, &weights, |other| dense[other]))
+                })
+                .sum();
+            assert!((forth - at_anchors).abs() < 1e-9);
+            for row in 0..6 {
+                let close = |a: f64, b: f64| (a - b).abs() < 1e-9;
+                assert!(close(passed[row], want[row]), "{passed:?} for {want:?}");
+                assert!(close(walked[row], want[row]), "{walked:?} for {want:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn triplets_with_pairs_of_their_own_keep_no_sums() {
+        check(
+            &[(0, 1, 2), (4, 3, 5), (0, 3, 4), (2, 0, 1), (2, 5, 4)],
+            true,
+        );
+    }
+
+    #[test]
+    fn pairs_that_triplets_share_are_summed_up() {
+        check(
+            &[
+                (0, 1, 2),
+                (0, 1, 3),
+                (3, 0, 5),
+                (0, 4, 2),
+                (3, 0, 4),
+                (0, 4, 3),
+            ],
+            false,
+        );
+    }
+
+    #[test]
+    fn a_pair_in_two_triplets_counts_twice_either_way() {
+        check(&[(0, 1, 2), (0, 1, 3), (3, 0, 5), (5, 2, 1)], true);
+    }
+}

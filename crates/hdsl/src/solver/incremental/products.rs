@@ -1,0 +1,83 @@
+//! What the two rows of each pair have in common, stored where it is not too much.
+
+use super::coefficients::Coefficients;
+use crate::cancel::CancelToken;
+use crate::data::Overlap;
+use crate::error::Result;
+use crate::objective::Problem;
+use crate::solver::margin_store::ShardTriplets;
+
+/// Values that may be compared to find products. Beyond this an iteration is long, and finding what few changed pairs
+/// have in common is a small part of it.
+pub(in crate::solver) const MAX_WORK: usize = 1 << 29;
+
+/// For each pair, the places in the anchor's row of the features that the other row has too, and the other row's values
+/// there (none are stored where all are 1).
+pub(super) struct Products {
+    starts: Vec<u32>,
+    places: Vec<u16>,
+    values: Vec<f64>,
+}
+
+impl Products {
+    /// None if they would be too many to find or to store.
+    pub(super) fn new(
+        problem: &Problem<'_>,
+        pairs: &Coefficients,
+        n_triplets: usize,
+        cancel: CancelToken<'_>,
+    ) -> Result<Option<Self>> {
+        let (rows, others) = (&problem.rows, pairs.others());
+        let work = |&other: &u32| rows.nnz_of(other as usize);
+        if others.iter().map(work).sum::<usize>() > MAX_WORK {
+            return Ok(None);
+        }
+        let limit = (8 * (rows.nnz() + n_triplets)).min(u32::MAX as usize / 2);
+        let mut products = Self {
+            starts: Vec::with_capacity(others.len() + 1),
+            places: Vec::new(),
+            values: Vec::new(),
+        };
+        let mut overlap = Overlap::new(rows.longest());
+        products.starts.push(0);
+        for anchor in pairs.anchors() {
+            cancel.check()?;
+            let own = rows.row(anchor);
+            if own.nnz() >= usize::from(u16::MAX) || products.places.len() > limit {
+                return Ok(None);
+            }
+            overlap.learn(own.indices());
+            for &other in &others[pairs.pairs_of(anchor)] {
+                let other = rows.row(other as usize);
+                let found = overlap.with(other.indices());
+                let places = found.iter().map(|&(place, _)| place as u16);
+                products.places.extend(places);
+                if !problem.all_ones {
+                    let values = found.iter().map(|&(_, at)| other.values().at(at as usize));
+                    products.values.extend(values);
+                }
+                products.starts.push(products.places.len() as u32);
+            }
+        }
+        if products.places.len() > limit {
+            return Ok(None);
+        }
+        products.places.shrink_to_fit();
+        products.values.shrink_to_fit();
+        Ok(Some(products))
+    }
+
+    /// Calls `each` with the places and values of a pair.
+    #[inline]
+    pub(super) fn each(&self, pair: usize, mut each: impl FnMut(usize, f64)) {
+        let range = self.starts[pair] as usize..self.starts[pair + 1] as usize;
+        let places = self.places[range.clone()].iter();
+        if self.values.is_empty() {
+            places.for_each(|&place| each(usize::from(place), 1.0));
+        } else {
+            for (&place, &x) in places.zip(&self.values[range]) {
+                each(usize::from(place), x);
+            }
+        }
+    }
+}

@@ -1,15 +1,15 @@
-//! Accelerated proximal gradient with restarts, down to a certified gap.
+//! Accelerated proximal gradient descent with restarts, to a certified gap.
 //!
 //! minimize F(w) = f(w) + ψ(w),  f(w) = (1/V) Σ_t v_t ℓ(m_t),  m_t linear in w.
 //!
-//! From a point y ahead of the iterate w, the next iterate is the proximal map of y - ∇f(y)/c (Beck and Teboulle, SIAM J.
-//! Imaging Sci. 2009), with c large enough that the parabola of curvature c through y lies above f at the next iterate.
-//! Lengths and gradients are in a diagonal metric that evens out how much margins depend on each weight.
-//! y is w without momentum wherever the last step turned against the one before it, or where F would rise, so that F never
+//! From an extrapolated point y, the next iterate is the proximal map of y - ∇f(y)/c (Beck and Teboulle, SIAM J. Imaging
+//! Sci. 2009), with c large enough that the parabola of curvature c through y lies above f at the next iterate.
+//! Norms and gradients are taken in a diagonal metric, which evens out how much the margins depend on each weight.
+//! Momentum restarts wherever the last step turned against the one before it, or where F would rise, so that F never
 //! does (O'Donoghue and Candès, Found. Comput. Math. 2015).
 //!
-//! The certificate costs nothing: f is convex, so F(u) >= f(y) + <∇f(y), u - y> + ψ(u) for every u, and the least of the
-//! right side over u is a bound of F* from below ([`Regularizer::least`]).
+//! The certificate costs nothing: f is convex, so F(u) >= f(y) + <∇f(y), u - y> + ψ(u) for every u, and the minimum of the
+//! right side over u is a lower bound of the optimum ([`Regularizer::lower_bound`]).
 
 use super::Diagonal;
 use super::penalty::Regularizer;
@@ -19,21 +19,14 @@ use crate::objective::loss::{Loss, with_loss};
 use crate::observer::{DiagonalIteration, Event, Observer, Stop, Stopwatch};
 use std::mem;
 
-/// Differences of losses below this share of them are lost in rounding.
+/// Differences of losses below this fraction of them are lost to rounding.
 const ROUNDING: f64 = 1e-12;
 
-/// Plain steps in a row that may leave F level, to rounding. Where F is flat they still improve the gradient, and with it
-/// the bound.
-const LEVEL: usize = 1000;
+/// How many steps in a row without momentum may leave F unchanged, to rounding. Where F is flat they still improve the
+/// gradient, and with it the bound.
+const MAX_LEVEL: usize = 1000;
 
-/// Where a run ended.
-pub(super) struct Outcome {
-    pub(super) weights: Vec<f64>,
-    pub(super) last: DiagonalIteration,
-    pub(super) stop: Stop,
-}
-
-/// Weights and what follows from them.
+/// Weights with their margins and loss.
 #[derive(Clone)]
 struct Point {
     weights: Vec<f64>,
@@ -42,104 +35,31 @@ struct Point {
     loss: f64,
 }
 
-struct Descent<'a> {
+/// The problem, and the metric of the steps.
+pub(super) struct Descent<'a> {
     products: &'a Products<'a>,
     params: &'a Diagonal,
     regularizer: Regularizer,
-    /// How long a weight is: steps are along the gradient in this metric.
+    /// The squared norm of a unit change of each weight.
     metric: Vec<f64>,
 }
 
-/// Runs `params` from `start`, which must be allowed by the regularizer.
-pub(super) fn minimize<'a>(
-    products: &'a Products<'a>,
-    params: &'a Diagonal,
-    start: Vec<f64>,
-    mut clock: Stopwatch,
-    observer: &mut dyn Observer,
-) -> Result<Outcome> {
-    let descent = Descent::new(products, params);
-    let mut now = descent.point(start);
-    let mut objective = descent.objective(&now);
-    let mut ahead = now.clone();
-    let (mut momentum, mut iter, mut level) = (1.0f64, 0, 0);
-    let mut gradient = descent.gradient(&ahead);
-    if !(objective.is_finite() && gradient.iter().all(|g| g.is_finite())) {
-        return Err(Error::data(
-            "products of values are too large for numbers, expected scaled rows",
-        ));
-    }
-    let mut curvature = descent.first_curvature(&gradient);
-    let mut bound = descent.bound(&ahead, &gradient, objective);
-    let facts = |iter, now: &Point, objective: f64, bound: f64, seconds| DiagonalIteration {
-        iter,
-        objective,
-        gap: (objective - bound).max(0.0),
-        n_features: now.weights.iter().filter(|&&w| w != 0.0).count(),
-        seconds,
-    };
-    let stop = loop {
-        if objective - bound <= params.tolerance * objective {
-            break Stop::Tolerance;
-        }
-        if iter == params.max_iter {
-            break Stop::MaxIter;
-        }
-        iter += 1;
-        let Some(next) = descent.step(&ahead, &gradient, &mut curvature) else {
-            break Stop::Stationary;
-        };
-        let reached = descent.objective(&next);
-        if reached < objective {
-            // Momentum carries past the minimum where the step looks back.
-            let back: f64 = (ahead.weights.iter().zip(&next.weights).zip(&now.weights))
-                .zip(&descent.metric)
-                .map(|(((a, n), w), metric)| metric * (a - n) * (n - w))
-                .sum();
-            let before = mem::replace(&mut now, next);
-            objective = reached;
-            if back > 0.0 {
-                (momentum, curvature) = (1.0, 0.5 * curvature);
-            }
-            let following = 0.5 + (0.25 + momentum * momentum).sqrt();
-            descent.look_ahead(&before, &now, (momentum - 1.0) / following, &mut ahead);
-            (momentum, level) = (following, 0);
-        } else if ahead.weights != now.weights {
-            (momentum, curvature) = (1.0, 0.5 * curvature);
-            ahead.clone_from(&now);
-        } else {
-            level += 1;
-            if level > LEVEL || next.weights == now.weights {
-                break Stop::Stationary;
-            }
-            ahead.clone_from(&next);
-            now = next;
-        }
-        gradient = descent.gradient(&ahead);
-        bound = descent.bound(&ahead, &gradient, objective).max(bound);
-        let now_facts = facts(iter, &now, objective, bound, clock.seconds());
-        if clock
-            .tell(observer, &Event::DiagonalIteration(&now_facts))
-            .is_break()
-        {
-            break Stop::ObserverAsked;
-        }
-    };
-    Ok(Outcome {
-        last: facts(iter, &now, objective, bound, clock.seconds()),
-        weights: now.weights,
-        stop,
-    })
-}
-
-/// ∇f where every weight is 0.
-pub(super) fn gradient_at_zero(products: &Products<'_>, params: &Diagonal) -> Vec<f64> {
-    let descent = Descent::new(products, params);
-    descent.gradient(&descent.point(vec![0.0; products.columns().len()]))
+/// The iterate and the extrapolated point, from which the next step is taken.
+struct State {
+    now: Point,
+    /// F at `now`.
+    objective: f64,
+    ahead: Point,
+    /// Nesterov's t_k; 1 restarts.
+    momentum: f64,
+    /// c, the curvature of the parabola.
+    curvature: f64,
+    /// Steps in a row that left F unchanged.
+    level: usize,
 }
 
 impl<'a> Descent<'a> {
-    fn new(products: &'a Products<'a>, params: &'a Diagonal) -> Self {
+    pub(super) fn new(products: &'a Products<'a>, params: &'a Diagonal) -> Self {
         let mut metric = products.strengths();
         // A weight that no margin depends on does not move, whatever its metric.
         let floor = 1e-12 * metric.iter().copied().fold(0.0, f64::max);
@@ -154,8 +74,104 @@ impl<'a> Descent<'a> {
         }
     }
 
+    /// Minimizes F from feasible weights: the weights, the last iteration, and why it ended.
+    pub(super) fn minimize(
+        &self,
+        start: Vec<f64>,
+        mut clock: Stopwatch,
+        observer: &mut dyn Observer,
+    ) -> Result<(Vec<f64>, DiagonalIteration, Stop)> {
+        let now = self.point(start);
+        let mut gradient = self.gradient(&now);
+        let mut state = State {
+            objective: self.objective(&now),
+            ahead: now.clone(),
+            now,
+            momentum: 1.0,
+            curvature: self.first_curvature(&gradient),
+            level: 0,
+        };
+        if !(state.objective.is_finite() && gradient.iter().all(|g| g.is_finite())) {
+            return Err(Error::data(
+                "products of values are too large for numbers, expected scaled rows",
+            ));
+        }
+        let mut bound = self.bound(&state.ahead, &gradient, state.objective);
+        let mut iter = 0;
+        let facts = |iter, state: &State, bound: f64, seconds| DiagonalIteration {
+            iter,
+            objective: state.objective,
+            gap: (state.objective - bound).max(0.0),
+            n_features: state.now.weights.iter().filter(|&&w| w != 0.0).count(),
+            seconds,
+        };
+        let stop = loop {
+            if state.objective - bound <= self.params.tolerance * state.objective {
+                break Stop::Tolerance;
+            }
+            if iter == self.params.max_iter {
+                break Stop::MaxIter;
+            }
+            iter += 1;
+            if !self.advance(&mut state, &gradient) {
+                break Stop::Stationary;
+            }
+            gradient = self.gradient(&state.ahead);
+            bound = (self.bound(&state.ahead, &gradient, state.objective)).max(bound);
+            let now = facts(iter, &state, bound, clock.seconds());
+            if clock
+                .tell(observer, &Event::DiagonalIteration(&now))
+                .is_break()
+            {
+                break Stop::ObserverAsked;
+            }
+        };
+        let last = facts(iter, &state, bound, clock.seconds());
+        Ok((state.now.weights, last, stop))
+    }
+
+    /// ∇f at w = 0.
+    pub(super) fn gradient_at_zero(&self) -> Vec<f64> {
+        self.gradient(&self.point(vec![0.0; self.metric.len()]))
+    }
+
+    /// One iteration from `state.ahead`, where f has this gradient. False where rounding allows no progress.
+    fn advance(&self, state: &mut State, gradient: &[f64]) -> bool {
+        let Some(next) = self.step(&state.ahead, gradient, &mut state.curvature) else {
+            return false;
+        };
+        let reached = self.objective(&next);
+        if reached < state.objective {
+            // A step back from the extrapolated point against the direction of progress: momentum overshot.
+            let overshoot: f64 = (state.ahead.weights.iter().zip(&next.weights))
+                .zip(state.now.weights.iter().zip(&self.metric))
+                .map(|((a, n), (w, metric))| metric * (a - n) * (n - w))
+                .sum();
+            let before = mem::replace(&mut state.now, next);
+            state.objective = reached;
+            if overshoot > 0.0 {
+                state.restart();
+            }
+            let following = 0.5 + (0.25 + state.momentum * state.momentum).sqrt();
+            let beta = (state.momentum - 1.0) / following;
+            self.extrapolate(&before, &state.now, beta, &mut state.ahead);
+            (state.momentum, state.level) = (following, 0);
+        } else if state.ahead.weights != state.now.weights {
+            state.restart();
+            state.ahead.clone_from(&state.now);
+        } else {
+            state.level += 1;
+            if state.level > MAX_LEVEL || next.weights == state.now.weights {
+                return false;
+            }
+            state.ahead.clone_from(&next);
+            state.now = next;
+        }
+        true
+    }
+
     fn point(&self, weights: Vec<f64>) -> Point {
-        let mut margins = vec![0.0; self.products.n_triplets()];
+        let mut margins = vec![0.0; self.products.triplets.len()];
         self.products.margins(&weights, &mut margins);
         let loss = self.loss(&margins);
         Point {
@@ -182,17 +198,15 @@ impl<'a> Descent<'a> {
         self.products.transposed(&slopes)
     }
 
-    /// No F(u) is below this. `objective` is F somewhere.
+    /// A lower bound of F over all weights. `objective` is F anywhere.
     fn bound(&self, at: &Point, gradient: &[f64], objective: f64) -> f64 {
         let tangent: f64 = gradient.iter().zip(&at.weights).map(|(g, w)| g * w).sum();
-        at.loss - tangent + self.regularizer.least(gradient, objective)
+        at.loss - tangent + self.regularizer.lower_bound(gradient, objective)
     }
 
-    /// A first guess of c: that of a loss of curvature 1 along the gradient.
+    /// The first guess of c: that of a loss of curvature 1 along the gradient.
     fn first_curvature(&self, gradient: &[f64]) -> f64 {
-        let step: Vec<f64> = gradient
-            .iter()
-            .zip(&self.metric)
+        let step: Vec<f64> = (gradient.iter().zip(&self.metric))
             .map(|(g, m)| g / m)
             .collect();
         let squares: f64 = step.iter().zip(&self.metric).map(|(s, m)| m * s * s).sum();
@@ -204,7 +218,7 @@ impl<'a> Descent<'a> {
         }
     }
 
-    /// The proximal step from `ahead`, with c doubled until the parabola holds. None if no c will do.
+    /// The proximal step from `ahead`, with c doubled until the parabola lies above f. None if no finite c will do.
     fn step(&self, ahead: &Point, gradient: &[f64], curvature: &mut f64) -> Option<Point> {
         while curvature.is_finite() {
             let c = *curvature;
@@ -227,25 +241,19 @@ impl<'a> Descent<'a> {
     /// less is lost to rounding. If still too much is, half the change of the slopes along the step stands for it, which is
     /// the same wherever f is quadratic, and over so short a step it is.
     fn lies_below(&self, ahead: &Point, next: &Point, parabola: f64) -> bool {
-        let margins = |t: usize| (ahead.margins[t], next.margins[t]);
-        let above = with_loss!(self.params.loss, loss => {
-            if parabola > ROUNDING * (ahead.loss + next.loss) {
-                self.products.mean(|t| {
-                    let (m, n) = margins(t);
-                    loss.value(n) - loss.value(m) - loss.slope(m) * (n - m)
-                })
-            } else {
-                self.products.mean(|t| {
-                    let (m, n) = margins(t);
-                    0.5 * (loss.slope(n) - loss.slope(m)) * (n - m)
-                })
+        let exact = parabola > ROUNDING * (ahead.loss + next.loss);
+        let above = with_loss!(self.params.loss, loss => self.products.mean(|t| {
+            let (m, n) = (ahead.margins[t], next.margins[t]);
+            match exact {
+                true => loss.value(n) - loss.value(m) - loss.slope(m) * (n - m),
+                false => 0.5 * (loss.slope(n) - loss.slope(m)) * (n - m),
             }
-        });
+        }));
         above <= parabola
     }
 
-    /// now + β (now - before), of margins as of weights.
-    fn look_ahead(&self, before: &Point, now: &Point, beta: f64, into: &mut Point) {
+    /// now + β (now - before), for margins as for weights.
+    fn extrapolate(&self, before: &Point, now: &Point, beta: f64, into: &mut Point) {
         let along = |before: &[f64], now: &[f64], into: &mut [f64]| {
             for ((y, n), b) in into.iter_mut().zip(now).zip(before) {
                 *y = n + beta * (n - b);
@@ -254,5 +262,12 @@ impl<'a> Descent<'a> {
         along(&before.weights, &now.weights, &mut into.weights);
         along(&before.margins, &now.margins, &mut into.margins);
         into.loss = self.loss(&into.margins);
+    }
+}
+
+impl State {
+    /// Without momentum, and with a longer step to try.
+    fn restart(&mut self) {
+        (self.momentum, self.curvature) = (1.0, 0.5 * self.curvature);
     }
 }

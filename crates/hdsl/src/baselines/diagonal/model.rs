@@ -1,18 +1,17 @@
-//! The learned weighting of features.
+//! The learned weights.
 
 use crate::data::{Columns, Rows, SparseRow, map_rows};
 use crate::error::{Error, Result};
 use crate::similarity::Similarity;
 use std::borrow::Cow;
 
-/// S(x, x') = Σ_i w_i x_i x'_i. Weights that are 0 are not stored; features without a weight are ignored wherever they
-/// turn up.
+/// S(x, x') = Σ_i w_i x_i x'_i. Weights of 0 are not stored, and features without a weight are ignored.
 ///
-/// Weights may be below 0, so no square root of them is taken: queries are mapped to w_i x_i and items keep their values.
+/// Weights may be negative, so no square root of them is taken: queries are mapped to w_i x_i and items keep their values.
 ///
 /// ```
 /// use hdsl::baselines::DiagonalModel;
-/// use hdsl::SparseRow;
+/// use hdsl::{Similarity, SparseRow};
 /// let model = DiagonalModel::new(4, vec![(3, -0.5), (0, 2.0), (1, 0.0)])?;
 /// assert_eq!((model.features(), model.weights()), (&[0, 3][..], &[2.0, -0.5][..]));
 /// let (a, b) = (SparseRow::new(&[0, 3], &[1.0, 2.0]), SparseRow::new(&[0, 1, 3], &[3.0, 9.0, 1.0]));
@@ -28,22 +27,23 @@ pub struct DiagonalModel {
 }
 
 impl DiagonalModel {
-    /// A weighting from its (feature, weight) pairs, in any order. Features are below `n_features` and named once, weights
+    /// A similarity from its (feature, weight) pairs, in any order. Features are below `n_features` and occur once, weights
     /// are finite.
     pub fn new(n_features: usize, mut weighted: Vec<(u32, f64)>) -> Result<Self> {
         weighted.sort_unstable_by_key(|w| w.0);
-        if let Some(twice) = weighted.windows(2).find(|w| w[0].0 == w[1].0) {
+        let twice = weighted.windows(2).find(|w| w[0].0 == w[1].0);
+        let outside = weighted.last().filter(|w| w.0 as usize >= n_features);
+        let infinite = weighted.iter().find(|w| !w.1.is_finite());
+        if let Some(pair) = twice {
+            let feature = pair[0].0;
             return Err(Error::data(format!(
-                "feature {} has two weights, expected one",
-                twice[0].0
+                "feature {feature} has two weights, expected one"
             )));
-        }
-        if let Some((feature, _)) = weighted.last().filter(|w| w.0 as usize >= n_features) {
+        } else if let Some((feature, _)) = outside {
             return Err(Error::data(format!(
                 "feature {feature} has a weight, but there are {n_features} features"
             )));
-        }
-        if let Some((feature, weight)) = weighted.iter().find(|w| !w.1.is_finite()) {
+        } else if let Some((feature, weight)) = infinite {
             return Err(Error::data(format!(
                 "feature {feature} has the weight {weight}, expected a finite number"
             )));
@@ -57,12 +57,12 @@ impl DiagonalModel {
         })
     }
 
-    /// How many features rows have (d in the paper), used or not.
+    /// The number of features of the rows (d in the paper), used or not.
     pub fn n_features(&self) -> usize {
         self.n_features
     }
 
-    /// The features whose weight is not 0, in increasing order.
+    /// The features of non-zero weight, in increasing order.
     pub fn features(&self) -> &[u32] {
         self.columns.features()
     }
@@ -72,7 +72,7 @@ impl DiagonalModel {
         &self.weights
     }
 
-    /// How many features are used.
+    /// The number of features of non-zero weight.
     pub fn n_features_used(&self) -> usize {
         self.weights.len()
     }
@@ -83,22 +83,22 @@ impl DiagonalModel {
             .number(feature)
             .map_or(0.0, |number| self.weights[number as usize])
     }
+}
 
-    /// S(a, b), summed by increasing feature.
-    pub fn score(&self, a: SparseRow<'_>, b: SparseRow<'_>) -> f64 {
-        let (mut p, mut q, mut sum) = (0, 0, 0.0);
-        let (i, j) = (a.indices(), b.indices());
-        while p < i.len() && q < j.len() {
-            if i[p] == j[q] {
-                sum += limited(self.weight(i[p]) * a.values()[p]) * b.values()[q];
-            }
-            (p, q) = (p + usize::from(i[p] <= j[q]), q + usize::from(j[q] <= i[p]));
-        }
-        sum
+/// Clamps a product that overflows to the largest number.
+fn limited(product: f64) -> f64 {
+    product.clamp(f64::MIN, f64::MAX)
+}
+
+impl Similarity for DiagonalModel {
+    fn score(&self, a: SparseRow<'_>, b: SparseRow<'_>) -> f64 {
+        let (features, values): (Vec<u32>, Vec<f64>) = (a.iter())
+            .map(|(feature, value)| (feature, limited(self.weight(feature) * value)))
+            .unzip();
+        SparseRow::new(&features, &values).dot(b)
     }
 
-    /// Rows with the used features only, by their place among them, each value changed.
-    fn map(&self, rows: &Rows, change: impl Fn(u32, f64) -> f64 + Sync) -> Rows {
+    fn queries<'a>(&self, rows: &'a Rows) -> Cow<'a, Rows> {
         let (mapped, _) = map_rows(
             rows,
             self.columns.len(),
@@ -107,32 +107,15 @@ impl DiagonalModel {
                 for (feature, value) in row.iter() {
                     if let Some(number) = self.columns.number(feature) {
                         indices.push(number);
-                        values.push(change(number, value));
+                        values.push(limited(self.weights[number as usize] * value));
                     }
                 }
             },
         );
-        mapped
-    }
-}
-
-/// A product too large for a number becomes the largest number.
-fn limited(product: f64) -> f64 {
-    product.clamp(f64::MIN, f64::MAX)
-}
-
-impl Similarity for DiagonalModel {
-    fn score(&self, a: SparseRow<'_>, b: SparseRow<'_>) -> f64 {
-        DiagonalModel::score(self, a, b)
-    }
-
-    fn queries<'a>(&self, rows: &'a Rows) -> Cow<'a, Rows> {
-        Cow::Owned(self.map(rows, |number, value| {
-            limited(self.weights[number as usize] * value)
-        }))
+        Cow::Owned(mapped)
     }
 
     fn items<'a>(&self, rows: &'a Rows) -> Cow<'a, Rows> {
-        Cow::Owned(self.map(rows, |_, value| value))
+        Cow::Owned(self.columns.compact(rows))
     }
 }

@@ -1,8 +1,8 @@
-//! The linear side of the problem: margins m_t = Σ_i w_i x_i (y_i - z_i) from weights, and the transpose of that.
+//! Margins m_t = Σ_i w_i x_i (y_i - z_i) from weights, and the transpose of that linear map.
 //!
 //! A margin is the difference of two sums over *pairs* of rows, Σ_i w_i x_i y_i, and triplets of one anchor share pairs
-//! (3 x 5 neighbors make 15 triplets of 8 pairs). So what is kept is the products x_i y_i of each pair, where both rows
-//! hold the feature; and as pairs may outgrow the memory of rows and triplets, those beyond a limit are multiplied again
+//! (3 x 5 neighbors give 15 triplets of 8 pairs). So the products x_i y_i of each pair are stored, for the features that
+//! both rows contain. As pairs may need far more memory than rows and triplets, those beyond a limit are recomputed
 //! whenever they are needed.
 
 use crate::data::{Columns, Rows};
@@ -12,108 +12,104 @@ use crate::triplets::{Anchors, Triplets};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// A shard is a piece of work for a thread. So many triplets are worth one; each takes a number for every column.
+/// Triplets per shard, the unit of parallel work, and the largest number of shards: each needs one number per column.
 const SHARD: usize = 1 << 14;
-const MOST_SHARDS: usize = 8;
+const MAX_SHARDS: usize = 8;
 
-/// Triplets of a block, more or less: what is multiplied again at once if it is not kept.
+/// Triplets per block, more or less: the unit that is stored or recomputed.
 const BLOCK: usize = 1 << 12;
 
-/// Products kept for each stored value and each triplet.
-const KEPT: usize = 8;
+/// Products stored per stored value and per triplet.
+const STORED: usize = 8;
 
 /// Triplets over rows, ready for weights. Triplets are in the order of their anchors.
 pub(super) struct Products<'a> {
-    columns: Columns,
+    /// The features that occur; weights and gradients have one entry for each.
+    pub(super) columns: Columns,
     rows: Rows,
-    triplets: &'a Triplets,
+    pub(super) triplets: &'a Triplets,
     anchors: Anchors,
-    /// Weights of triplets, if they differ.
-    counts: Option<Vec<f64>>,
-    total: f64,
+    /// v_t in that order, if they differ.
+    triplet_weights: Option<Vec<f64>>,
+    total_weight: f64,
     shards: Vec<Shard>,
 }
 
 struct Shard {
     positions: Range<usize>,
+    /// Ranges of anchors, and their blocks if they are stored.
     blocks: Vec<(Range<usize>, Option<Block>)>,
 }
 
-/// The triplets of some anchors.
+/// The products of the triplets of some anchors.
 #[derive(Clone, Default)]
 struct Block {
     /// For each triplet, its pairs {anchor, near} and {anchor, far}.
     near: Vec<u32>,
     far: Vec<u32>,
-    /// For each pair, its products: `values[starts[p]..starts[p + 1]]`.
-    starts: Vec<usize>,
+    /// The end of each pair's products in `columns` and `values`.
+    ends: Vec<usize>,
     columns: Vec<u32>,
     values: Vec<f64>,
 }
 
-/// What a shard needs for a while.
-#[derive(Default)]
-struct Scratch {
-    /// A row written out, all 0 in between.
-    dense: Vec<f64>,
-    others: Vec<u32>,
+impl Block {
+    /// For each pair, its columns and products.
+    fn pairs(&self) -> impl Iterator<Item = impl Iterator<Item = (usize, f64)>> {
+        let mut start = 0;
+        self.ends.iter().map(move |&end| {
+            let range = std::mem::replace(&mut start, end)..end;
+            let products = self.values[range.clone()].iter().copied();
+            (self.columns[range].iter().map(|&column| column as usize)).zip(products)
+        })
+    }
 }
 
 impl<'a> Products<'a> {
-    /// Of triplets that are checked here.
+    /// Checks the triplets.
     pub(super) fn new(rows: &Rows, triplets: &'a Triplets) -> Result<Self> {
-        Self::keeping(rows, triplets, KEPT * (rows.nnz() + triplets.len()))
+        Self::storing(rows, triplets, STORED * (rows.nnz() + triplets.len()))
     }
 
-    /// With at most about `kept` products in memory.
-    fn keeping(rows: &Rows, triplets: &'a Triplets, kept: usize) -> Result<Self> {
+    /// With about `stored` products in memory at most.
+    fn storing(rows: &Rows, triplets: &'a Triplets, stored: usize) -> Result<Self> {
         triplets.check(rows.n_rows())?;
         let columns = Columns::of(rows);
         if columns.is_empty() {
-            return Err(Error::data(
-                "no row holds a feature, expected rows with values",
-            ));
+            return Err(Error::data("all rows are empty, expected rows with values"));
         }
         let anchors = triplets.by_anchor(rows.n_rows());
-        let counts = triplets.weights().map(|_| {
-            (0..triplets.len())
-                .map(|position| triplets.weight_at(&anchors, position))
-                .collect()
-        });
+        let weight = |position| triplets.weight_at(&anchors, position);
         let mut products = Self {
             rows: columns.compact(rows),
             columns,
             triplets,
-            counts,
-            total: triplets.total_weight(),
+            triplet_weights: (triplets.weights()).map(|w| (0..w.len()).map(weight).collect()),
+            total_weight: triplets.total_weight(),
             anchors,
             shards: Vec::new(),
         };
-        let n_shards = (triplets.len() / SHARD).clamp(1, MOST_SHARDS);
+        let n_shards = (triplets.len() / SHARD).clamp(1, MAX_SHARDS);
         products.shards = (products.anchors.cut(n_shards).into_par_iter())
-            .map(|anchors| products.shard(anchors, kept / n_shards))
+            .map(|anchors| products.shard(anchors, stored / n_shards))
             .collect();
         Ok(products)
     }
 
-    fn shard(&self, anchors: Range<usize>, mut kept: usize) -> Shard {
+    fn shard(&self, anchors: Range<usize>, mut budget: usize) -> Shard {
         let starts = self.anchors.starts();
-        let mut blocks = Vec::new();
-        let mut scratch = Scratch::default();
+        let (mut blocks, mut dense) = (Vec::new(), Vec::new());
         let mut first = anchors.start;
-        for anchor in anchors.clone() {
-            if starts[anchor + 1] - starts[first] >= BLOCK || anchor + 1 == anchors.end {
-                let range = first..anchor + 1;
-                first = anchor + 1;
-                // Once one does not fit, later ones are not tried: they would be made twice for nothing.
-                let block = (kept > 0).then(|| self.block(range.clone(), &mut scratch));
-                let fits = block.as_ref().is_some_and(|b| b.values.len() <= kept);
-                kept = match &block {
-                    Some(block) if fits => kept - block.values.len(),
-                    _ => 0,
-                };
-                blocks.push((range, block.filter(|_| fits)));
+        for end in anchors.start + 1..=anchors.end {
+            if starts[end] - starts[first] < BLOCK && end < anchors.end {
+                continue;
             }
+            // Once a block does not fit, later ones are not tried: they would be computed twice for nothing.
+            let block = (budget > 0).then(|| self.block(first..end, &mut dense));
+            let block = block.filter(|block| block.values.len() <= budget);
+            budget = (block.as_ref()).map_or(0, |block| budget - block.values.len());
+            blocks.push((first..end, block));
+            first = end;
         }
         Shard {
             positions: starts[anchors.start]..starts[anchors.end],
@@ -121,45 +117,41 @@ impl<'a> Products<'a> {
         }
     }
 
-    fn block(&self, anchors: Range<usize>, scratch: &mut Scratch) -> Block {
+    /// The block of some anchors. `dense` is scratch space: one number per column, all 0 between calls.
+    fn block(&self, anchors: Range<usize>, dense: &mut Vec<f64>) -> Block {
         let mut block = Block::default();
-        block.starts.push(0);
-        scratch.dense.resize(self.columns.len(), 0.0);
+        dense.resize(self.columns.len(), 0.0);
         for anchor in anchors.filter(|&anchor| !self.anchors.range(anchor).is_empty()) {
-            let others = &mut scratch.others;
-            others.clear();
-            self.triplets
-                .each_of_anchor(&self.anchors, anchor, |_, near, far| {
-                    others.extend([near, far]);
-                });
+            let first = block.near.len();
+            let each = |_, near, far| {
+                block.near.push(near);
+                block.far.push(far);
+            };
+            self.triplets.each_of_anchor(&self.anchors, anchor, each);
+            let mut others = [&block.near[first..], &block.far[first..]].concat();
             others.sort_unstable();
             others.dedup();
-            let before = block.starts.len() - 1;
-            let pair = |other: u32| {
-                let place = others.binary_search(&other);
-                (before + place.expect("every other row was listed")) as u32
-            };
-            self.triplets
-                .each_of_anchor(&self.anchors, anchor, |_, near, far| {
-                    block.near.push(pair(near));
-                    block.far.push(pair(far));
-                });
+            let pairs_before = block.ends.len();
+            for row in (block.near[first..].iter_mut()).chain(&mut block.far[first..]) {
+                let place = others.binary_search(row);
+                *row = (pairs_before + place.expect("every other row was listed")) as u32;
+            }
             let row = self.rows.row(anchor);
             for (column, x) in row.iter() {
-                scratch.dense[column as usize] = x;
+                dense[column as usize] = x;
             }
-            for &other in &scratch.others {
+            for other in others {
                 for (column, y) in self.rows.row(other as usize).iter() {
-                    let product = scratch.dense[column as usize] * y;
+                    let product = dense[column as usize] * y;
                     if product != 0.0 {
                         block.columns.push(column);
                         block.values.push(product);
                     }
                 }
-                block.starts.push(block.values.len());
+                block.ends.push(block.values.len());
             }
             for &column in row.indices() {
-                scratch.dense[column as usize] = 0.0;
+                dense[column as usize] = 0.0;
             }
         }
         block
@@ -167,26 +159,17 @@ impl<'a> Products<'a> {
 
     /// Calls `each` with every block of a shard and the positions of its triplets.
     fn each_block(&self, shard: &Shard, mut each: impl FnMut(&Block, Range<usize>)) {
-        let (starts, mut scratch) = (self.anchors.starts(), Scratch::default());
-        for (anchors, kept) in &shard.blocks {
-            let block = match kept {
+        let (starts, mut dense) = (self.anchors.starts(), Vec::new());
+        for (anchors, stored) in &shard.blocks {
+            let block = match stored {
                 Some(block) => Cow::Borrowed(block),
-                None => Cow::Owned(self.block(anchors.clone(), &mut scratch)),
+                None => Cow::Owned(self.block(anchors.clone(), &mut dense)),
             };
             each(&block, starts[anchors.start]..starts[anchors.end]);
         }
     }
 
-    /// The features that occur; weights and gradients have a number for each.
-    pub(super) fn columns(&self) -> &Columns {
-        &self.columns
-    }
-
-    pub(super) fn n_triplets(&self) -> usize {
-        self.triplets.len()
-    }
-
-    /// m_t for every triplet.
+    /// m_t of every triplet.
     pub(super) fn margins(&self, weights: &[f64], into: &mut [f64]) {
         let mut rest = into;
         let mut parts = Vec::with_capacity(self.shards.len());
@@ -196,20 +179,16 @@ impl<'a> Products<'a> {
             rest = after;
         }
         parts.into_par_iter().for_each(|(shard, part)| {
-            let mut sums = Vec::new();
-            self.each_block(shard, |block, positions| {
-                sums.clear();
-                sums.extend(block.starts.windows(2).map(|bounds| {
-                    let range = bounds[0]..bounds[1];
-                    let products = block.values[range.clone()].iter();
-                    (block.columns[range].iter().zip(products))
-                        .map(|(&column, x)| weights[column as usize] * x)
-                        .sum::<f64>()
-                }));
-                let first = positions.start - shard.positions.start;
-                let margins = &mut part[first..first + positions.len()];
-                for ((m, &near), &far) in margins.iter_mut().zip(&block.near).zip(&block.far) {
-                    *m = sums[near as usize] - sums[far as usize];
+            let mut margins = part.iter_mut();
+            self.each_block(shard, |block, _| {
+                let scores: Vec<f64> = (block.pairs())
+                    .map(|pair| {
+                        pair.map(|(column, product)| weights[column] * product)
+                            .sum()
+                    })
+                    .collect();
+                for ((&near, &far), m) in block.near.iter().zip(&block.far).zip(&mut margins) {
+                    *m = scores[near as usize] - scores[far as usize];
                 }
             });
         });
@@ -225,60 +204,53 @@ impl<'a> Products<'a> {
         self.by_column(|t| [self.share(t); 2], |product| product * product)
     }
 
-    /// By column, Σ over pairs of some function of the product, times what the triplets say: `parts` of each triplet for
-    /// its pairs {anchor, near} and {anchor, far}.
+    /// For each column, the sum over pairs of a function of the product, times the sum of the triplets' `coefficients` for
+    /// the pair. Each triplet has one for {anchor, near} and one for {anchor, far}.
     fn by_column(
         &self,
-        parts: impl Fn(usize) -> [f64; 2] + Sync,
+        coefficients: impl Fn(usize) -> [f64; 2] + Sync,
         of: impl Fn(f64) -> f64 + Sync,
     ) -> Vec<f64> {
-        let shards: Vec<Vec<f64>> = (self.shards.par_iter())
-            .map(|shard| {
-                let mut columns = vec![0.0; self.columns.len()];
-                let mut sums: Vec<f64> = Vec::new();
-                self.each_block(shard, |block, positions| {
-                    sums.clear();
-                    sums.resize(block.starts.len() - 1, 0.0);
-                    for ((t, &near), &far) in positions.zip(&block.near).zip(&block.far) {
-                        let [of_near, of_far] = parts(t);
-                        sums[near as usize] += of_near;
-                        sums[far as usize] += of_far;
-                    }
-                    for (&sum, bounds) in sums.iter().zip(block.starts.windows(2)) {
-                        if sum != 0.0 {
-                            let range = bounds[0]..bounds[1];
-                            let products = block.values[range.clone()].iter();
-                            for (&column, x) in block.columns[range].iter().zip(products) {
-                                columns[column as usize] += sum * of(*x);
-                            }
-                        }
-                    }
-                });
-                columns
-            })
-            .collect();
-        let mut parts = shards.into_iter();
-        let mut columns = parts.next().expect("there is a shard");
-        for part in parts {
+        let of_shard = |shard| {
+            let mut columns = vec![0.0; self.columns.len()];
+            self.each_block(shard, |block, positions| {
+                let mut sums = vec![0.0; block.ends.len()];
+                for ((t, &near), &far) in positions.zip(&block.near).zip(&block.far) {
+                    let [of_near, of_far] = coefficients(t);
+                    sums[near as usize] += of_near;
+                    sums[far as usize] += of_far;
+                }
+                for (pair, sum) in block.pairs().zip(sums).filter(|(_, sum)| *sum != 0.0) {
+                    pair.for_each(|(column, product)| columns[column] += sum * of(product));
+                }
+            });
+            columns
+        };
+        let parts: Vec<Vec<f64>> = self.shards.par_iter().map(of_shard).collect();
+        let sum = parts.into_iter().reduce(|mut columns, part| {
             columns.iter_mut().zip(part).for_each(|(c, p)| *c += p);
-        }
-        columns
+            columns
+        });
+        sum.expect("there is a shard")
     }
 
     /// (1/V) Σ_t v_t c(t), with v_t the weight of triplet t and V their sum.
     pub(super) fn mean(&self, cost: impl Fn(usize) -> f64 + Sync) -> f64 {
         let sums: Vec<f64> = (self.shards.par_iter())
-            .map(|shard| match &self.counts {
+            .map(|shard| match &self.triplet_weights {
                 None => shard.positions.clone().map(&cost).sum(),
-                Some(counts) => (shard.positions.clone()).map(|t| counts[t] * cost(t)).sum(),
+                Some(weights) => (shard.positions.clone())
+                    .map(|t| weights[t] * cost(t))
+                    .sum(),
             })
             .collect();
-        sums.iter().sum::<f64>() / self.total
+        sums.iter().sum::<f64>() / self.total_weight
     }
 
-    /// v_t / V, the part of triplet t in the mean.
+    /// v_t / V, the fraction of triplet t in the mean.
     pub(super) fn share(&self, t: usize) -> f64 {
-        self.counts.as_ref().map_or(1.0, |counts| counts[t]) / self.total
+        let weight = (self.triplet_weights.as_ref()).map_or(1.0, |weights| weights[t]);
+        weight / self.total_weight
     }
 }
 
@@ -290,12 +262,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn margins_and_their_transpose_agree_with_the_definition(tiny in tiny(), kept in 0usize..40) {
+        fn margins_and_their_transpose_agree_with_the_definition(tiny in tiny(), stored in 0usize..40) {
             let rows = tiny.rows();
-            let products = Products::keeping(&rows, &tiny.triplets, kept).unwrap();
-            let columns = products.columns();
+            let products = Products::storing(&rows, &tiny.triplets, stored).unwrap();
+            let columns = &products.columns;
             let weights: Vec<f64> = (0..columns.len()).map(|c| 0.5 - c as f64).collect();
-            let mut margins = vec![f64::NAN; products.n_triplets()];
+            let mut margins = vec![f64::NAN; products.triplets.len()];
             products.margins(&weights, &mut margins);
             let slopes: Vec<f64> = (0..margins.len()).map(|t| t as f64 - 1.5).collect();
             let gradient = products.transposed(&slopes);
@@ -317,19 +289,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_kept_is_the_same_to_the_last_bit() {
+    fn recomputed_products_are_the_same_to_the_last_bit() {
         let tiny = Tiny::random(40, 12, 30_000, 3);
         let rows = tiny.rows();
-        let of = |kept: usize| {
-            let products = Products::keeping(&rows, &tiny.triplets, kept).unwrap();
-            let n_kept = (products.shards.iter().flat_map(|shard| &shard.blocks))
+        let of = |stored: usize| {
+            let products = Products::storing(&rows, &tiny.triplets, stored).unwrap();
+            let n_stored = (products.shards.iter().flat_map(|shard| &shard.blocks))
                 .filter(|block| block.1.is_some())
                 .count();
             let weights: Vec<f64> = (0..12).map(|c| 1.0 / (1.0 + c as f64)).collect();
-            let mut margins = vec![0.0; products.n_triplets()];
+            let mut margins = vec![0.0; products.triplets.len()];
             products.margins(&weights, &mut margins);
             let gradient = products.transposed(&margins);
-            (n_kept, margins, gradient)
+            (n_stored, margins, gradient)
         };
         let (all, some, none) = (of(usize::MAX), of(1_500), of(0));
         assert!(none.0 == 0 && some.0 > 0 && some.0 < all.0, "{}", some.0);

@@ -157,11 +157,19 @@ fn settings() -> impl Strategy<Value = Diagonal> {
         prop::sample::select(LossKind::ALL.to_vec()),
         any::<bool>(),
     )
-        .prop_map(|(penalty, exponent, loss, non_negative)| {
-            Diagonal::new(penalty, 10f64.powf(exponent))
-                .loss(loss)
-                .non_negative(non_negative)
+        .prop_map(|(penalty, exponent, loss, non_negative)| Diagonal {
+            loss,
+            non_negative,
+            ..diagonal(penalty, 10f64.powf(exponent))
         })
+}
+
+fn diagonal(penalty: Penalty, strength: f64) -> Diagonal {
+    Diagonal {
+        penalty,
+        strength,
+        ..Diagonal::default()
+    }
 }
 
 fn dense_weights(model: &DiagonalModel) -> Vec<f64> {
@@ -173,22 +181,22 @@ fn dense_weights(model: &DiagonalModel) -> Vec<f64> {
 proptest! {
     #[test]
     fn the_optimum_agrees_with_coordinate_descent(tiny in tiny(), params in settings()) {
-        let fit = params.clone().tolerance(1e-6).max_iter(100_000)
-            .fit(&tiny.rows(), &tiny.triplets, &mut ()).unwrap();
-        prop_assert!(fit.converged(), "{:?} {} of {}", fit.stop, fit.gap, fit.objective);
+        let fit = Diagonal { tolerance: 1e-6, max_iter: 100_000, ..params.clone() }
+            .fit(None, &tiny.rows(), &tiny.triplets, &mut ()).unwrap();
+        prop_assert!(fit.converged(), "{:?} {} of {}", fit.stop, fit.last.gap, fit.last.objective);
         let weights = dense_weights(&fit.model);
         let here = tiny.objective(&params, &weights);
-        prop_assert!((fit.objective - here).abs() < 1e-9 * (1.0 + here), "{} {here}", fit.objective);
+        prop_assert!((fit.last.objective - here).abs() < 1e-9 * (1.0 + here), "{} {here}", fit.last.objective);
         let other = tiny.optimum_by_coordinates(&params, 300);
         // Never better than proved possible, and never better by more than the tolerance.
-        prop_assert!(here - fit.gap <= other + 1e-9 && here <= other + 1e-6 * here, "{here} {other}");
+        prop_assert!(here - fit.last.gap <= other + 1e-9 && here <= other + 1e-6 * here, "{here} {other}");
     }
 
     #[test]
     fn every_gap_on_the_way_is_a_bound(tiny in tiny(), params in settings()) {
         let rows = tiny.rows();
-        let best = params.clone().tolerance(1e-10).max_iter(100_000)
-            .fit(&rows, &tiny.triplets, &mut ()).unwrap().objective;
+        let best = Diagonal { tolerance: 1e-10, max_iter: 100_000, ..params.clone() }
+            .fit(None, &rows, &tiny.triplets, &mut ()).unwrap().last.objective;
         let mut before = f64::INFINITY;
         let mut observer = |event: &Event<'_>| {
             let Event::DiagonalIteration(now) = event else { panic!("{event:?}") };
@@ -197,14 +205,14 @@ proptest! {
             before = now.objective;
             ControlFlow::Continue(())
         };
-        params.tolerance(1e-6).fit(&rows, &tiny.triplets, &mut observer).unwrap();
+        Diagonal { tolerance: 1e-6, ..params }.fit(None, &rows, &tiny.triplets, &mut observer).unwrap();
     }
 
     /// Karush, Kuhn and Tucker, with derivatives by differences.
     #[test]
     fn optimality_conditions_hold(tiny in tiny(), params in settings()) {
-        let fit = params.clone().tolerance(1e-12).max_iter(100_000)
-            .fit(&tiny.rows(), &tiny.triplets, &mut ()).unwrap();
+        let fit = Diagonal { tolerance: 1e-12, max_iter: 100_000, ..params.clone() }
+            .fit(None, &tiny.rows(), &tiny.triplets, &mut ()).unwrap();
         let weights = dense_weights(&fit.model);
         let shifted = |i: usize, by: f64| {
             let mut weights = weights.clone();
@@ -244,7 +252,7 @@ proptest! {
     fn the_critical_strength_is_critical(tiny in tiny(), loss in prop::sample::select(LossKind::ALL.to_vec())) {
         let rows = tiny.rows();
         for non_negative in [false, true] {
-            let params = |strength| Diagonal::new(Penalty::L1, strength).loss(loss).non_negative(non_negative);
+            let params = |strength| Diagonal { loss, non_negative, ..diagonal(Penalty::L1, strength) };
             let most = params(1.0).critical_strength(&rows, &tiny.triplets).unwrap();
             // By the definition, from the other side.
             let slopes = (0..tiny.n_features()).map(|i| tiny.slope(loss, &vec![0.0; tiny.n_features()], i));
@@ -252,7 +260,7 @@ proptest! {
             prop_assert!((most - pull).abs() < 1e-12);
             if most > 1e-6 {
                 let used = |strength| {
-                    let fit = params(strength).tolerance(1e-12).fit(&rows, &tiny.triplets, &mut ()).unwrap();
+                    let fit = Diagonal { tolerance: 1e-12, ..params(strength) }.fit(None, &rows, &tiny.triplets, &mut ()).unwrap();
                     fit.model.n_features_used()
                 };
                 prop_assert_eq!(used(most * (1.0 + 1e-12)), 0);
@@ -292,29 +300,36 @@ fn same_weights_for_any_number_of_threads() {
             .num_threads(threads)
             .build()
             .unwrap();
-        let params = Diagonal::new(Penalty::L1, 1e-3);
-        pool.install(|| params.fit(&rows, &tiny.triplets, &mut ()).unwrap())
+        let params = diagonal(Penalty::L1, 1e-3);
+        pool.install(|| params.fit(None, &rows, &tiny.triplets, &mut ()).unwrap())
     };
     let (one, three) = (fit(1), fit(3));
     assert!(one.converged());
     assert_eq!(one.model, three.model);
-    assert_eq!(one.objective, three.objective);
+    assert_eq!(one.last.objective, three.last.objective);
 }
 
 #[test]
 fn a_warm_start_ends_at_the_same_optimum_sooner() {
     let tiny = Tiny::random(40, 20, 500, 1);
     let rows = tiny.rows();
-    let params = |strength| Diagonal::new(Penalty::L2, strength).tolerance(1e-9);
-    let near = params(0.011).fit(&rows, &tiny.triplets, &mut ()).unwrap();
-    let cold = params(0.01).fit(&rows, &tiny.triplets, &mut ()).unwrap();
-    let warm = (params(0.01).fit_from(&near.model, &rows, &tiny.triplets, &mut ())).unwrap();
-    assert!((cold.objective - warm.objective).abs() < 1e-8 * cold.objective);
+    let params = |strength| Diagonal {
+        tolerance: 1e-9,
+        ..diagonal(Penalty::L2, strength)
+    };
+    let near = params(0.011)
+        .fit(None, &rows, &tiny.triplets, &mut ())
+        .unwrap();
+    let cold = params(0.01)
+        .fit(None, &rows, &tiny.triplets, &mut ())
+        .unwrap();
+    let warm = (params(0.01).fit(Some(&near.model), &rows, &tiny.triplets, &mut ())).unwrap();
+    assert!((cold.last.objective - warm.last.objective).abs() < 1e-8 * cold.last.objective);
     assert!(
-        warm.iterations < cold.iterations,
+        warm.last.iter < cold.last.iter,
         "{} {}",
-        warm.iterations,
-        cold.iterations
+        warm.last.iter,
+        cold.last.iter
     );
 }
 
@@ -325,11 +340,11 @@ fn the_observer_may_end_the_run() {
         Event::DiagonalIteration(now) if now.iter == 3 => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     };
-    let fit = Diagonal::new(Penalty::L2, 1e-4)
-        .fit(&tiny.rows(), &tiny.triplets, &mut observer)
+    let fit = diagonal(Penalty::L2, 1e-4)
+        .fit(None, &tiny.rows(), &tiny.triplets, &mut observer)
         .unwrap();
-    assert_eq!((fit.stop, fit.iterations), (Stop::ObserverAsked, 3));
-    assert!(!fit.converged() && fit.gap > 0.0);
+    assert_eq!((fit.stop, fit.last.iter), (Stop::ObserverAsked, 3));
+    assert!(!fit.converged() && fit.last.gap > 0.0);
 }
 
 #[test]
@@ -337,9 +352,12 @@ fn bad_settings_and_data_are_named() {
     let tiny = Tiny::random(5, 3, 4, 1);
     let rows = tiny.rows();
     let message = |params: Diagonal, rows: &Rows, triplets: &Triplets| {
-        params.fit(rows, triplets, &mut ()).unwrap_err().to_string()
+        params
+            .fit(None, rows, triplets, &mut ())
+            .unwrap_err()
+            .to_string()
     };
-    let params = |strength| Diagonal::new(Penalty::L1, strength);
+    let params = |strength| diagonal(Penalty::L1, strength);
     for (params, text) in [
         (
             params(0.0),
@@ -350,12 +368,18 @@ fn bad_settings_and_data_are_named() {
             "`strength` is NaN, expected a finite number above 0",
         ),
         (
-            params(1.0).tolerance(0.0),
-            "`tol` is 0, expected a finite number above 0",
+            Diagonal {
+                tolerance: 0.0,
+                ..params(1.0)
+            },
+            "`tolerance` is 0, expected a finite number above 0",
         ),
         (
-            params(1.0).max_iter(0),
-            "`max-iter` is 0, expected a whole number above 0",
+            Diagonal {
+                max_iter: 0,
+                ..params(1.0)
+            },
+            "`max_iter` is 0, expected a whole number above 0",
         ),
     ] {
         assert_eq!(message(params, &rows, &tiny.triplets), text);
@@ -367,7 +391,7 @@ fn bad_settings_and_data_are_named() {
     let empty = Rows::from_parts(3, vec![0; 6], vec![], vec![]).unwrap();
     assert_eq!(
         message(params(1.0), &empty, &tiny.triplets),
-        "no row holds a feature, expected rows with values"
+        "all rows are empty, expected rows with values"
     );
     let huge = Rows::from_parts(1, vec![0, 1, 2, 2], vec![0, 0], vec![1e200, 1e200]).unwrap();
     let mut triplets = Triplets::new();
@@ -394,8 +418,8 @@ fn no_memory_by_features_that_do_not_occur() {
     .unwrap();
     let mut triplets = Triplets::new();
     triplets.push(0, 1, 2);
-    let fit = Diagonal::new(Penalty::L1, 0.1)
-        .fit(&rows, &triplets, &mut ())
+    let fit = diagonal(Penalty::L1, 0.1)
+        .fit(None, &rows, &triplets, &mut ())
         .unwrap();
     assert_eq!(fit.model.n_features_used(), 2);
     assert_eq!(fit.model.queries(&rows).n_features(), 2);

@@ -1,4 +1,4 @@
-//! Which triplet comes next.
+//! Random draws of triplets.
 
 use super::Sampling;
 use crate::random;
@@ -10,19 +10,19 @@ use std::ops::Range;
 /// Apart from the streams of the solver, of mining, splitting and planting.
 const STREAM: u64 = 3;
 
-/// An endless row of random triplets.
+/// An endless sequence of random triplets.
 pub(super) struct Draws<'a> {
     triplets: &'a Triplets,
     rng: ChaCha8Rng,
     anchors: Anchors,
-    /// The rows that are an anchor, if they are drawn first.
+    /// The rows that are an anchor, if an anchor is drawn first.
     rows: Option<Vec<u32>>,
-    /// Sums of the weights of all triplets before each position, and of all, where weights differ.
+    /// Sums of the triplet weights before each position, and of all, if weights differ.
     sums: Option<Vec<f64>>,
 }
 
 impl<'a> Draws<'a> {
-    /// Of triplets that were checked against `n_rows` rows.
+    /// Draws from triplets that were checked against `n_rows` rows.
     pub(super) fn new(
         triplets: &'a Triplets,
         n_rows: usize,
@@ -30,18 +30,15 @@ impl<'a> Draws<'a> {
         seed: u64,
     ) -> Self {
         let anchors = triplets.by_anchor(n_rows);
-        let rows = (sampling == Sampling::Anchors).then(|| {
-            let is_anchor = |&row: &u32| !anchors.range(row as usize).is_empty();
-            (0..n_rows as u32).filter(is_anchor).collect()
-        });
-        let sums = triplets.weights().map(|_| {
-            let mut sum = 0.0;
-            let mut sums = vec![0.0];
-            sums.extend((0..triplets.len()).map(|position| {
-                sum += triplets.weight_at(&anchors, position);
-                sum
-            }));
-            sums
+        let is_anchor = |&row: &u32| !anchors.range(row as usize).is_empty();
+        let rows =
+            (sampling == Sampling::Anchors).then(|| (0..n_rows as u32).filter(is_anchor).collect());
+        let sums = triplets.weights().map(|weights| {
+            let running = (0..weights.len()).scan(0.0, |sum, position| {
+                *sum += triplets.weight_at(&anchors, position);
+                Some(*sum)
+            });
+            std::iter::once(0.0).chain(running).collect()
         });
         Self {
             triplets,
@@ -54,21 +51,17 @@ impl<'a> Draws<'a> {
 
     /// Anchor, near, far.
     pub(super) fn next(&mut self) -> (u32, u32, u32) {
-        match &self.rows {
-            None => {
-                let position = self.position(0..self.triplets.len());
-                self.triplets.get(self.anchors.triplet(position))
-            }
-            Some(rows) => {
-                let anchor = rows[random::below(&mut self.rng, rows.len())];
-                let position = self.position(self.anchors.range(anchor as usize));
-                let (near, far) = self.triplets.at(&self.anchors, position, anchor as usize);
-                (anchor, near, far)
-            }
-        }
+        let Some(rows) = &self.rows else {
+            let position = self.position(0..self.triplets.len());
+            return self.triplets.get(self.anchors.triplet(position));
+        };
+        let anchor = rows[random::below(&mut self.rng, rows.len())];
+        let position = self.position(self.anchors.range(anchor as usize));
+        let (near, far) = self.triplets.at(&self.anchors, position, anchor as usize);
+        (anchor, near, far)
     }
 
-    /// One of some positions, each as likely as its weight says.
+    /// One of the positions, each with a probability proportional to its weight.
     fn position(&mut self, range: Range<usize>) -> usize {
         let Some(sums) = &self.sums else {
             return range.start + random::below(&mut self.rng, range.len());

@@ -1,18 +1,18 @@
-//! The learned bilinear form.
+//! The learned bilinear similarity.
 
-use super::matrix::Matrix;
+use super::vector::dot_dense;
 use crate::data::{Rows, SparseRow, map_rows};
 use crate::error::{Error, Result};
 use crate::similarity::Similarity;
 use std::borrow::Cow;
 
-/// S(x, x') = xᵀ W x', W a dense matrix that need not be symmetric. Features beyond its size are ignored.
+/// S(x, x') = xᵀ W x' with a dense matrix W that need not be symmetric. Features beyond its size are ignored.
 ///
-/// Queries are mapped to Wᵀ x and items stay as they are, so a ranking costs dim² for each query.
+/// Queries are mapped to Wᵀ x and items are left unchanged, so a ranking costs dim² per query.
 ///
 /// ```
 /// use hdsl::baselines::OasisModel;
-/// use hdsl::SparseRow;
+/// use hdsl::{Similarity, SparseRow};
 /// let model = OasisModel::from_matrix(2, vec![1.0, 2.0, 0.0, 1.0])?;
 /// let (a, b) = (SparseRow::new(&[0], &[1.0]), SparseRow::new(&[1], &[1.0]));
 /// assert_eq!((model.score(a, b), model.score(b, a)), (2.0, 0.0));
@@ -20,11 +20,13 @@ use std::borrow::Cow;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct OasisModel {
-    matrix: Matrix,
+    pub(super) dim: usize,
+    /// Row by row.
+    pub(super) values: Vec<f64>,
 }
 
 impl OasisModel {
-    /// A similarity from W, row after row.
+    /// A similarity from W, row by row.
     pub fn from_matrix(dim: usize, values: Vec<f64>) -> Result<Self> {
         if dim.checked_mul(dim) != Some(values.len()) {
             return Err(Error::data(format!(
@@ -32,75 +34,67 @@ impl OasisModel {
                 values.len()
             )));
         }
-        Self::new(Matrix::from_values(dim, values))
-    }
-
-    pub(super) fn new(matrix: Matrix) -> Result<Self> {
-        if let Some(at) = matrix.values().iter().position(|w| !w.is_finite()) {
+        if let Some(at) = values.iter().position(|w| !w.is_finite()) {
             return Err(Error::data(format!(
                 "the matrix has the value {} in row {}, expected a finite number",
-                matrix.values()[at],
-                at / matrix.dim()
+                values[at],
+                at / dim
             )));
         }
-        Ok(Self { matrix })
+        Ok(Self { dim, values })
     }
 
-    /// How many features rows have (r in the paper), and W has rows.
+    /// W = I: the dot product.
+    pub(super) fn identity(dim: usize) -> Self {
+        let mut values = vec![0.0; dim * dim];
+        values.iter_mut().step_by(dim + 1).for_each(|w| *w = 1.0);
+        Self { dim, values }
+    }
+
+    /// The number of features (r in the paper), which is the number of rows of W.
     pub fn dim(&self) -> usize {
-        self.matrix.dim()
+        self.dim
     }
 
-    /// W, row after row.
+    /// W, row by row.
     pub fn matrix(&self) -> &[f64] {
-        self.matrix.values()
+        &self.values
     }
 
-    /// S(a, b).
-    pub fn score(&self, a: SparseRow<'_>, b: SparseRow<'_>) -> f64 {
-        let (a, b) = (self.known(a), self.known(b));
-        a.iter()
-            .map(|(i, x)| {
-                let row = self.matrix.row(i as usize);
-                let inner: f64 = b.iter().map(|(j, y)| row[j as usize] * y).sum();
-                x * inner
-            })
-            .sum()
+    pub(super) fn row(&self, i: usize) -> &[f64] {
+        &self.values[i * self.dim..][..self.dim]
     }
 
-    /// The features below the size of W.
+    /// The part of a row that W has rows for.
     fn known<'a>(&self, row: SparseRow<'a>) -> SparseRow<'a> {
-        let end = row
-            .indices()
-            .partition_point(|&i| (i as usize) < self.dim());
+        let end = row.indices().partition_point(|&i| (i as usize) < self.dim);
         SparseRow::new(&row.indices()[..end], &row.values()[..end])
     }
 }
 
 impl Similarity for OasisModel {
     fn score(&self, a: SparseRow<'_>, b: SparseRow<'_>) -> f64 {
-        OasisModel::score(self, a, b)
+        let b = self.known(b);
+        let product = |(i, x)| x * dot_dense(b, self.row(i as usize));
+        self.known(a).iter().map(product).sum()
     }
 
     fn queries<'a>(&self, rows: &'a Rows) -> Cow<'a, Rows> {
         let (mapped, _) = map_rows(
             rows,
-            self.dim(),
-            || vec![0.0; self.dim()],
+            self.dim,
+            || vec![0.0; self.dim],
             |sums, row, indices, values| {
                 sums.fill(0.0);
                 for (i, x) in self.known(row).iter() {
-                    let row = self.matrix.row(i as usize);
+                    let row = self.row(i as usize);
                     sums.iter_mut().zip(row).for_each(|(z, w)| *z += x * w);
                 }
                 for (j, &z) in sums.iter().enumerate().filter(|(_, z)| **z != 0.0) {
                     indices.push(j as u32);
-                    // Too large for a number becomes the largest number; infinities of both signs cancel.
-                    values.push(if z.is_nan() {
-                        0.0
-                    } else {
-                        z.clamp(f64::MIN, f64::MAX)
-                    });
+                    // A sum that overflows becomes the largest number; infinities of both signs cancel.
+                    let clamped = z.clamp(f64::MIN, f64::MAX);
+                    values.push(if z.is_nan() { 0.0 } else { clamped });
                 }
             },
         );
@@ -108,10 +102,10 @@ impl Similarity for OasisModel {
     }
 
     fn items<'a>(&self, rows: &'a Rows) -> Cow<'a, Rows> {
-        if rows.n_features() == self.dim() {
+        if rows.n_features() == self.dim {
             return Cow::Borrowed(rows);
         }
-        let mut known = Rows::new(self.dim());
+        let mut known = Rows::new(self.dim);
         rows.iter().for_each(|row| known.push(self.known(row)));
         Cow::Owned(known)
     }

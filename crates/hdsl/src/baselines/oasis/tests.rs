@@ -44,9 +44,9 @@ proptest! {
     fn a_step_is_the_passive_aggressive_one((dense, before, c) in a_step(), other in prop::collection::vec(-1.0f64..1.0, 144)) {
         let rows = to_rows(&dense);
         let dim = rows.n_features();
-        let mut matrix = Matrix::from_values(dim, before.clone());
+        let mut matrix = OasisModel::from_matrix(dim, before.clone()).unwrap();
         let taken = matrix.advance(&[a_move(&rows, (0, 1, 2))], c)[0];
-        let after = matrix.values();
+        let after = matrix.matrix();
         let (was, is) = (margin(&rows, &before), margin(&rows, after));
         prop_assert!((taken.loss - (1.0 - was).max(0.0)).abs() < 1e-12);
         let v = |k: usize| dense[0][k / dim] * (dense[1][k % dim] - dense[2][k % dim]);
@@ -76,15 +76,15 @@ proptest! {
         (dense, before, c) in a_step(), list in prop::collection::vec((0u32..3, 0u32..3, 0u32..3), 1..40)
     ) {
         let rows = to_rows(&dense);
-        let moves: Vec<Move> = list.into_iter().map(|triplet| a_move(&rows, triplet)).collect();
-        let mut at_once = Matrix::from_values(rows.n_features(), before.clone());
+        let moves: Vec<Move<'_>> = list.into_iter().map(|triplet| a_move(&rows, triplet)).collect();
+        let mut at_once = OasisModel::from_matrix(rows.n_features(), before.clone()).unwrap();
         let mut one_by_one = at_once.clone();
         let taken = at_once.advance(&moves, c);
         for (step, taken) in moves.iter().zip(taken) {
             let single = one_by_one.advance(std::slice::from_ref(step), c)[0];
             prop_assert!((single.loss - taken.loss).abs() < 1e-8 * (1.0 + single.loss), "{single:?} {taken:?}");
         }
-        let off = distance(at_once.values(), one_by_one.values());
+        let off = distance(at_once.matrix(), one_by_one.matrix());
         prop_assert!(off < 1e-7, "{off}");
     }
 
@@ -113,22 +113,22 @@ proptest! {
     #[test]
     fn finishing_gives_the_nearest_of_its_kind((_, values, _) in a_step(), x in prop::collection::vec(-1.0f64..1.0, 12)) {
         let dim = values.len().isqrt();
-        let normalization = |matrix: &Matrix| -> f64 {
-            (0..dim * dim).map(|k| x[k / dim] * matrix.values()[k] * x[k % dim]).sum()
+        let form = |matrix: &OasisModel| -> f64 {
+            (0..dim * dim).map(|k| x[k / dim] * matrix.matrix()[k] * x[k % dim]).sum()
         };
-        let learned = Matrix::from_values(dim, values);
+        let learned = OasisModel::from_matrix(dim, values).unwrap();
         let (mut symmetric, mut positive) = (learned.clone(), learned.clone());
         symmetric.symmetrize();
-        positive.make_positive();
+        positive.make_semidefinite();
         for matrix in [&symmetric, &positive] {
-            prop_assert!((0..dim * dim).all(|k| matrix.values()[k] == matrix.values()[k % dim * dim + k / dim]));
+            prop_assert!((0..dim * dim).all(|k| matrix.matrix()[k] == matrix.matrix()[k % dim * dim + k / dim]));
         }
-        prop_assert!((normalization(&symmetric) - normalization(&learned)).abs() < 1e-12, "the same for a row with itself");
-        prop_assert!(normalization(&positive) >= -1e-12);
-        prop_assert!(normalization(&positive) >= normalization(&symmetric) - 1e-12, "only what was below 0 has gone");
+        prop_assert!((form(&symmetric) - form(&learned)).abs() < 1e-12, "the same for a row with itself");
+        prop_assert!(form(&positive) >= -1e-12);
+        prop_assert!(form(&positive) >= form(&symmetric) - 1e-12, "only what was below 0 has gone");
         let mut again = positive.clone();
-        again.make_positive();
-        prop_assert!(distance(again.values(), positive.values()) < 1e-12);
+        again.make_semidefinite();
+        prop_assert!(distance(again.matrix(), positive.matrix()) < 1e-12);
     }
 }
 
@@ -176,8 +176,12 @@ fn a_planted_difference_is_learned() {
         Finish::Symmetric,
         Finish::PositiveSemidefinite,
     ] {
-        let oasis = Oasis::new(0.1).steps(20_000).finish(finish);
-        let fit = oasis.fit(&rows, &triplets, &mut ()).unwrap();
+        let oasis = Oasis {
+            steps: Some(20_000),
+            finish,
+            ..Oasis::default()
+        };
+        let fit = oasis.fit(None, &rows, &triplets, &mut ()).unwrap();
         let after = wrong(&fit.model, &fresh, &unseen);
         assert!(
             after < 0.5 * before && after < 0.15,
@@ -202,8 +206,12 @@ fn same_matrix_for_any_number_of_threads() {
             .num_threads(threads)
             .build()
             .unwrap();
-        let oasis = Oasis::new(0.1).steps(500).seed(seed);
-        pool.install(|| oasis.fit(&rows, &triplets, &mut ()).unwrap().model)
+        let oasis = Oasis {
+            steps: Some(500),
+            seed,
+            ..Oasis::default()
+        };
+        pool.install(|| oasis.fit(None, &rows, &triplets, &mut ()).unwrap().model)
     };
     assert_eq!(fit(1, 0), fit(3, 0));
     assert_ne!(fit(1, 0), fit(1, 1));
@@ -216,9 +224,12 @@ fn the_observer_may_end_the_run() {
         Event::OasisProgress(now) if now.step >= 30 => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     };
-    let fit = (Oasis::new(0.1).steps(1_000))
-        .fit(&rows, &triplets_of(&classes), &mut observer)
-        .unwrap();
+    let fit = Oasis {
+        steps: Some(1_000),
+        ..Oasis::default()
+    }
+    .fit(None, &rows, &triplets_of(&classes), &mut observer)
+    .unwrap();
     assert_eq!(fit.stop, Stop::ObserverAsked);
     assert_eq!(fit.trace.last().unwrap().step, 30);
 }
@@ -228,43 +239,48 @@ fn bad_settings_and_data_are_named() {
     let (rows, classes) = planted(20, 5);
     let triplets = triplets_of(&classes);
     let message = |oasis: Oasis, rows: &Rows| {
-        let error = oasis.fit(rows, &triplets, &mut ()).unwrap_err();
+        let error = oasis.fit(None, rows, &triplets, &mut ()).unwrap_err();
         error.to_string()
     };
     let wide = Rows::from_parts(100_000, vec![0; 21], vec![], vec![]).unwrap();
     for (oasis, rows, text) in [
         (
-            Oasis::new(-1.0),
+            Oasis {
+                aggressiveness: -1.0,
+                ..Oasis::default()
+            },
             &rows,
             "`aggressiveness` is -1, expected a finite number above 0",
         ),
         (
-            Oasis::new(1.0).steps(0),
+            Oasis {
+                steps: Some(0),
+                ..Oasis::default()
+            },
             &rows,
             "`steps` is 0, expected a whole number above 0",
         ),
         (
-            Oasis::new(1.0),
+            Oasis::default(),
             &wide,
-            "OASIS on 100,000 features needs about 80 GB for a matrix with a row and a column for each, and the limit \
-             is 2.1 GB; it would fit with 16,384 features, say after PCA or random projections",
-        ),
-        (
-            Oasis::new(1.0)
-                .memory_limit(800)
-                .finish(Finish::PositiveSemidefinite),
-            &rows,
-            "OASIS on 5 features needs about 800 bytes",
+            "OASIS on 100,000 features needs about 80 GB for its dense matrix, and the limit is 2.1 GB; reduce the rows \
+             to 16,384 features or fewer, for example by PCA or random projections",
         ),
     ] {
-        if text.ends_with("800 bytes") {
-            assert!(oasis.clone().steps(1).fit(rows, &triplets, &mut ()).is_ok());
-            let error = message(oasis.memory_limit(799), rows);
-            assert!(error.starts_with(text), "{error}");
-        } else {
-            assert_eq!(message(oasis, rows), text);
-        }
+        assert_eq!(message(oasis, rows), text);
     }
+    let limited = |bytes| Oasis {
+        steps: Some(1),
+        finish: Finish::PositiveSemidefinite,
+        memory_limit: Some(bytes),
+        ..Oasis::default()
+    };
+    assert!(limited(800).fit(None, &rows, &triplets, &mut ()).is_ok());
+    let error = message(limited(799), &rows);
+    assert!(
+        error.starts_with("OASIS on 5 features needs about 800 bytes"),
+        "{error}"
+    );
     assert_eq!(
         OasisModel::from_matrix(2, vec![0.0; 3])
             .unwrap_err()

@@ -1,7 +1,7 @@
 """Learn which features make two things similar, from very high-dimensional sparse data.
 
-A similarity S(x, z) = x' M z is learned from triplets "x is more like y than like z", with M a weighted sum of tiny
-matrices of two features each (Liu, Bellet and Sha, AISTATS 2015). Time and memory go by the non-zeros of the data: a
+A similarity S(x, z) = x' M z is learned from triplets "x is more similar to y than to z", with M a weighted sum of
+matrices of two features each (Liu, Bellet and Sha, AISTATS 2015). Time and memory depend on the non-zeros of the data: a
 sparse matrix with a million columns is never made dense.
 
 >>> import hdsl
@@ -16,7 +16,7 @@ sparse matrix with a million columns is never made dense.
 array(['good', 'bad'], dtype='<U4')
 >>> learner.set_feature_names(words.get_feature_names_out())
 HDSLClassifier(n_neighbors=1, scale=2)
->>> learner.score_pairs(X, 0, 3) > learner.score_pairs(X, 0, 4)  # no word in common, but of one kind
+>>> learner.score_pairs(X, 0, 3) > learner.score_pairs(X, 0, 4)  # no word in common, but of the same class
 array([ True])
 """
 

@@ -1,9 +1,9 @@
-"""Everything one can do with a learned similarity, whoever learned it."""
+"""Methods of a learned similarity: map, scores, neighbors, explanations. All estimators share them."""
 
 from __future__ import annotations
 
 import copy
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,33 +17,42 @@ from hdsl._frames import frame
 from hdsl._matrix import DTYPES, as_csr, from_parts
 from hdsl._threads import n_threads
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 
 class Explanation(NamedTuple):
-    """What a similarity is made of, as two data frames."""
+    """The components of a similarity, as two data frames."""
 
     features: Any
-    """The features in use: number, name, weight M_ii, and how many pairs each is in; the heaviest first."""
+    """The features in use: index, name, weight M_ii, and number of pairs; by decreasing weight."""
     pairs: Any
-    """Pairs of features: numbers, names and weight M_ij; the largest absolute value first."""
+    """Pairs of features: indices, names and weight M_ij; by decreasing absolute weight."""
 
 
 class SimilarityEstimator(TransformerMixin, BaseEstimator):
-    """A learned similarity in the shape of a scikit-learn transformer.
+    """A learned similarity as a scikit-learn transformer.
 
-    Subclasses learn, and leave behind ``_model`` (the compiled model), ``_fit_X`` (the rows they learned from) and
-    ``_index`` (to search those rows).
+    Subclasses learn and set ``_model`` (the compiled model), ``_fit_X`` (the rows they learned from) and ``_index`` (the
+    search index of those rows).
     """
 
     _model: _core.Model
     _index: _core.Index
     _fit_X: Any
+    triplets: str
+    preprocess: str
+    n_neighbors: int
+    callback: Any
+    random_state: Any
     n_jobs: int | None
+    verbose: int
     n_features_in_: int
 
-    # -- rows in ------------------------------------------------------------------------------------------------------
+    # -- input --------------------------------------------------------------------------------------------------------
 
     def _rows(self, X: Any) -> Any:
-        """Rows to be compared, checked as scikit-learn does, in CSR form."""
+        """Rows to compare, checked by scikit-learn, in CSR form."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=DTYPES, reset=False)
         return as_csr(X)
@@ -61,39 +70,44 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         return "_model" in self.__dict__
 
     def _decides(self, name: str, default: Any) -> Any:
-        """`n_neighbors`, `vote` or `normalization`: what a search has found, or else the parameter."""
+        """`n_neighbors`, `vote` or `normalization`: the result of a search, or else the parameter."""
         found = self.__dict__.get("_found_decision") or {}
         return found.get(name, getattr(self, name, default))
 
-    # -- the space where the similarity is a dot product ------------------------------------------------------------------
+    # -- the space in which the similarity is a dot product -------------------------------------------------------------
 
     def transform(self, X: Any) -> Any:
-        """Map rows into the space where the learned similarity is a plain dot product.
+        """Map rows into the space in which the learned similarity is a dot product.
+
+        Search that space by inner product: ranking by Euclidean distance gives other neighbors.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Raw rows; the preprocess that was learned is applied first.
+            Raw rows; the learned preprocessing is applied first.
 
         Returns
         -------
         Z : {ndarray, csr_array} of shape (n_samples, n_features_out)
-            One coordinate a pair of features (or `n_components` orthogonal ones). Sparse if `X` is, unless
-            `set_output` asks for a data frame.
+            One coordinate per atom (or `n_components` orthogonal ones). Sparse if `X` is, unless `set_output` asks for a
+            data frame.
 
         Examples
         --------
         >>> import numpy as np
         >>> from hdsl import HDSL
         >>> X = np.array([[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
-        >>> learner = HDSL(scale=2, triplets="knn:1:2").fit(X, [0, 0, 1, 1])
+        >>> learner = HDSL(scale=2).fit_triplets(X, [[0, 1, 2]])
         >>> Z = learner.transform(X)
         >>> np.allclose(Z @ Z.T, learner.similarity(X))
         True
         """
         rows = self._rows(X)
         parts, dim = self._model.transform(rows, self._reduced_to(), self._threads())
-        mapped = from_parts(parts, dim)
+        return self._like(X, from_parts(parts, dim))
+
+    def _like(self, X: Any, mapped: sp.csr_array) -> Any:
+        """Mapped rows: sparse if `X` is, unless `set_output` asks for a data frame."""
         in_frames = _get_output_config("transform", self)["dense"] != "default"
         return mapped if sp.issparse(X) and not in_frames else mapped.toarray()
 
@@ -106,21 +120,19 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         input_features : array-like of str or None, default=None
-            Names of the input features; by default those that are known, else ``x0``, ``x1`` and so on.
+            Names of the input features; by default the known names, else ``x0``, ``x1`` and so on.
 
         Returns
         -------
         names : ndarray of str objects
-            ``a+b`` for two features that speak for each other, ``a-b`` for two that speak against each other; the name
-            of the class and a number for orthogonal coordinates.
+            ``a+b`` for an atom of positive sign over the features a and b, ``a-b`` for one of negative sign; the lower-case
+            name of the class with a number for orthogonal coordinates.
 
         Examples
         --------
-        >>> import numpy as np
         >>> from hdsl import HDSL
-        >>> X = np.array([[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
-        >>> learner = HDSL(scale=2, triplets="knn:1:2").fit(X, [0, 0, 1, 1])
-        >>> learner.get_feature_names_out(["left", "right", "both"])
+        >>> X = [[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]]
+        >>> HDSL(scale=2).fit_triplets(X, [[0, 1, 2]]).get_feature_names_out(["left", "right", "both"])
         array(['left-right'], dtype=object)
         """
         check_is_fitted(self)
@@ -154,13 +166,12 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         Returns
         -------
         scores : ndarray of shape (n_pairs,)
-            The larger, the more alike.
+            Larger values mean more similar rows.
 
         Examples
         --------
-        >>> import numpy as np
         >>> from hdsl import HDSL
-        >>> X = np.array([[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
+        >>> X = [[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]]
         >>> HDSL(scale=2, triplets="knn:1:2").fit(X, [0, 0, 1, 1]).score_pairs(X, [0, 0], [1, 2])
         array([ 2., -2.])
         """
@@ -172,17 +183,17 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         return self._model.score_pairs(rows, None, i, j, self._threads())
 
     def pair_score(self, pairs: Any) -> NDArray[np.float64]:
-        """Score pairs, as metric-learn calls it.
+        """Score pairs, under the name and with the arguments of metric-learn.
 
         Parameters
         ----------
         pairs : array-like of shape (n_pairs, 2) or (n_pairs, 2, n_features)
-            Numbers of rows that were fitted, or the rows themselves.
+            Indices of fitted rows, or the rows themselves.
 
         Returns
         -------
-        scores : ndarray of shape (n_pairs,)
-            The larger, the more alike.
+        ndarray of shape (n_pairs,)
+            As :meth:`score_pairs` returns them.
 
         Examples
         --------
@@ -210,16 +221,16 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         return self._pair_scores(rows, i, j)
 
     def similarity(self, A: Any, B: Any = None, *, dense_output: bool = True) -> Any:
-        """Score every row of one matrix with every row of another.
+        """Score every row of one matrix against every row of another.
 
         Parameters
         ----------
         A : {array-like, sparse matrix} of shape (n_a, n_features)
             Raw rows.
         B : {array-like, sparse matrix} of shape (n_b, n_features) or None, default=None
-            Raw rows, those of `A` by default.
+            Raw rows; by default those of `A`.
         dense_output : bool, default=True
-            Whether to return a dense block. A sparse one holds the scores that are not 0.
+            Whether to return a dense array. A sparse one stores the non-zero scores.
 
         Returns
         -------
@@ -228,9 +239,8 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
 
         Examples
         --------
-        >>> import numpy as np
         >>> from hdsl import HDSL
-        >>> X = np.array([[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
+        >>> X = [[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]]
         >>> HDSL(scale=2, triplets="knn:1:2").fit(X, [0, 0, 1, 1]).similarity(X[:2], X[1:3])
         array([[ 2., -2.],
                [ 2., -2.]])
@@ -240,39 +250,37 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         return scores.toarray() if dense_output else sp.csr_array(scores)
 
     def _mapped(self, X: Any, left: bool) -> sp.csr_array:
-        """Rows mapped so that dot products of the left and the right are scores."""
+        """Rows mapped such that scores are dot products of left and right rows."""
         parts, dim = self._model.transform(self._rows(X), None, self._threads())
         return from_parts(parts, dim)
 
     def kneighbors(
         self, X: Any = None, n_neighbors: int | None = None, return_similarity: bool = True
     ) -> Any:
-        """Find the most similar of the rows that were fitted.
+        """Find the most similar fitted rows.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_queries, n_features) or None, default=None
-            Raw rows; by default the fitted rows themselves, none of which is then its own neighbor.
+            Raw rows; by default the fitted rows, where no row is its own neighbor.
         n_neighbors : int or None, default=None
-            How many; by default the `n_neighbors` of the estimator, or what ``scale="auto"`` has found.
+            The number of neighbors; by default the `n_neighbors` of the estimator, or the result of ``scale="auto"``.
         return_similarity : bool, default=True
-            Whether to return the scores too.
+            Whether to return the scores as well.
 
         Returns
         -------
         scores : ndarray of shape (n_queries, n_neighbors)
-            The largest first. Not distances: the larger, the more alike. Cosines if the estimator's `normalization` is
+            In decreasing order: these are similarities, not distances. Cosines if the `normalization` of the estimator is
             ``"cosine"``. Only if `return_similarity`.
         rows : ndarray of shape (n_queries, n_neighbors)
-            Numbers of fitted rows. Equal scores are ordered by number.
+            Indices of fitted rows. Ties are ordered by index.
 
         Examples
         --------
-        >>> import numpy as np
         >>> from hdsl import HDSL
-        >>> X = np.array([[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
-        >>> learner = HDSL(scale=2, triplets="knn:1:2").fit(X, [0, 0, 1, 1])
-        >>> learner.kneighbors([[1., 0, 3]], n_neighbors=2)
+        >>> X = [[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]]
+        >>> HDSL(scale=2, triplets="knn:1:2").fit(X, [0, 0, 1, 1]).kneighbors([[1., 0, 3]], n_neighbors=2)
         (array([[2., 2.]]), array([[0, 1]]))
         """
         check_is_fitted(self)
@@ -299,27 +307,27 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
     def _fitted_rows(self) -> Any:
         if self._fit_X is None:
             raise ValueError(
-                f"This {type(self).__name__} was loaded without the rows it was fitted on; "
-                "give them to `load` to look for neighbors among them."
+                f"This {type(self).__name__} was loaded without the rows it was fitted on; pass them to `load` to search "
+                "for neighbors among them."
             )
         return self._fit_X
 
-    # -- reasons --------------------------------------------------------------------------------------------------------------
+    # -- explanations ---------------------------------------------------------------------------------------------------------
 
     def get_bilinear_matrix(self) -> sp.csr_array:
-        """M, for S(x, z) = x' M z with x and z scaled as :meth:`scale_rows` does.
+        """The matrix M of S(x, z) = x' M z, for x and z preprocessed as by :meth:`preprocess_rows`.
 
         Returns
         -------
         M : csr_array of shape (n_features, n_features)
-            Symmetric, and as sparse as the features in use are few.
+            Symmetric for :class:`hdsl.HDSL`, diagonal for :class:`hdsl.DiagonalSimilarity`; not symmetric for
+            :class:`hdsl.OASIS`, unless its `finish` makes it so.
 
         Examples
         --------
-        >>> import numpy as np
         >>> from hdsl import HDSL
-        >>> X = np.array([[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
-        >>> HDSL(scale=2, triplets="knn:1:2").fit(X, [0, 0, 1, 1]).get_bilinear_matrix().toarray()
+        >>> X = [[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]]
+        >>> HDSL(scale=2).fit_triplets(X, [[0, 1, 2]]).get_bilinear_matrix().toarray()
         array([[ 2., -2.,  0.],
                [-2.,  2.,  0.],
                [ 0.,  0.,  0.]])
@@ -329,8 +337,8 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         d = self._model.n_features
         return sp.csr_array(sp.coo_array((values, (i, j)), shape=(d, d)))
 
-    def scale_rows(self, X: Any) -> sp.csr_array:
-        """Rows as the similarity sees them, after the preprocess that was learned.
+    def preprocess_rows(self, X: Any) -> sp.csr_array:
+        """Apply the learned preprocessing.
 
         Parameters
         ----------
@@ -339,15 +347,15 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        X : csr_array of shape (n_samples, n_features)
-            Under ``preprocess="max"`` without the features that no point of the path uses.
+        rows : csr_array of shape (n_samples, n_features)
+            Under ``preprocess="max"`` without the features that no iterate of the path uses.
 
         Examples
         --------
-        >>> import numpy as np
         >>> from hdsl import HDSL
-        >>> X = np.array([[4., 0, 1], [2, 0, 0], [0, 1, 1], [0, 1, 0]])
-        >>> HDSL(scale=2, triplets="knn:1:2").fit(X, [0, 0, 1, 1]).scale_rows([[2., 0, 0], [9, 0, 0]]).toarray()
+        >>> X = [[4., 0, 1], [2, 0, 0], [0, 1, 1], [0, 1, 0]]
+        >>> learner = HDSL(scale=2, triplets="knn:1:2").fit(X, [0, 0, 1, 1])
+        >>> learner.preprocess_rows([[2., 0, 0], [9, 0, 0]]).toarray()
         array([[0.5, 0. , 0. ],
                [1. , 0. , 0. ]])
         """
@@ -355,33 +363,35 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         return from_parts(parts, self._model.n_features)
 
     def set_feature_names(self, names: ArrayLike) -> Any:
-        """Give the features names, for explanations and saved models.
+        """Set the names of the features, for explanations and saved models.
 
-        A data frame that is fitted brings its own. For a sparse matrix from a vectorizer they are
+        A fit to a data frame sets them. For the sparse matrix of a vectorizer they are
         ``vectorizer.get_feature_names_out()``.
 
         Parameters
         ----------
         names : array-like of str of shape (n_features,)
-            One a column.
+            One per column.
 
         Returns
         -------
         self : object
-            The same estimator.
+            The estimator.
 
         Examples
         --------
-        >>> import numpy as np
         >>> from hdsl import HDSL
-        >>> X = np.array([[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
-        >>> learner = HDSL(scale=2, triplets="knn:1:2").fit(X, [0, 0, 1, 1]).set_feature_names(["left", "right", "both"])
+        >>> X = [[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]]
+        >>> learner = HDSL(scale=2).fit_triplets(X, [[0, 1, 2]]).set_feature_names(["left", "right", "both"])
         >>> learner.get_feature_names_out()
         array(['left-right'], dtype=object)
         """
         check_is_fitted(self)
-        self._model = self._model.with_names(self._checked_names(names, "names"))
+        self._store_names(self._checked_names(names, "names"))
         return self
+
+    def _store_names(self, names: list[str]) -> None:
+        self._model = self._model.with_names(names)
 
     def _checked_names(self, names: ArrayLike, argument: str) -> list[str]:
         listed = [str(name) for name in column_or_1d(np.asarray(names, dtype=object))]
@@ -392,7 +402,7 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         return listed
 
     def _namer(self, names: ArrayLike | None) -> Any:
-        """A function from numbers of features to names."""
+        """A function from feature indices to names."""
         if names is not None:
             known = getattr(self, "feature_names_in_", None)
             if known is not None and not np.array_equal(np.asarray(names, dtype=object), known):
@@ -406,34 +416,31 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         return dict(self._model.names)
 
     def explain(self, feature_names: ArrayLike | None = None) -> Explanation:
-        """List what the similarity is made of.
+        """List the features and pairs of features of the similarity with their weights.
 
         Parameters
         ----------
         feature_names : array-like of str or None, default=None
-            Names of the input features; by default those that are known, else ``x0``, ``x1`` and so on.
+            Names of the input features; by default the known names, else ``x0``, ``x1`` and so on.
 
         Returns
         -------
         explanation : Explanation
-            ``explanation.features`` and ``explanation.pairs``, two data frames of pandas (of polars if ``set_output``
-            asks for polars). A pair of weight above 0 makes two rows alike of which one has the first feature and
-            the other the second; below 0 it makes them unlike.
+            ``explanation.features`` (the diagonal of M) and ``explanation.pairs`` (the entries beside it), two data frames
+            of pandas (of polars if ``set_output`` asks for polars). A positive weight of a pair makes two rows more similar
+            if one contains the first feature and the other the second; a negative weight makes them less similar.
 
         Examples
         --------
-        >>> import numpy as np
         >>> from hdsl import HDSL
-        >>> X = np.array([[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
-        >>> learner = HDSL(scale=2, triplets="knn:1:2").fit(X, [0, 0, 1, 1])
-        >>> learner.explain(["left", "right", "both"]).pairs
+        >>> X = [[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]]
+        >>> HDSL(scale=2).fit_triplets(X, [[0, 1, 2]]).explain(["left", "right", "both"]).pairs
            i  j feature_i feature_j  weight
         0  0  1      left     right    -2.0
         """
         check_is_fitted(self)
         name = self._namer(feature_names)
-        features, n_pairs, weights = self._model.features_by_weight()
-        i, j, pair_weights = self._model.pairs_by_weight()
+        (features, n_pairs, weights), (i, j, pair_weights) = self._by_weight()
         named = {
             "feature": features,
             "name": [name(f) for f in features],
@@ -449,6 +456,10 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         }
         return Explanation(frame(self, named), frame(self, pairs))
 
+    def _by_weight(self) -> tuple[Any, Any]:
+        """Features with their numbers of pairs and weights, and pairs with their weights; the largest first."""
+        return self._model.features_by_weight(), self._model.pairs_by_weight()
+
     def explain_pair(self, x: Any, z: Any, feature_names: ArrayLike | None = None) -> Any:
         """Split the score of two rows into contributions that sum to it.
 
@@ -457,27 +468,25 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         x, z : {array-like, sparse matrix} of shape (n_features,) or (1, n_features)
             Two raw rows.
         feature_names : array-like of str or None, default=None
-            Names of the input features; by default those that are known, else ``x0``, ``x1`` and so on.
+            Names of the input features, as for :meth:`explain`.
 
         Returns
         -------
         contributions : data frame
-            ``feature_x`` of the one row with ``feature_z`` of the other, and their ``contribution``; the largest
-            absolute value first, and none that is 0.
+            ``feature_x`` of one row, ``feature_z`` of the other, and their ``contribution``, by decreasing absolute value;
+            without those of 0.
 
         Examples
         --------
-        >>> import numpy as np
         >>> from hdsl import HDSL
-        >>> X = np.array([[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
-        >>> learner = HDSL(scale=2, triplets="knn:1:2").fit(X, [0, 0, 1, 1])
-        >>> learner.explain_pair(X[0], X[2], ["left", "right", "both"])
+        >>> X = [[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]]
+        >>> HDSL(scale=2).fit_triplets(X, [[0, 1, 2]]).explain_pair(X[0], X[2], ["left", "right", "both"])
           feature_x feature_z  contribution
         0      left     right          -2.0
         """
         check_is_fitted(self)
         name = self._namer(feature_names)
-        (i, j, values), _ = self._model.explain_pair(self._one_row(x, "x"), self._one_row(z, "z"))
+        i, j, values = self._contributions(self._one_row(x, "x"), self._one_row(z, "z"))
         return frame(
             self,
             {
@@ -486,6 +495,10 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
                 "contribution": values,
             },
         )
+
+    def _contributions(self, x: Any, z: Any) -> Any:
+        """Features of two rows and their contribution to the score, the largest first."""
+        return self._model.explain_pair(x, z)[0]
 
     def _one_row(self, x: Any, argument: str) -> Any:
         if not sp.issparse(x) and not hasattr(x, "columns"):
@@ -496,18 +509,21 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
             raise ValueError(f"{argument} has {x.shape[0]} rows, expected one")
         return self._rows(x)
 
-    # -- files and copies ---------------------------------------------------------------------------------------------------------
+    # -- copies -----------------------------------------------------------------------------------------------------------------
 
-    def _with_model(self, model: _core.Model) -> Any:
+    def _set_fitted(self, model: Any, rows: Any) -> None:
+        """The result of a fit: a similarity, and the rows to search for neighbors."""
+        self._model, self._index, self._fit_X = model, _core.Index(), rows
+
+    def _with_model(self, model: _core.Model) -> Self:
         """A copy of this estimator with another similarity."""
         other = copy.copy(self)
-        other._model = model
-        other._index = _core.Index()
+        other._set_fitted(model, self._fit_X)
         return other
 
 
 def _whole(numbers: ArrayLike, name: str) -> NDArray[np.int64]:
-    """Whole numbers, whatever type they came in."""
+    """Integers of any integer type."""
     array = np.atleast_1d(np.asarray(numbers))
     if array.size and not np.issubdtype(array.dtype, np.integer):
         raise ValueError(f"{name} has the type {array.dtype}, expected whole numbers")

@@ -1,50 +1,43 @@
-"""What the baselines of the paper have in common: triplets in, a similarity out, and the same questions answered."""
+"""The common part of the paper's baselines: triplets in, a similarity out."""
 
 from __future__ import annotations
 
 import json
 import os
-import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from hdsl import _core
-from hdsl._base import Explanation, SimilarityEstimator
-from hdsl._classes import encode
 from hdsl._classifier import VoteMixin
-from hdsl._frames import frame
-from hdsl._learner import HDSLLearner, _weights
-from hdsl._matrix import DTYPES, as_csr, from_parts
+from hdsl._fit import TripletLearner, checked_weights
+from hdsl._learner import warn_if_interrupted
+from hdsl._matrix import from_parts
 from hdsl._progress import Progress
 from hdsl._settings import check_source, seed
 
-#: What :meth:`Baseline.save` writes, and the version of it.
-FORMAT = "hdsl baseline 1"
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+#: The format of :meth:`Baseline.save`, with its version.
+FORMAT = "hdsl baseline 2"
 
 
-class Baseline(VoteMixin, SimilarityEstimator):
-    """Fits from labels or triplets; answers everything from the scaled rows and a matrix."""
+class Baseline(VoteMixin, TripletLearner):
+    """Fits to labels or triplets; all methods work on the preprocessed rows and the learned matrix."""
 
     _model: Any
-    triplets: str
-    preprocess: str
-    n_neighbors: int
-    random_state: Any
-    callback: Any
-    verbose: int
 
     # -- learning -----------------------------------------------------------------------------------------------------------
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
-        """Learn from labels, by triplets that are mined from them.
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from labels, by mining triplets from them.
 
         Parameters
         ----------
@@ -53,69 +46,32 @@ class Baseline(VoteMixin, SimilarityEstimator):
         y : array-like of shape (n_samples,)
             Classes.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            How much the triplets count in which a row is the anchor.
+            The weight of the triplets of which a row is the anchor.
 
         Returns
         -------
         self : object
             The fitted estimator.
         """
-        again = self._goes_on()
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=DTYPES, reset=not again, ensure_min_samples=2
-        )
-        self.classes_, self._codes = encode(y, type(self).__name__)
-        weights = None if sample_weight is None else _weights(sample_weight, X)
-        classes = ([str(c) for c in self.classes_], self._codes)
-        return self._learn(as_csr(X), classes=classes, row_weights=weights)
+        again = self._continues()
+        rows, y = self._rows_and_labels(X, y, reset=not again)
+        self._set_classes(y, rows)
+        weights = checked_weights(sample_weight, rows)
+        start = self._model if again else None
+        return self._learn(rows, classes=self._classes(), row_weights=weights, start=start)
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit_triplets(
-        self, X: Any, triplets: ArrayLike, sample_weight: ArrayLike | None = None, *, y: Any = None
-    ) -> Any:
-        """Learn from triplets of rows that somebody gives.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Raw rows.
-        triplets : array-like of int of shape (n_triplets, 3)
-            Rows of `X`, counted from 0: an anchor, a row it is more like, and a row it is less like.
-        sample_weight : array-like of shape (n_triplets,) or None, default=None
-            How much each triplet counts.
-        y : array-like of shape (n_samples,) or None, default=None
-            Classes of the rows, for the vote.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-        """
-        again = self._goes_on()
-        X = validate_data(self, X, accept_sparse="csr", dtype=DTYPES, reset=not again, ensure_min_samples=2)
-        rows = as_csr(X)
-        if y is not None:
-            self.classes_, self._codes = encode(y, type(self).__name__)
-            if len(self._codes) != rows.shape[0]:
-                raise ValueError(f"y has {len(self._codes)} classes for {rows.shape[0]} rows of X")
-        given = HDSLLearner._given(triplets, sample_weight, rows.shape[0])
-        return self._learn(rows, triplets=given)
-
-    def _goes_on(self) -> bool:
-        return bool(getattr(self, "warm_start", False)) and self.__sklearn_is_fitted__()
-
-    def _learn(self, rows: Any, **kwargs: Any) -> Any:
+    def _learn(self, rows: Any, **kwargs: Any) -> Self:
         check_source(self.triplets)
         source = {"triplets": self.triplets, "preprocess": self.preprocess, "seed": seed(self.random_state)}
-        progress = Progress(self._most(kwargs)) if self.verbose else None
+        progress = Progress(self._max_steps()) if self.verbose else None
         each = None
         if self.callback is not None:
             told = {"iteration", "objective", "gap", "n_features", "seconds"}
             each = lambda facts, _: self.callback({name: facts[name] for name in told})  # noqa: E731
-        model, facts = self._call(
-            source, rows, **kwargs, each=each, progress=progress, n_threads=self._threads()
+        model, facts = _core.fit_baseline(
+            json.dumps(self._settings()), source, rows, **kwargs, each=each, progress=progress, n_threads=self._threads()
         )
-        self._model, self._index, self._fit_X = model, _core.Index(), rows
+        self._set_fitted(model, rows)
         self._names: dict[int, str] = dict(enumerate(map(str, getattr(self, "feature_names_in_", []))))
         self.n_iter_: int = facts["iterations"]
         self.stop_: str = facts["stop"]
@@ -123,20 +79,15 @@ class Baseline(VoteMixin, SimilarityEstimator):
         self._take_facts(facts)
         if progress is not None:
             progress.close(f"{self.n_iter_} iterations ({self.stop_}), {facts['train_seconds']:.2f} s")
-        if facts["interrupted"]:
-            warnings.warn(
-                f"Ctrl-C stopped the fit after {self.n_iter_} iterations; what was learned so far is kept.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+        warn_if_interrupted(facts, "the fit", f"{self.n_iter_} iterations; the similarity learned so far is kept")
         return self
 
-    def _most(self, kwargs: dict[str, Any]) -> int:
-        """Iterations at most, for the progress bar."""
+    def _max_steps(self) -> int:
+        """The maximum number of iterations, for the progress bar."""
         raise NotImplementedError
 
-    def _call(self, source: dict[str, Any], rows: Any, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
-        """The compiled half."""
+    def _settings(self) -> dict[str, Any]:
+        """The settings of the compiled learner."""
         raise NotImplementedError
 
     def _take_facts(self, facts: dict[str, Any]) -> None:
@@ -145,15 +96,15 @@ class Baseline(VoteMixin, SimilarityEstimator):
     # -- files ----------------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save what was learned, with the preprocess and the parameters, to load it later.
+        """Save the similarity, its preprocessing and the parameters, to load them later.
 
-        The file is a numpy archive of plain arrays; the command line, which knows no baselines, cannot read it. Training
-        rows and `callback` are not in it.
+        The file is a numpy archive of plain arrays; the command line program does not read it. Training rows and `callback`
+        are not saved.
 
         Parameters
         ----------
         path : str or path-like
-            The file, by custom ``NAME.npz``. It is written whole or not at all.
+            The file, by convention ``NAME.npz``. It is replaced atomically.
         """
         check_is_fitted(self)
         _, ((kind, n_features, maxima), learned, is_matrix) = self._model.__reduce__()
@@ -187,22 +138,22 @@ class Baseline(VoteMixin, SimilarityEstimator):
             beside.unlink(missing_ok=True)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], X: Any = None, **params: Any) -> Any:
-        """Load what :meth:`save` wrote.
+    def load(cls, path: str | os.PathLike[str], X: Any = None, **params: Any) -> Self:
+        """Load a file that :meth:`save` wrote.
 
         Parameters
         ----------
         path : str or path-like
             The file.
         X : {array-like, sparse matrix} of shape (n_samples, n_features) or None, default=None
-            Raw rows to look for neighbors among; without them, :meth:`kneighbors` has nothing to search.
+            Raw rows to search for neighbors; :meth:`kneighbors` needs them.
         **params : dict
-            Parameters of the estimator, over those in the file.
+            Parameters of the estimator, instead of those in the file.
 
         Returns
         -------
         estimator : object
-            Fitted, except for what only a run knows, such as ``n_triplets_``.
+            Fitted, without the attributes that only a run has, such as ``n_triplets_``.
         """
         try:
             with np.load(path, allow_pickle=False) as file:
@@ -211,10 +162,10 @@ class Baseline(VoteMixin, SimilarityEstimator):
         except OSError:
             raise
         except Exception as error:
-            raise ValueError(f"{os.fspath(path)}: not a file that {cls.__name__}.save wrote") from error
+            raise ValueError(f"{os.fspath(path)}: not a file of {cls.__name__}.save") from error
         if about.get("format") != FORMAT or about.get("estimator") != cls.__name__:
             raise ValueError(
-                f"{os.fspath(path)}: holds {about.get('estimator')} of format {about.get('format')!r}, "
+                f"{os.fspath(path)}: contains {about.get('estimator')} of format {about.get('format')!r}, "
                 f"expected {cls.__name__} of format {FORMAT!r}"
             )
         estimator = cls(**{**about["parameters"], **params})
@@ -223,8 +174,7 @@ class Baseline(VoteMixin, SimilarityEstimator):
         is_matrix = not hasattr(cls, "weights_")
         learned = values if is_matrix else list(zip(arrays["features"].tolist(), values, strict=True))
         preprocess = (about["preprocess"], about["n_features"], maxima)
-        estimator._model = _core.RivalModel.from_parts(preprocess, learned, is_matrix)
-        estimator._index, estimator._fit_X = _core.Index(), None
+        estimator._set_fitted(_core.BaselineModel.from_parts(preprocess, learned, is_matrix), None)
         estimator._names = {int(feature): name for feature, name in about["names"].items()}
         estimator.n_features_in_ = about["n_features"]
         estimator.n_iter_, estimator.stop_ = about["n_iter"], about["stop"]
@@ -232,7 +182,7 @@ class Baseline(VoteMixin, SimilarityEstimator):
             estimator._fit_X = estimator._rows(X)
         return estimator
 
-    # -- questions ------------------------------------------------------------------------------------------------------------
+    # -- scores and explanations ------------------------------------------------------------------------------------------------
 
     def _mapped(self, X: Any, left: bool) -> sp.csr_array:
         return self._map(self._rows(X), left)
@@ -252,87 +202,22 @@ class Baseline(VoteMixin, SimilarityEstimator):
     def _known_names(self) -> dict[int, str]:
         return self._names
 
-    def set_feature_names(self, names: ArrayLike) -> Any:
-        """Give the features names, for explanations.
+    def _store_names(self, names: list[str]) -> None:
+        self._names = dict(enumerate(names))
 
-        Parameters
-        ----------
-        names : array-like of str of shape (n_features,)
-            One a column.
-
-        Returns
-        -------
-        self : object
-            The same estimator.
-        """
-        check_is_fitted(self)
-        self._names = dict(enumerate(self._checked_names(names, "names")))
-        return self
-
-    def explain(self, feature_names: ArrayLike | None = None) -> Explanation:
-        """List what the similarity is made of.
-
-        Parameters
-        ----------
-        feature_names : array-like of str or None, default=None
-            Names of the input features; by default those that are known, else ``x0``, ``x1`` and so on.
-
-        Returns
-        -------
-        explanation : Explanation
-            ``explanation.features`` (the diagonal of the matrix) and ``explanation.pairs`` (the rest, with feature i of
-            the query and feature j of the item), two data frames, the largest absolute weight first.
-        """
-        name = self._namer(feature_names)
+    def _by_weight(self) -> tuple[Any, Any]:
         M = sp.coo_array(self.get_bilinear_matrix())
         i, j = M.coords
         order = np.argsort(-np.abs(M.data), kind="stable")
         own, pairs = order[(i == j)[order]], order[(i != j)[order]]
         counts = np.bincount(np.r_[i[pairs], j[pairs]], minlength=M.shape[0])
-        features = {
-            "feature": i[own],
-            "name": [name(f) for f in i[own]],
-            "weight": M.data[own],
-            "n_pairs": counts[i[own]],
-        }
-        joint = {
-            "i": i[pairs],
-            "j": j[pairs],
-            "feature_i": [name(f) for f in i[pairs]],
-            "feature_j": [name(f) for f in j[pairs]],
-            "weight": M.data[pairs],
-        }
-        return Explanation(frame(self, features), frame(self, joint))
+        return (i[own], counts[i[own]], M.data[own]), (i[pairs], j[pairs], M.data[pairs])
 
-    def explain_pair(self, x: Any, z: Any, feature_names: ArrayLike | None = None) -> Any:
-        """Split the score of two rows into contributions that sum to it.
-
-        Parameters
-        ----------
-        x, z : {array-like, sparse matrix} of shape (n_features,) or (1, n_features)
-            Two raw rows.
-        feature_names : array-like of str or None, default=None
-            Names of the input features; by default those that are known, else ``x0``, ``x1`` and so on.
-
-        Returns
-        -------
-        contributions : data frame
-            ``feature_x`` of the one row with ``feature_z`` of the other, and their ``contribution``; the largest
-            absolute value first, and none that is 0.
-        """
-        check_is_fitted(self)
-        name = self._namer(feature_names)
-        x, z = self.scale_rows(self._one_row(x, "x")), self.scale_rows(self._one_row(z, "z"))
+    def _contributions(self, x: Any, z: Any) -> Any:
+        x, z = self.preprocess_rows(x), self.preprocess_rows(z)
         block = sp.coo_array(self.get_bilinear_matrix()[x.indices][:, z.indices])
         i, j = block.coords
         values = x.data[i] * block.data * z.data[j]
         order = np.argsort(-np.abs(values), kind="stable")
         order = order[values[order] != 0]
-        return frame(
-            self,
-            {
-                "feature_x": [name(f) for f in x.indices[i[order]]],
-                "feature_z": [name(f) for f in z.indices[j[order]]],
-                "contribution": values[order],
-            },
-        )
+        return x.indices[i[order]], z.indices[j[order]], values[order]

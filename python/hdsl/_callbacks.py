@@ -1,4 +1,4 @@
-"""scikit-learn's callbacks where the installed version has them (1.9 and later), and plain callables everywhere."""
+"""scikit-learn's callbacks, if the installed version has them (1.9 and later), and plain callables."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ try:
 except ImportError:  # before scikit-learn 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Nothing: this scikit-learn has no callbacks."""
+        """Empty: this scikit-learn has no callbacks."""
 
 
 HAS_CALLBACKS = hasattr(CallbackSupportMixin, "set_callbacks")
 
 
 class Hooks:
-    """Calls everybody who wants to hear of each iteration.
+    """Calls the callbacks of an estimator after each iteration.
 
     Parameters
     ----------
     estimator : HDSL
-        Being fitted.
+        The estimator that is being fitted.
     X, y : matrix and labels
         Passed on to scikit-learn's callbacks.
     max_iter : int
-        How many iterations there are at most.
+        The maximum number of iterations.
     """
 
     def __init__(self, estimator: Any, X: Any, y: Any, max_iter: int) -> None:
@@ -43,11 +43,11 @@ class Hooks:
 
     @property
     def wants_iterates(self) -> bool:
-        """Whether anybody may ask for the model of an iteration."""
+        """Whether a callback may ask for the model of an iteration."""
         return bool(getattr(self.estimator, "_skl_callbacks", []))
 
     def each(self) -> Callable[[dict[str, Any], Any], bool] | None:
-        """What the compiled half is to call after each iteration, if anybody listens."""
+        """The function that the compiled module calls after each iteration, if there are callbacks."""
         return self if self.callback is not None or self.wants_iterates else None
 
     def __call__(self, facts: dict[str, Any], atoms: Any) -> bool:
@@ -72,7 +72,7 @@ class Hooks:
         return {"_model": model, "_index": _core.Index()}
 
     def done(self) -> None:
-        """The estimator is fitted."""
+        """Tell the callbacks that the estimator is fitted."""
         if self.context is not None:
             self.context.call_on_fit_task_end(
                 estimator=self.estimator, X=self.X, y=self.y, reconstruction_attributes=dict

@@ -1,4 +1,4 @@
-"""Classes as the compiled half takes them: sorted, and the number of each row's."""
+"""Classes as the compiled module takes them: sorted, with a code per row."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from sklearn.utils.validation import column_or_1d
 
 
 def encode(y: Any, name: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Sorted classes, and the number of each row's."""
+    """The sorted classes, and the code of each row's class."""
     y = column_or_1d(y, warn=True)
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
-            f"{name} needs rows of at least 2 classes to tell apart, but y contains only 1 class: {classes[0]!r}"
+            f"{name} needs rows of at least 2 classes, but y contains only 1 class: {classes[0]!r}"
         )
     return classes, codes.astype(np.int64)

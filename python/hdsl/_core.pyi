@@ -1,4 +1,4 @@
-"""The compiled half, crates/hdsl-python."""
+"""The compiled module, crates/hdsl-python."""
 
 from collections.abc import Callable
 from os import PathLike
@@ -15,9 +15,14 @@ _Ints = NDArray[np.int64]
 _Entries = tuple[_Ints, _Ints, _Floats]
 _Csr = tuple[_Floats, _Ints, _Ints]
 _Classes = tuple[list[str], _Ints]
+_Triplets = tuple[list[_Ints], _Floats | None]
+_Each = Callable[[dict[str, Any], Any], bool]
+_Progress = Callable[[dict[str, Any]], None]
+
+CHOICES: dict[str, list[str]]
 
 class Model:
-    """A learned similarity that never changes."""
+    """A learned similarity; immutable."""
 
     @staticmethod
     def from_bytes(bytes: bytes, name: str = ...) -> Model: ...
@@ -58,7 +63,7 @@ class Model:
     def explain_pair(self, a: Any, b: Any) -> tuple[_Entries, float]: ...
 
 class Index:
-    """Fitted rows, ready to be searched."""
+    """A search index of the fitted rows."""
 
     def __init__(self) -> None: ...
     def search(
@@ -71,11 +76,11 @@ class Index:
         self, model: Model, normalization: str, rows: Any, classes: _Classes, queries: Any, n_threads: int
     ) -> tuple[tuple[_Floats, _Ints], float]: ...
 
-class RivalModel:
-    """What a baseline has learned; it never changes."""
+class BaselineModel:
+    """The learned similarity of a baseline; immutable."""
 
     @staticmethod
-    def from_parts(preprocess: Any, learned: Any, is_matrix: bool) -> RivalModel: ...
+    def from_parts(preprocess: Any, learned: Any, is_matrix: bool) -> BaselineModel: ...
     @property
     def n_features(self) -> int: ...
     def weights(self) -> tuple[_Ints, _Floats]: ...
@@ -84,46 +89,33 @@ class RivalModel:
     def map(self, rows: Any, as_queries: bool, n_threads: int) -> tuple[_Csr, int]: ...
     def score_pairs(self, rows: Any, i: _Ints, j: _Ints, n_threads: int) -> _Floats: ...
 
-def fit_diagonal(
-    settings: dict[str, Any],
+def fit_baseline(
+    settings: str,
     source: dict[str, Any],
     x: Any,
     classes: _Classes | None = ...,
     *,
-    triplets: tuple[list[_Ints], _Floats | None] | None = ...,
+    triplets: _Triplets | None = ...,
     row_weights: _Floats | None = ...,
-    start: RivalModel | None = ...,
-    each: Callable[[dict[str, Any], Any], bool] | None = ...,
-    progress: Callable[[dict[str, Any]], None] | None = ...,
+    start: BaselineModel | None = ...,
+    each: _Each | None = ...,
+    progress: _Progress | None = ...,
     n_threads: int = ...,
-) -> tuple[RivalModel, dict[str, Any]]: ...
-def fit_oasis(
-    settings: dict[str, Any],
-    source: dict[str, Any],
-    x: Any,
-    classes: _Classes | None = ...,
-    *,
-    triplets: tuple[list[_Ints], _Floats | None] | None = ...,
-    row_weights: _Floats | None = ...,
-    start: RivalModel | None = ...,
-    each: Callable[[dict[str, Any], Any], bool] | None = ...,
-    progress: Callable[[dict[str, Any]], None] | None = ...,
-    n_threads: int = ...,
-) -> tuple[RivalModel, dict[str, Any]]: ...
+) -> tuple[BaselineModel, dict[str, Any]]: ...
 def train(
     settings: dict[str, Any],
     x: Any,
     classes: _Classes | None = ...,
     *,
     valid: tuple[Any, _Classes] | None = ...,
-    triplets: tuple[list[_Ints], _Floats | None] | None = ...,
+    triplets: _Triplets | None = ...,
     row_weights: _Floats | None = ...,
     names: list[str] | None = ...,
     start: Model | None = ...,
     keep_preprocess: bool = ...,
-    each: Callable[[dict[str, Any], Any], bool] | None = ...,
+    each: _Each | None = ...,
     snapshots: bool = ...,
-    progress: Callable[[dict[str, Any]], None] | None = ...,
+    progress: _Progress | None = ...,
     n_threads: int = ...,
 ) -> tuple[Model, dict[str, Any]]: ...
 def tune(
@@ -133,7 +125,7 @@ def tune(
     *,
     valid: tuple[Any, _Classes] | None = ...,
     names: list[str] | None = ...,
-    progress: Callable[[dict[str, Any]], None] | None = ...,
+    progress: _Progress | None = ...,
     n_threads: int = ...,
 ) -> tuple[Model, dict[str, Any], dict[str, Any]]: ...
 def mine(settings: dict[str, Any], x: Any, classes: _Classes, n_threads: int) -> _Ints: ...

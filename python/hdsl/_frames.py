@@ -1,4 +1,4 @@
-"""Data frames in the library the user has chosen."""
+"""Data frames of the library that the user has chosen."""
 
 from __future__ import annotations
 

@@ -1,153 +1,158 @@
-"""HDSL: a similarity learned from labels or triplets, and a transformer."""
+"""HDSL: a similarity learned from labels or triplets, as a transformer."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from hdsl._callbacks import Hooks
-from hdsl._classes import encode
-from hdsl._learner import HDSLLearner, _weights
+from hdsl._fit import checked_weights
+from hdsl._learner import HDSLLearner
 from hdsl._matrix import DTYPES, as_csr
 from hdsl._search import TIME, fit_best
 from hdsl._settings import scales
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 
 class HDSL(HDSLLearner):
-    """Learn a sparse similarity from labels or triplets, and map rows into the space where it is a dot product.
+    """Learn a sparse similarity from labels or triplets, and map rows into the space in which it is a dot product.
 
-    The similarity is S(x, z) = x' M z, where M is a weighted sum of matrices of two features each. Training adds one of
-    them at a time (Frank-Wolfe with away steps); stopping early keeps M sparse and is how the method regularizes. Time
-    and memory go by the non-zeros of the rows, not by the number of columns. Same seed, same model, for any number of
-    threads; the command line's `hdsl train` makes the same one, byte for byte.
+    The similarity is S(x, z) = x' M z, where M is a weighted sum of atoms: matrices of two features each. Training adds one
+    atom per iteration (Frank-Wolfe with away steps); early stopping keeps M sparse and is how the method regularizes. Time
+    and memory depend on the non-zeros of the rows, not on the number of columns. The same seed gives the same model, for any
+    number of threads; the command line's `hdsl train` gives the same one, byte for byte.
 
     Parameters
     ----------
     scale : float, array-like of floats or "auto", default=100.0
-        λ, the size of the domain: how far the similarity may go. There is no default that is good for all data; scan
-        1, 10, 100, 1000 first. Several values are tried in one fit if there are validation rows to choose by. With
-        ``"auto"``, :meth:`fit` searches as :func:`hdsl.tune` does, for at most `time` seconds (600 by default): `scale`,
-        `triplets`, `preprocess`, `loss`, `max_iter`, `rounds`, `last_iter`, `models`, `n_neighbors`, `vote` and `normalization` are what it
-        finds (`tuned_params_`), whatever was given. Only `max_features`, `memory`, `n_components`, `random_state`,
-        `n_jobs` and `verbose` have a say besides.
+        λ, the size of the domain that M is learned in. No default suits all data: try 1, 10, 100, 1000 first. Several
+        values are tried in one fit if there are validation rows to choose by. With ``"auto"``, :meth:`fit` searches as
+        :func:`hdsl.tune` does, for at most `time` seconds (600 by default): `scale`, `triplets`, `preprocess`, `loss`,
+        `max_iter`, `mining_rounds`, `last_round_iter`, `n_estimators`, `n_neighbors`, `vote` and `normalization` are the
+        result of the search (`tuned_params_`), whatever was given. Only `max_features`, `memory`, `n_components`,
+        `random_state`, `n_jobs` and `verbose` have an effect besides.
     triplets : str, default="knn:3:5"
-        Where :meth:`fit` takes triplets from: ``"knn:T:I"``, each row with its T nearest of the same label times its I
-        nearest of another, or ``"random:N"``, N a row at random; often better where rows are few.
+        The source of the triplets of :meth:`fit`: ``"knn:T:I"`` combines the T nearest rows of the same class with the I
+        nearest of other classes, for each row; ``"random:N"`` draws N triplets per row, which is often better for few
+        rows.
     preprocess : {"max", "unit", "max+unit", "none"}, default="max"
-        What happens to raw values: each is divided by the largest absolute value of its column and clipped to [-1, 1],
-        or by the length of its row, or both, or nothing.
+        Preprocessing of raw values: divide each by the largest absolute value of its column and clip it to [-1, 1], or
+        divide rows by their Euclidean norm, or both, or nothing.
     loss : {"smoothed-hinge", "squared-hinge", "logistic", "exponential"}, default="smoothed-hinge"
-        What a triplet costs, by its margin S(x, y) - S(x, z).
+        The loss of a triplet, a function of its margin S(x, y) - S(x, z).
     search : {"alternating", "exact"}, default="alternating"
-        How the next pair of features is sought: by the paper's heuristic, or exactly, which is slower.
+        How the best next atom is found: by the paper's heuristic, or exactly, which is slower.
     steps : {"away", "pairwise", "forward"}, default="away"
-        Which steps are allowed besides forward ones.
+        Which steps are allowed besides forward steps.
     batch : int or None, default=None
-        Triplets each gradient is taken over, drawn anew each iteration; by default all.
+        The number of triplets per gradient, drawn anew each iteration; by default all.
     max_iter : int, default=1000
-        Iterations at most, for each λ and each round.
-    rounds : int, default=0
-        How often triplets are mined again, 3 x 5 neighbors a row under the similarity learned so far, and added to those
-        there were. Often the largest gain there is. Needs labels, and no `sample_weight`.
-    last_iter : int or None, default=None
-        Iterations at most of the last round; by default `max_iter`.
-    models : int, default=1
-        Take the mean of this many models, which differ in their random triplets and starts. It is steadier than one of them
-        and uses more features. Its path meets the pairs by weight, the heaviest first.
+        The maximum number of iterations, per λ and mining round.
+    mining_rounds : int, default=0
+        How many times triplets are mined again, from 3 x 5 neighbors per row under the similarity learned so far, and added
+        to the existing ones (hard-negative mining). Often the largest improvement of all. Needs labels, and no
+        `sample_weight`.
+    last_round_iter : int or None, default=None
+        The maximum number of iterations of the last mining round; by default `max_iter`.
+    n_estimators : int, default=1
+        The number of models in an ensemble average, which differ in their random triplets and starts. The average varies
+        less than a single model and uses more features. Its path adds the atoms by decreasing weight.
     tol : float or None, default=None
-        Stop when the objective is certainly within this of the best possible.
+        Stop when the objective is certified to be within this distance of the optimum.
     certify : bool, default=False
-        Prove the gap of the last iterate by one exact search at the end.
+        Certify the gap of the last iterate by one exact search at the end.
     max_features : int or None, default=None
-        Never use more than this many features.
+        The maximum number of features in use.
     time : float or None, default=None
-        Stop after this many seconds, for each λ; with ``scale="auto"``, after the search and the last fit together.
+        Stop after this many seconds, per λ; with ``scale="auto"``, in total.
     memory : int or None, default=None
-        Refuse to start if training would take more bytes than this; by default, than are free.
+        Refuse to start if training needs more bytes than this; by default, than are free.
     early_stopping : bool, default=False
-        Stop when the k-NN error on validation rows has not fallen for `n_iter_no_change` iterations, and keep the
-        iterate where it was lowest. Validation rows are a share of the training rows, unless :meth:`fit` is given some.
+        Stop when the k-NN error on validation rows has not decreased for `n_iter_no_change` iterations, and keep the
+        iterate of the lowest error. Validation rows are a fraction of the training rows, unless :meth:`fit` is given some.
     validation_fraction : float, default=0.1
-        The share of training rows set aside, each class in proportion, if `early_stopping`.
+        The fraction of the training rows used for validation, stratified by class, if `early_stopping`.
     n_iter_no_change : int or None, default=100
-        Iterations to wait for a better validation error; None waits for ever. Only if `early_stopping`.
+        Iterations to wait for a lower validation error; None never stops. Only if `early_stopping`.
     eval_every : int, default=10
-        Iterations between looks at the validation error.
+        Iterations between evaluations of the validation error.
     n_neighbors : int, default=3
-        Neighbors that :meth:`kneighbors` gives, and that vote on validation rows.
+        The number of neighbors in :meth:`kneighbors` and for the validation error.
     vote : {"majority", "weighted", "class-mean"}, default="majority"
-        How classes are decided: by one vote for each of the neighbors; by their similarities, those below 0 as 0; or by
-        the mean similarity to all rows of a class, whatever `n_neighbors` is.
+        The prediction rule: one vote per neighbor; votes weighted by similarity (negative ones count as 0); or the highest
+        mean similarity to all rows of a class, which ignores `n_neighbors`.
     normalization : {"dot", "cosine"}, default="dot"
-        How rows are ranked for that, and by :meth:`kneighbors`: by S(x, z), or by S(x, z) / √(S(x, x) S(z, z)).
+        The ranking of neighbors: by S(x, z), or by S(x, z) / √(S(x, x) S(z, z)).
     n_components : int or None, default=None
-        If given, :meth:`transform` maps to this many orthogonal coordinates, which keep the most of the similarity, instead
-        of one a pair of features.
+        If given, :meth:`transform` maps to this many orthogonal coordinates, the best approximation of the similarity,
+        instead of one per atom.
     warm_start : bool, default=False
-        Whether another fit goes on from the similarity there is.
+        Whether another fit starts from the present similarity.
     callback : callable or None, default=None
         Called after each iteration with a dict of ``iteration``, ``objective``, ``gap``, ``n_atoms``, ``n_features``,
-        ``seconds``, ``scale`` and ``valid_error``; a true answer stops the run. With scikit-learn 1.9 and later,
+        ``seconds``, ``scale`` and ``valid_error``; a true return value stops the run. With scikit-learn 1.9 and later,
         ``set_callbacks`` takes scikit-learn's own callbacks as well.
     random_state : int, RandomState instance or None, default=0
-        Seed of everything random. A whole number is the command line's ``--seed``.
+        Seed of all random draws. An integer is the command line's ``--seed``.
     n_jobs : int or None, default=None
-        Threads. None is all processors (what ``OMP_NUM_THREADS`` allows, inside joblib's workers); -1 is all. The result
-        does not depend on it.
+        The number of threads. None is all processors (or ``OMP_NUM_THREADS``, which joblib sets in its workers); -1 is
+        all. The result does not depend on it.
     verbose : int, default=0
         Whether to show a progress bar, in terminals and notebooks.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The classes, if :meth:`fit` was used.
+        The classes, if there are labels.
     n_features_in_ : int
-        Number of features of the rows that were fitted.
+        The number of features of the fitted rows.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Their names, if a data frame was fitted.
+        Their names, after a fit to a data frame.
     path_ : structured ndarray of shape (`n_iter_` + 1,)
         Every iterate of the run: ``iteration``, ``objective``, ``gap``, ``n_atoms``, ``n_features``, ``valid_error``.
     scale_ : float
-        λ of the model, the best one if there were several.
+        λ of the model; the best one if several were tried.
     scale_results_ : list of dict
-        How each λ fared.
+        The result for each λ.
     n_iter_ : int
-        Iterations of the run.
+        The number of iterations of the run.
     chosen_iter_ : int
-        The iteration whose model is in use: the one with the lowest validation error, or the last.
+        The iteration whose iterate is in use: that of the lowest validation error, or the last.
     n_atoms_ : int
-        How many pairs of features the similarity is made of.
+        The number of atoms (pairs of features) of the similarity.
     n_active_features_ : int
-        How many features they use.
+        The number of features that the atoms use.
     objective_ : float
         The mean loss over the triplets at the end of the run.
     gap_ : float
-        How far that is from the best possible at most, if ``gap_certified_``; otherwise an estimate.
+        An upper bound of the distance to the optimum if ``gap_certified_``; otherwise an estimate.
     gap_certified_ : bool
-        Whether `gap_` is proved.
+        Whether `gap_` is certified.
     valid_error_ : float or None
-        The k-NN error on the validation rows of the model in use.
+        The k-NN error of the iterate in use on the validation rows.
     n_triplets_ : int
-        How many triplets were learned from.
+        The number of triplets learned from.
     tuned_params_ : dict
-        Only after ``scale="auto"`` or :func:`hdsl.tune`: the parameters that make the same model from the same rows.
+        Only after ``scale="auto"`` or :func:`hdsl.tune`: the parameters that give the same model for the same rows.
     leaderboard_ : data frame or list of dict
-        Only then: every setting that was judged, at its best, the winner first.
+        Only then: all configurations that were evaluated, each at its best, the winner first.
     tuning_ : Tuning
-        Only then: both of them, what error to expect, and how the search went.
+        Only then: both of these, the expected error, and the course of the search.
     stop_ : str
         Why the run ended: ``"max-iter"``, ``"patience"``, ``"feature-budget"``, ``"time-limit"``, ``"tolerance"``,
         ``"satisfied"``, ``"stationary"`` or ``"interrupted"``.
 
     See Also
     --------
-    HDSLClassifier : The same, with a k-NN vote.
-    TripletHDSL : The same for triplets in the place of rows, for cross-validation over triplets.
+    HDSLClassifier : Adds a k-NN classifier.
+    TripletHDSL : Takes triplets in place of rows, for cross-validation over triplets.
 
     References
     ----------
@@ -173,23 +178,22 @@ class HDSL(HDSLLearner):
         sample_weight: ArrayLike | None = None,
         X_val: Any = None,
         y_val: Any = None,
-    ) -> Any:
-        """Learn from labels, by triplets that are mined from them.
+    ) -> Self:
+        """Learn from labels, by mining triplets from them.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Raw rows. A CSR matrix of float64 with int32 indices is used where it is; float32 values and int64 indices
-            are converted as they are read.
+            Raw rows. A CSR matrix of float64 with int32 indices is used without a copy; float32 values and int64 indices
+            are converted.
         y : array-like of shape (n_samples,)
             Classes.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            How much the triplets count in which a row is the anchor; with 0 a row is no anchor, but others may still
-            be compared with it. Not with `rounds`, nor with ``scale="auto"``.
+            The weight of the triplets of which a row is the anchor; with weight 0 it is not an anchor, but may still be
+            compared with others. Not with `mining_rounds`, nor with ``scale="auto"``.
         X_val, y_val : rows and classes, or None, default=None
-            Validation rows: the iterate with the lowest k-NN error on them is kept. With ``scale="auto"`` they judge
-            instead of folds of `X`, and once all is chosen they are learned from as well: they are the last of the fitted
-            rows.
+            Validation rows: the iterate of the lowest k-NN error on them is kept. With ``scale="auto"`` they replace
+            cross-validation, and the final model is trained on them as well: they become the last of the fitted rows.
 
         Returns
         -------
@@ -197,42 +201,38 @@ class HDSL(HDSLLearner):
             The fitted estimator.
         """
         auto = isinstance(self.scale, str)
-        again = self._goes_on() and not auto
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=DTYPES, reset=not again, ensure_min_samples=2
-        )
+        again = self._continues() and not auto
+        rows, y = self._rows_and_labels(X, y, reset=not again)
         if auto:
-            return self._fit_auto(X, y, sample_weight, X_val, y_val)
-        rows = self._enough_features(as_csr(X))
-        self.classes_, codes = encode(y, type(self).__name__)
+            return self._fit_auto(rows, y, sample_weight, X_val, y_val)
+        self._enough_features(rows)
+        self._set_classes(y, rows)
         valid = self._validation(X_val, y_val)
         holdout = self.validation_fraction if self.early_stopping and valid is None else None
-        weights = None if sample_weight is None else _weights(sample_weight, X)
-        self._codes: NDArray[np.int64] = codes
         return self._learn(
             rows,
             y=y,
-            classes=([str(c) for c in self.classes_], codes),
+            classes=self._classes(),
             valid=valid,
             holdout=holdout,
-            row_weights=weights,
+            row_weights=checked_weights(sample_weight, rows),
             start=self._model if again else None,
         )
 
-    def _fit_auto(self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any) -> Any:
-        """Searches, and ends as if fitted with what was found."""
+    def _fit_auto(self, rows: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any) -> Self:
+        """Search, and end as if fitted with the parameters found."""
         if self.scale != "auto":
             scales(self)
         for name, wrong, why in [
-            ("sample_weight", sample_weight is not None, "the search judges all rows alike"),
-            ("warm_start", self.warm_start, "the search begins anew each time"),
-            ("callback", self.callback is not None, "there is no single run to hear of"),
+            ("sample_weight", sample_weight is not None, "the search weighs all rows equally"),
+            ("warm_start", self.warm_start, "every search starts anew"),
+            ("callback", self.callback is not None, "a search has many runs"),
         ]:
             if wrong:
                 raise ValueError(f"{name} cannot be used with scale='auto': {why}.")
         options = {"time": TIME if self.time is None else self.time, "memory": self.memory}
-        hooks = Hooks(self, X, y, 0)
-        fit_best(self, X, y, self._checked_validation(X_val, y_val), options, depth=4)
+        hooks = Hooks(self, rows, y, 0)
+        fit_best(self, rows, y, self._checked_validation(X_val, y_val), options, depth=4)
         self._found_decision: dict[str, Any] = {
             name: self.tuned_params_[name] for name in ("n_neighbors", "vote", "normalization")
         }
@@ -251,7 +251,7 @@ class HDSL(HDSLLearner):
         if X_val is None and y_val is None:
             return None
         if X_val is None or y_val is None:
-            raise ValueError("X_val and y_val are given together, or neither.")
+            raise ValueError("X_val and y_val must be given together.")
         X_val, y_val = validate_data(self, X_val, y_val, accept_sparse="csr", dtype=DTYPES, reset=False)
         check_classification_targets(y_val)
         return as_csr(X_val), y_val

@@ -1,35 +1,48 @@
-"""Learning with HDSL, from rows and triplets that are checked already; the path of the run; model files."""
+"""Learning with HDSL from checked rows and triplets; the path of the run; model files."""
 
 from __future__ import annotations
 
 import copy
 import os
 import warnings
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from hdsl import _core
-from hdsl._base import SimilarityEstimator
 from hdsl._callbacks import CallbackSupportMixin, Hooks
-from hdsl._matrix import DTYPES, as_csr
+from hdsl._fit import TripletLearner, given_triplets
 from hdsl._progress import Progress
 from hdsl._report import ReportMixin
-from hdsl._settings import CONSTRAINTS, settings
+from hdsl._settings import CONSTRAINTS, keep, settings
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
-#: What a search leaves behind, and any other fit takes away.
+#: Attributes that a search sets and any other fit deletes.
 FOUND = ("tuning_", "tuned_params_", "leaderboard_", "_found_decision")
 
 
-class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
-    """What :class:`HDSL`, :class:`HDSLClassifier` and :class:`TripletHDSL` have in common."""
+class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
+    """The common part of :class:`HDSL`, :class:`HDSLClassifier` and :class:`TripletHDSL`."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
+
+    scale: float | ArrayLike | str
+    max_iter: int
+    mining_rounds: int
+    last_round_iter: int | None
+    n_estimators: int
+    max_features: int | None
+    time: float | None
+    memory: int | None
+    early_stopping: bool
+    validation_fraction: float
+    warm_start: bool
 
     def __init__(
         self,
@@ -42,9 +55,9 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
         steps: str = "away",
         batch: int | None = None,
         max_iter: int = 1000,
-        rounds: int = 0,
-        last_iter: int | None = None,
-        models: int = 1,
+        mining_rounds: int = 0,
+        last_round_iter: int | None = None,
+        n_estimators: int = 1,
         tol: float | None = None,
         certify: bool = False,
         max_features: int | None = None,
@@ -64,76 +77,17 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.scale = scale
-        self.triplets = triplets
-        self.preprocess = preprocess
-        self.loss = loss
-        self.search = search
-        self.steps = steps
-        self.batch = batch
-        self.max_iter = max_iter
-        self.rounds = rounds
-        self.last_iter = last_iter
-        self.models = models
-        self.tol = tol
-        self.certify = certify
-        self.max_features = max_features
-        self.time = time
-        self.memory = memory
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.eval_every = eval_every
-        self.n_neighbors = n_neighbors
-        self.vote = vote
-        self.normalization = normalization
-        self.n_components = n_components
-        self.warm_start = warm_start
-        self.callback = callback
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        keep(locals())
 
     # -- learning -----------------------------------------------------------------------------------------------------------
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit_triplets(self, X: Any, triplets: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
-        """Learn from triplets of rows that somebody gives: experts, clicks, judgments. No labels are needed.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Raw rows.
-        triplets : array-like of int of shape (n_triplets, 3)
-            Rows of `X`, counted from 0: an anchor, a row it is more like, and a row it is less like.
-        sample_weight : array-like of shape (n_triplets,) or None, default=None
-            How much each triplet counts. A triplet of weight 2 counts as one that is given twice.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from hdsl import HDSL
-        >>> X = np.array([[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
-        >>> learner = HDSL(scale=2).fit_triplets(X, [[0, 1, 2], [2, 3, 1]])
-        >>> learner.pair_score([[0, 1], [0, 2]])
-        array([ 2., -2.])
-        """
+    def _check_without_labels(self) -> None:
         if self.early_stopping:
-            raise ValueError("early_stopping needs labels to compute an error with; use `fit`, or stop by max_iter.")
-        if self.rounds:
-            raise ValueError("rounds needs labels to mine triplets again from; use `fit`, or set rounds=0.")
+            raise ValueError("early_stopping needs labels to compute a validation error; use `fit`, or stop by max_iter.")
+        if self.mining_rounds:
+            raise ValueError("mining_rounds needs labels to mine triplets from; use `fit`, or set mining_rounds=0.")
         if isinstance(self.scale, str):
-            raise ValueError("scale='auto' needs labels to judge by; use `fit`, or set scale to a number.")
-        again = self._goes_on()
-        X = validate_data(self, X, accept_sparse="csr", dtype=DTYPES, reset=not again, ensure_min_samples=2)
-        rows = self._enough_features(as_csr(X))
-        given = self._given(triplets, sample_weight, rows.shape[0])
-        return self._learn(rows, triplets=given, start=self._model if again else None)
+            raise ValueError("scale='auto' needs labels to validate with; use `fit`, or set scale to a number.")
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit_triplets(
@@ -142,46 +96,40 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
         triplets: ArrayLike,
         sample_weight: ArrayLike | None = None,
         max_iter: int | None = None,
-    ) -> Any:
-        """Go on learning from new feedback, starting from the similarity there is.
+    ) -> Self:
+        """Continue learning from new triplets, starting from the present similarity.
 
-        Only the new triplets are learned from. The more iterations, the more of what earlier triplets taught is given
-        up where the new ones disagree; to keep both, give both to :meth:`fit_triplets` with ``warm_start=True``.
-        Features keep the preprocess they had; those that are new get theirs from `X`. Rows to look for neighbors among
-        stay those that were fitted first.
+        Only the new triplets are learned from. The more iterations, the more of the earlier triplets' effect is lost where
+        the new ones disagree; to keep both, pass both to :meth:`fit_triplets` with ``warm_start=True``. The preprocessing of
+        known features is kept; that of new ones is learned from `X`. Neighbors are still searched among the rows that were
+        fitted first.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Raw rows, old or new.
-        triplets : array-like of int of shape (n_triplets, 3)
-            Rows of `X`, counted from 0: an anchor, a row it is more like, and a row it is less like.
-        sample_weight : array-like of shape (n_triplets,) or None, default=None
-            How much each triplet counts.
+        X, triplets, sample_weight
+            As for :meth:`fit_triplets`; the rows may be old or new.
         max_iter : int or None, default=None
-            How many iterations at most; by default the `max_iter` of the estimator.
+            The maximum number of iterations; by default the `max_iter` of the estimator.
 
         Returns
         -------
         self : object
-            The fitted estimator. Its path begins with the similarity there was.
+            The fitted estimator. Its path begins with the previous similarity.
 
         Examples
         --------
-        >>> import numpy as np
         >>> from hdsl import HDSL
-        >>> X = np.array([[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
+        >>> X = [[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]]
         >>> learner = HDSL(scale=2).fit_triplets(X, [[0, 1, 2]])
         >>> learner = learner.partial_fit_triplets(X, [[2, 0, 3]], max_iter=5)  # the third column matters after all
         >>> bool(learner.score_pairs(X, 2, 0) > learner.score_pairs(X, 2, 3))
         True
         """
         again = self.__sklearn_is_fitted__()
-        X = validate_data(self, X, accept_sparse="csr", dtype=DTYPES, reset=not again, ensure_min_samples=2)
-        rows = self._enough_features(as_csr(X))
-        given = self._given(triplets, sample_weight, rows.shape[0])
+        rows = self._rows_to_fit(X, reset=not again)
+        given = given_triplets(triplets, sample_weight)
         kept = self._fit_X if again else rows
-        # What a search has found holds for what comes after it, too.
+        # The results of a search remain valid for the fits that continue from it.
         found = {name: self.__dict__[name] for name in FOUND if again and name in self.__dict__}
         self._learn(
             rows, triplets=given, start=self._model if again else None, keep_preprocess=True, max_iter=max_iter
@@ -190,8 +138,8 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
         self._fit_X = kept
         return self
 
-    def _goes_on(self) -> bool:
-        return bool(self.warm_start) and self.__sklearn_is_fitted__()
+    def _rows_to_fit(self, X: Any, *, reset: bool) -> Any:
+        return self._enough_features(super()._rows_to_fit(X, reset=reset))
 
     def _enough_features(self, rows: Any) -> Any:
         if rows.shape[1] < 2:
@@ -200,20 +148,6 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
                 f"by {type(self).__name__}: it learns pairs of features."
             )
         return rows
-
-    @staticmethod
-    def _given(triplets: ArrayLike, sample_weight: ArrayLike | None, n_rows: int) -> Any:
-        """Triplets as three columns, and their weights."""
-        array = check_array(triplets, dtype=None, input_name="triplets")
-        if array.shape[1] != 3:
-            raise ValueError(f"triplets has the shape {array.shape}, expected (n_triplets, 3)")
-        if not np.issubdtype(array.dtype, np.integer):
-            raise ValueError(f"triplets has the type {array.dtype}, expected whole numbers: rows of X")
-        columns = [np.ascontiguousarray(array[:, c], dtype=np.int64) for c in range(3)]
-        weights = None
-        if sample_weight is not None:
-            weights = _weights(sample_weight, array)
-        return columns, weights
 
     def _learn(
         self,
@@ -228,22 +162,21 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
         start: _core.Model | None = None,
         keep_preprocess: bool = False,
         max_iter: int | None = None,
-    ) -> Any:
-        """Calls the compiled half and keeps what it learned."""
+    ) -> Self:
         learner: Any = self
         if keep_preprocess:
             found = self.__dict__.get("tuned_params_") if isinstance(self.scale, str) else None
             learner = copy.copy(self).set_params(**(found or {}))
-            # Of triplets that are given there is one round, and what goes on from a model is one.
-            learner.rounds, learner.last_iter, learner.models = 0, None, 1
+            # Given triplets are not mined again, and a fit that continues from a model gives one model.
+            learner.mining_rounds, learner.last_round_iter, learner.n_estimators = 0, None, 1
         chosen = settings(learner, validated=valid is not None or holdout is not None, holdout=holdout)
-        if row_weights is not None and self.rounds:
-            raise ValueError("sample_weight cannot be used with rounds: triplets that are mined again have no weights.")
+        if row_weights is not None and self.mining_rounds:
+            raise ValueError("sample_weight cannot be used with mining_rounds: triplets that are mined later have no weights.")
         if max_iter is not None:
             chosen["max_iter"] = max_iter
-        most = chosen["max_iter"] * len(chosen["scale"]) * (1 + chosen["rounds"]) * chosen["models"]
-        hooks = Hooks(self, rows, y, most)
-        progress = Progress(chosen["max_iter"] * (1 + chosen["rounds"])) if self.verbose else None
+        per_model = chosen["max_iter"] * (1 + chosen["mining_rounds"])
+        hooks = Hooks(self, rows, y, per_model * len(chosen["scale"]) * chosen["n_estimators"])
+        progress = Progress(per_model) if self.verbose else None
         names = getattr(self, "feature_names_in_", None)
         model, facts = _core.train(
             chosen,
@@ -262,7 +195,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
         )
         for name in FOUND:
             self.__dict__.pop(name, None)
-        self._model, self._index, self._fit_X = model, _core.Index(), rows
+        self._set_fitted(model, rows)
         self._take_facts(facts)
         if progress is not None:
             progress.close(
@@ -270,12 +203,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
                 f"{self.n_active_features_} of {self.n_features_in_} features in {self.n_atoms_} pairs, "
                 f"{facts['train_seconds']:.2f} s"
             )
-        if facts["interrupted"]:
-            warnings.warn(
-                f"Ctrl-C stopped the fit after {self.n_iter_} iterations; the model learned so far is kept.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+        warn_if_interrupted(facts, "the fit", f"{self.n_iter_} iterations; the model learned so far is kept")
         hooks.done()
         return self
 
@@ -295,25 +223,25 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
 
     @property
     def scale_(self) -> float:
-        """λ of the model, the best one if there were several."""
+        """λ of the model; the best one if several were tried."""
         check_is_fitted(self)
         return self._model.scale
 
     @property
     def n_atoms_(self) -> int:
-        """How many pairs of features the similarity is made of."""
+        """The number of atoms (pairs of features) of the similarity."""
         check_is_fitted(self)
         return self._model.dim(None)
 
     @property
     def n_active_features_(self) -> int:
-        """How many features they use."""
+        """The number of features that the atoms use."""
         check_is_fitted(self)
         return len(self._model.features_by_weight()[0])
 
     @property
     def chosen_iter_(self) -> int:
-        """The iteration whose model is in use."""
+        """The iteration whose iterate is in use."""
         check_is_fitted(self)
         return self._model.chosen
 
@@ -322,7 +250,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
         """Every iterate of the run, as a structured array.
 
         Fields are ``iteration``, ``objective``, ``gap``, ``n_atoms``, ``n_features`` and ``valid_error`` (nan where it
-        was not computed). ``pandas.DataFrame(learner.path_)`` makes a data frame of it.
+        was not computed). ``pandas.DataFrame(learner.path_)`` is a data frame of it.
         """
         check_is_fitted(self)
         path = self._model.path()
@@ -340,18 +268,18 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
         n_features: int | None = None,
         iteration: int | None = None,
         n_atoms: int | None = None,
-    ) -> Any:
-        """The estimator as it was at another point of the run, without fitting again.
+    ) -> Self:
+        """The estimator with another iterate of the path, without fitting again.
 
         Parameters
         ----------
         n_features : int or None, default=None
-            The latest point, not after the one in use, with at most this many features.
+            The latest iterate, not after the one in use, with at most this many features.
         iteration : int or None, default=None
-            The point after this many iterations.
+            The iterate after this many iterations.
         n_atoms : int or None, default=None
-            The latest point, not after the one in use, with at most this many pairs of features, which are the
-            coordinates of :meth:`transform`.
+            The latest iterate, not after the one in use, with at most this many atoms, which are the coordinates of
+            :meth:`transform`.
 
         Returns
         -------
@@ -387,26 +315,25 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
     # -- model files ----------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the similarity as a model file, which the command line's `hdsl` reads too.
+        """Save the similarity as a model file, which the command line program `hdsl` reads as well.
 
-        The file holds preprocess, names, the whole path, and how classes are decided (`n_neighbors`, `vote`, `normalization`), but
-        neither rows nor labels, nor the parameters of this estimator that say how to learn. For those, pickle the
-        estimator.
+        The file contains the configuration of the training, the preprocessing, feature names, the whole path and the
+        prediction rule (`n_neighbors`, `vote`, `normalization`), but neither rows nor labels. To save those as well, pickle
+        the estimator.
 
         Parameters
         ----------
         path : str or path-like
-            The file; it is replaced whole or not at all.
+            The file. It is replaced atomically.
 
         Examples
         --------
-        >>> import numpy as np, os, tempfile
+        >>> import os, tempfile
         >>> from hdsl import HDSL
-        >>> X = np.array([[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
-        >>> learner = HDSL(scale=2, triplets="knn:1:2").fit(X, [0, 0, 1, 1])
+        >>> X = [[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]]
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     file = os.path.join(folder, "model.hdsl")
-        ...     learner.save(file)
+        ...     HDSL(scale=2, triplets="knn:1:2").fit(X, [0, 0, 1, 1]).save(file)
         ...     again = HDSL.load(file, X)
         >>> again.pair_score([[0, 1], [0, 2]])
         array([ 2., -2.])
@@ -417,50 +344,51 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, SimilarityEstimator):
         model.write(os.fspath(path))
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], X: Any = None, **params: Any) -> Any:
-        """Load a model file, by whomever it was saved.
+    def load(cls, path: str | os.PathLike[str], X: Any = None, y: Any = None, **params: Any) -> Self:
+        """Load a model file, saved by Python or by the command line program.
 
         Parameters
         ----------
         path : str or path-like
             The file.
         X : {array-like, sparse matrix} of shape (n_samples, n_features) or None, default=None
-            Raw rows to look for neighbors among; without them, :meth:`kneighbors` has nothing to search.
+            Raw rows to search for neighbors; :meth:`kneighbors` and `predict` need them.
+        y : array-like of shape (n_samples,) or None, default=None
+            Classes of those rows, for `predict`.
         **params : dict
-            Parameters of the estimator, over those the file tells of.
+            Parameters of the estimator, instead of those in the file.
 
         Returns
         -------
         estimator : object
-            Fitted, except for what only a run knows, such as ``n_triplets_``.
+            Fitted, without the attributes that only a run has, such as ``n_triplets_``.
         """
+        if X is None and y is not None:
+            raise ValueError("y is given without X.")
         model = _core.Model.read(os.fspath(path))
         told = dict(model.settings)
         known: dict[str, Any] = {"scale": model.scale, "preprocess": model.preprocess}
         known |= {name: told[name] for name in ("loss", "search", "steps", "vote", "normalization") if name in told}
-        numbers = {"k": "n_neighbors", "seed": "random_state", "batch": "batch", "rounds": "rounds", "models": "models"}
+        numbers = {"k": "n_neighbors", "seed": "random_state", "batch": "batch", "rounds": "mining_rounds", "models": "n_estimators"}
         known |= {ours: int(told[theirs]) for theirs, ours in numbers.items() if theirs in told}
         if not told.get("triplets", "given:").startswith("given:"):
             known["triplets"] = told["triplets"]
         known = {name: value for name, value in known.items() if name in cls._get_param_names()}
         estimator = cls(**{**known, **params})
         estimator.n_features_in_ = model.n_features
-        estimator._model, estimator._index, estimator._fit_X = model, _core.Index(), None
+        estimator._set_fitted(model, None)
         estimator.stop_ = told.get("stop", "unknown")
         path_ = estimator.path_
         estimator.n_iter_ = len(path_) - 1
         estimator.objective_, estimator.gap_ = float(path_["objective"][-1]), float(path_["gap"][-1])
         if X is not None:
             estimator._fit_X = estimator._rows(X)
+        if y is not None:
+            estimator._set_classes(y, estimator._fit_X)
         return estimator
 
 
-def _weights(sample_weight: ArrayLike, X: Any) -> NDArray[np.float64]:
-    weights: NDArray[np.float64] = np.ascontiguousarray(
-        _check_sample_weight(sample_weight, X, dtype=np.float64)
-    )
-    if (weights < 0).any():
-        raise ValueError("Negative values in data passed to `sample_weight`.")
-    if not (weights > 0).any():
-        raise ValueError("sample_weight is 0 everywhere, which leaves nothing to learn from.")
-    return weights
+def warn_if_interrupted(facts: dict[str, Any], what: str, kept: str, depth: int = 4) -> None:
+    """Warn that Ctrl-C ended a run early. `depth` is the number of calls between this one and the user's."""
+    if facts["interrupted"]:
+        warnings.warn(f"Ctrl-C stopped {what} after {kept}.", ConvergenceWarning, stacklevel=depth + 1)

@@ -1,4 +1,4 @@
-"""Whatever a caller calls a matrix, as the CSR matrix that the compiled half takes."""
+"""Matrices of any kind as the CSR matrices that the compiled module takes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-#: The types that are taken as they are. Single precision is converted inside, since the core computes in double.
+#: The accepted types. Single precision is converted in the compiled module, which computes in double precision.
 DTYPES = [np.float64, np.float32]
 
 
 def as_csr(X: Any) -> Any:
-    """A canonical CSR matrix: columns increase within each row, and no column comes twice.
+    """A canonical CSR matrix: columns increase within each row, without duplicates.
 
-    A CSR matrix that is canonical already is returned as it is, without a copy. The caller's matrix is never changed.
+    A canonical CSR matrix is returned without a copy. The caller's matrix is never changed.
     """
     if not sp.issparse(X):
         return sp.csr_array(X)
@@ -30,7 +30,7 @@ def as_csr(X: Any) -> Any:
 def from_parts(
     parts: tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]], n_columns: int
 ) -> sp.csr_array:
-    """Values, columns and row starts as a CSR array, with 32-bit indices where they fit."""
+    """A CSR array from values, columns and row starts, with 32-bit indices if they suffice."""
     values, columns, starts = parts
     index = np.int32 if max(len(values), n_columns) < 2**31 else np.int64
     matrix = sp.csr_array(

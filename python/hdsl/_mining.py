@@ -1,4 +1,4 @@
-"""Triplets from labels, for those who want to see or change them before learning."""
+"""Triplets mined from labels, to inspect or change them before learning."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def mine_triplets(
     random_state: Any = 0,
     n_jobs: int | None = None,
 ) -> NDArray[np.int64]:
-    """The triplets that :meth:`hdsl.HDSL.fit` learns from.
+    """Mine the triplets that :meth:`hdsl.HDSL.fit` learns from.
 
     Parameters
     ----------
@@ -33,19 +33,13 @@ def mine_triplets(
         Raw rows.
     y : array-like of shape (n_samples,)
         Classes.
-    triplets : str, default="knn:3:5"
-        ``"knn:T:I"`` or ``"random:N"``, as for :class:`hdsl.HDSL`.
-    preprocess : {"max", "unit", "max+unit", "none"}, default="max"
-        What happens to raw values before neighbors are sought.
-    random_state : int, RandomState instance or None, default=0
-        Seed of ``"random:N"``.
-    n_jobs : int or None, default=None
-        Threads.
+    triplets, preprocess, random_state, n_jobs
+        As for :class:`hdsl.HDSL`.
 
     Returns
     -------
     triplets : ndarray of shape (n_triplets, 3)
-        Rows of `X`: an anchor, one of its class, and one of another.
+        Rows of `X`: an anchor, a row of its class, and a row of another class.
 
     Examples
     --------

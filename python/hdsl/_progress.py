@@ -10,7 +10,7 @@ WIDTH = 25
 
 
 def describe(facts: dict[str, Any], max_iter: int) -> str:
-    """One line: how far, how good, how large.
+    """One line: progress, objective, number of features.
 
     >>> facts = {"iteration": 40, "objective": 0.25, "n_features": 12, "scale": 10.0, "valid_error": 0.05}
     >>> describe(facts, 100)
@@ -26,10 +26,10 @@ def describe(facts: dict[str, Any], max_iter: int) -> str:
 
 
 class Progress:
-    """Shows the state of a run again and again in the same place.
+    """Shows the state of a run.
 
-    In a notebook that is an output cell that is updated, in a terminal a line that is written over, and elsewhere (a
-    log file) a line every ten seconds.
+    In a notebook an output cell is updated, in a terminal a line is overwritten, and elsewhere (a log file) a line is
+    written every ten seconds.
     """
 
     def __init__(self, max_iter: int, stream: TextIO | None = None) -> None:
@@ -57,7 +57,7 @@ class Progress:
         return describe(facts, self.max_iter)
 
     def close(self, summary: str) -> None:
-        """Replaces the bar by a last line."""
+        """Replace the bar by a summary."""
         self.last_line = summary
         if self.in_notebook:
             self._show_in_notebook()
@@ -77,7 +77,7 @@ class Progress:
 
 
 def _in_notebook() -> bool:
-    """Whether standard output is a notebook's."""
+    """Whether this is a notebook."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return shell is not None and shell.__class__.__name__ == "ZMQInteractiveShell"

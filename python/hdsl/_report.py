@@ -1,4 +1,4 @@
-"""Pages about a model: a report in a file, and the few lines a notebook shows."""
+"""The HTML report of a model, and its short form for notebooks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hdsl import _core
 
 
 class ReportMixin:
-    """What estimators with a compiled model have to show."""
+    """Reports of estimators with a compiled model."""
 
     def report(
         self,
@@ -28,37 +28,37 @@ class ReportMixin:
         test_texts: Any = None,
         n_neighbors: int | None = None,
     ) -> None:
-        """Write a page to look at: one HTML file that tells the story of the similarity.
+        """Write a report of the similarity: one HTML file.
 
-        The page opens offline in any browser and fetches nothing. It shows the errors before and after learning, the run,
-        the matrix, features and pairs in tables and as a graph, the error with fewer dimensions, a map of the rows, the
-        neighbors of single test rows with the reasons, and the mistakes. What cannot be shown without more is left out,
-        and the page says what would add it. Large data are sampled, with a note where.
+        The page opens offline in any browser. It shows the errors before and after learning, the run, the matrix, features
+        and pairs in tables and as a graph, the error with fewer dimensions, a map of the rows, the neighbors of single test
+        rows with explanations, and the misclassified rows. Sections that need more input are left out, and the page says
+        which input they need. Large data are sampled, with a note.
 
         Parameters
         ----------
         path : str or path-like
-            The file; it is replaced whole or not at all.
+            The file. It is replaced atomically.
         X_test : {array-like, sparse matrix} of shape (n_test, n_features) or None, default=None
-            Raw rows that were not learned from.
+            Raw rows that were not used for training.
         y_test : array-like of shape (n_test,) or None, default=None
             Their classes.
         X_train : {array-like, sparse matrix} of shape (n_samples, n_features) or None, default=None
-            Raw rows to look for neighbors among; by default those that were learned from, if they are known.
+            Raw rows to search for neighbors; by default the fitted rows, if they are known.
         y_train : array-like of shape (n_samples,) or None, default=None
-            Their classes; by default those that were learned from, if they are known.
+            Their classes; by default those of the fitted rows, if they are known.
         feature_names : array-like of str or None, default=None
-            Names of the input features; by default those that are known, else ``x0``, ``x1`` and so on.
+            Names of the input features, as for :meth:`explain`.
         train_texts, test_texts : sequence of str or None, default=None
-            Texts of the rows, to be shown with the words that count marked.
+            Texts of the rows, shown with the words in use highlighted.
         n_neighbors : int or None, default=None
-            How many neighbors vote; by default the estimator's own `n_neighbors`.
+            The number of neighbors that vote; by default the `n_neighbors` of the estimator.
 
         Examples
         --------
-        >>> import numpy as np, os, tempfile
+        >>> import os, tempfile
         >>> from hdsl import HDSL
-        >>> X = np.array([[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
+        >>> X = [[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]]
         >>> learner = HDSL(scale=2, triplets="knn:1:2", n_neighbors=1).fit(X, [0, 0, 1, 1])
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     file = os.path.join(folder, "report.html")
@@ -73,7 +73,7 @@ class ReportMixin:
             raise ValueError("y_test and test_texts are given without X_test.")
         train = self._training_part(X_train, y_train, train_texts)
         if X_test is not None and train is None:
-            raise ValueError("X_test is given, but there are no rows to look for neighbors among: give X_train too.")
+            raise ValueError("X_test is given, but there are no rows to search for neighbors: pass X_train as well.")
         test = None
         if X_test is not None:
             rows = self._rows(X_test)  # type: ignore[attr-defined]
@@ -99,14 +99,14 @@ class ReportMixin:
         )
 
     def _training_part(self, X: Any, y: ArrayLike | None, texts: Any) -> Any:
-        """Rows to look for neighbors among: those given, or those learned from."""
+        """Rows to search for neighbors: the given ones, or the fitted ones."""
         if X is not None:
             rows = self._rows(X)  # type: ignore[attr-defined]
             return rows, _classes(y, rows, "y_train"), _texts(texts, rows, "train_texts")
         rows = getattr(self, "_fit_X", None)
         if rows is None:
             if texts is not None:
-                raise ValueError("train_texts are given, but there are no training rows: give X_train too.")
+                raise ValueError("train_texts are given, but there are no training rows: pass X_train as well.")
             return None
         codes = getattr(self, "_codes", None)
         classes = None
@@ -115,12 +115,12 @@ class ReportMixin:
         return rows, classes, _texts(texts, rows, "train_texts")
 
     def _compact(self) -> str:
-        """The similarity in a few lines of HTML, or nothing before it is learned."""
+        """The similarity in a few lines of HTML, or an empty string before the fit."""
         if not self.__sklearn_is_fitted__():  # type: ignore[attr-defined]
             return ""
         return _core.compact(self._model, type(self).__name__)  # type: ignore[attr-defined]
 
-    # scikit-learn's own picture of the estimator comes first, as everybody knows it; what was learned follows.
+    # scikit-learn's own diagram of the estimator comes first, then the similarity.
 
     def _repr_html_inner(self) -> str:
         return super()._repr_html_inner() + self._compact()  # type: ignore[misc, no-any-return]

@@ -1,80 +1,78 @@
-"""The search for the best similarity, for an estimator that is being fitted."""
+"""The search for the best configuration, for an estimator that is being fitted."""
 
 from __future__ import annotations
 
 import time
-import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
 
 from hdsl import _core
-from hdsl._classes import encode
+from hdsl._learner import warn_if_interrupted
 from hdsl._matrix import as_csr
 from hdsl._progress import WIDTH, Progress
 from hdsl._settings import seed
 
-#: Seconds a search may take by default.
+#: The default time limit of a search, in seconds.
 TIME = 600.0
 
-#: Iterations of a round; None lets the number of classes and rows decide. Tests make it small.
+#: Iterations per mining round; None chooses by the number of classes and rows. Tests make it small.
 ROUND_ITER: int | None = None
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """What a search has found, and how sure it is."""
+    """The result of a search."""
 
     params: dict[str, Any]
-    """The parameters that make the same model from the same rows."""
+    """The parameters that give the same model for the same rows."""
     expected_error: float | None
-    """The error to expect on new rows, estimated on rows that did not choose; None if there were too few."""
+    """The expected error on new rows, estimated on rows that had no part in the choice; None if there were too few."""
     expected_error_deviation: float | None
     """Its standard deviation."""
     dot_error: float
-    """The 3-NN error of the plain dot product on the judged rows."""
-    n_judged: int
-    """Rows that judged."""
+    """The 3-NN error of the dot product on the validation rows."""
+    n_validation: int
+    """The number of validation rows."""
     n_models: int
-    """Models that were judged."""
+    """The number of models that were evaluated."""
     n_rows: int
-    """Rows the winner learned from."""
+    """The number of rows of the final training."""
     finished: bool
-    """Whether all that was planned was done; otherwise more time may find better."""
+    """Whether the whole search was done; otherwise more time may give a better result."""
     refitted: bool
-    """Whether the winner learned from the validation rows as well."""
+    """Whether the final training included the validation rows."""
     seconds: float
-    """How long all of it took."""
+    """The total time."""
     leaderboard: Any = field(repr=False)
-    """Every setting that was judged, at its best, the winner first: a data frame, or without pandas a list of dict."""
-    without: Any = field(repr=False)
-    """What would have been chosen without each part of the search, and the error to expect of it: what a part is worth."""
+    """All configurations, each at its best, the winner first: a data frame, or without pandas a list of dict."""
+    ablations: Any = field(repr=False)
+    """For each part of the search: the best configuration without it, and its expected error."""
 
 
 def fit_best(
-    learner: Any, X: Any, y: Any, valid: tuple[Any, Any] | None, options: dict[str, Any], *, depth: int
+    learner: Any, rows: Any, y: Any, valid: tuple[Any, Any] | None, options: dict[str, Any], *, depth: int
 ) -> None:
-    """Searches, and leaves the winner in the learner, whose parameters stay as they are.
+    """Search, and fit the learner with the winner. The parameters of the learner are not changed.
 
     Parameters
     ----------
     learner : HDSL
-        To be fitted. Its `max_features`, `random_state`, `n_jobs` and `verbose` are obeyed.
-    X, y : matrix and labels
+        To be fitted. Its `max_features`, `random_state`, `n_jobs` and `verbose` are used.
+    rows, y : CSR matrix and labels
         Checked by scikit-learn.
     valid : pair of CSR matrix and labels, or None
-        Rows that judge, instead of folds.
+        Validation rows, instead of cross-validation.
     options : dict
-        What `_core.tune` takes and the learner does not say.
+        Settings of `_core.tune` that are not parameters of the learner.
     depth : int
-        How many calls up the user is, whom a warning shall name.
+        The number of calls between this one and the user's, for warnings.
     """
     started = time.monotonic()
-    rows = learner._enough_features(as_csr(X))
-    classes, codes = encode(y, type(learner).__name__)
+    learner._enough_features(rows)
+    learner._set_classes(y, rows)
     given = None
     if valid is not None:
         val_classes, val_codes = np.unique(valid[1], return_inverse=True)
@@ -82,7 +80,7 @@ def fit_best(
     names = getattr(learner, "feature_names_in_", None)
     settings = {
         "preset": "best",
-        "without": [],
+        "ablate": [],
         "cv": None,
         "holdout": None,
         "refit": True,
@@ -97,7 +95,7 @@ def fit_best(
     model, facts, found = _core.tune(
         settings,
         rows,
-        ([str(c) for c in classes], codes),
+        learner._classes(),
         valid=given,
         names=None if names is None else list(names),
         progress=progress,
@@ -105,23 +103,17 @@ def fit_best(
     )
     if valid is not None and found["refitted"]:
         rows = as_csr(sp.vstack([rows, valid[0]], format="csr"))
-        classes, codes = encode(np.concatenate([y, valid[1]]), type(learner).__name__)
-    learner.classes_, learner._codes = classes, codes
-    learner._model, learner._index, learner._fit_X = model, _core.Index(), rows
+        learner._set_classes(np.concatenate([y, valid[1]]), rows)
+    learner._set_fitted(model, rows)
     learner.__dict__.pop("_found_decision", None)
     learner._take_facts(facts)
     found["params"] |= {"max_features": learner.max_features, "random_state": settings["seed"]}
-    found |= {name: _frame(found[name]) for name in ("leaderboard", "without")}
+    found |= {name: _frame(found[name]) for name in ("leaderboard", "ablations")}
     tuning = Tuning(**found, seconds=time.monotonic() - started)
     learner.tuning_, learner.tuned_params_, learner.leaderboard_ = tuning, tuning.params, tuning.leaderboard
     if progress is not None:
         progress.close(_sum_up(tuning, learner))
-    if facts["interrupted"]:
-        warnings.warn(
-            f"Ctrl-C stopped the search after {tuning.n_models} models; the best of them is kept.",
-            ConvergenceWarning,
-            stacklevel=depth + 1,
-        )
+    warn_if_interrupted(facts, "the search", f"{tuning.n_models} models; the best of them is kept", depth + 1)
 
 
 def _frame(lines: list[dict[str, Any]]) -> Any:
@@ -135,25 +127,25 @@ def _frame(lines: list[dict[str, Any]]) -> Any:
 def _sum_up(tuning: Tuning, learner: Any) -> str:
     line = f"best of {tuning.n_models} models: {learner.n_active_features_} of {learner.n_features_in_} features"
     if tuning.expected_error is not None:
-        line += f", expect {tuning.expected_error:.1%} wrong (dot product {tuning.dot_error:.1%})"
+        line += f", expected error {tuning.expected_error:.1%} (dot product {tuning.dot_error:.1%})"
     line += f", {tuning.seconds:.1f} s"
-    return line if tuning.finished else line + "; stopped early, more time may find better"
+    return line if tuning.finished else line + "; stopped early, more time may give a better result"
 
 
 def describe(facts: dict[str, Any], left: float | None) -> str:
-    """One line: how far, how good, how long yet.
+    """One line: progress, best error, time left.
 
-    >>> facts = {"rung": 0, "n_rungs": 4, "done": 9, "n_settings": 18, "scouting": False, "best_error": 0.05,
-    ...          "best_setting": "unit random:20 100 smoothed-hinge", "dot_error": 0.2, "training": None}
+    >>> facts = {"rung": 0, "n_rungs": 4, "done": 9, "n_configurations": 18, "sampled": False, "best_error": 0.05,
+    ...          "best_configuration": "unit random:20 100 smoothed-hinge", "dot_error": 0.2, "training": None}
     >>> describe(facts, 125.0)
-    '[############             ] 9/18 settings, stage 1/4  best error 5.0% (dot product 20.0%), at most 2:05 left'
+    '[############             ] 9/18 configurations, rung 1/4  best error 5.0% (dot product 20.0%), at most 2:05 left'
     """
     if facts["training"] is not None:
-        return f"training the winner on {facts['training']} rows"
-    bar = "#" * round(facts["done"] / max(1, facts["n_settings"]) * WIDTH)
-    line = f"[{bar:<{WIDTH}}] {facts['done']}/{facts['n_settings']} settings"
-    line += f", stage {facts['rung'] + 1}/{max(1, facts['n_rungs'])}"
-    if facts["scouting"]:
+        return f"final training on {facts['training']} rows"
+    bar = "#" * round(facts["done"] / max(1, facts["n_configurations"]) * WIDTH)
+    line = f"[{bar:<{WIDTH}}] {facts['done']}/{facts['n_configurations']} configurations"
+    line += f", rung {facts['rung'] + 1}/{max(1, facts['n_rungs'])}"
+    if facts["sampled"]:
         line += " on a sample"
     if facts["best_error"] is not None:
         line += f"  best error {facts['best_error']:.1%} (dot product {facts['dot_error']:.1%})"
@@ -164,7 +156,7 @@ def describe(facts: dict[str, Any], left: float | None) -> str:
 
 
 class SearchProgress(Progress):
-    """Shows how far a search has come."""
+    """Shows the progress of a search."""
 
     def __init__(self, budget: float | None) -> None:
         super().__init__(0)

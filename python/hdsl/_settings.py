@@ -1,4 +1,4 @@
-"""The parameters of HDSL: what scikit-learn checks of them, and what the compiled half takes."""
+"""Parameters of the estimators: the constraints that scikit-learn checks, and the settings of the compiled module."""
 
 from __future__ import annotations
 
@@ -11,59 +11,73 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from hdsl import _core
+
 #: `triplets`, as on the command line.
 SOURCES = re.compile(r"knn(:[1-9]\d*:[1-9]\d*)?|random(:[1-9]\d*)?")
 
-_above_0 = Interval(Real, 0, None, closed="neither")
-_from_1 = Interval(Integral, 1, None, closed="left")
+ABOVE_0 = Interval(Real, 0, None, closed="neither")
+FROM_1 = Interval(Integral, 1, None, closed="left")
 
-#: In scikit-learn's form; messages are scikit-learn's own.
+
+def named(parameter: str) -> list[Any]:
+    """The names that the library knows for a parameter."""
+    return [StrOptions(set(_core.CHOICES[parameter]))]
+
+
+#: In scikit-learn's form; error messages are scikit-learn's own.
 CONSTRAINTS: dict[str, list[Any]] = {
-    "scale": [_above_0, "array-like", StrOptions({"auto"})],
+    "scale": [ABOVE_0, "array-like", StrOptions({"auto"})],
     "triplets": [str],
-    "preprocess": [StrOptions({"none", "max", "unit", "max+unit"})],
-    "loss": [StrOptions({"smoothed-hinge", "squared-hinge", "logistic", "exponential"})],
-    "search": [StrOptions({"alternating", "exact"})],
-    "steps": [StrOptions({"away", "pairwise", "forward"})],
-    "batch": [_from_1, None],
-    "max_iter": [_from_1],
-    "rounds": [Interval(Integral, 0, None, closed="left")],
-    "last_iter": [_from_1, None],
-    "models": [_from_1],
-    "tol": [_above_0, None],
+    "batch": [FROM_1, None],
+    "max_iter": [FROM_1],
+    "mining_rounds": [Interval(Integral, 0, None, closed="left")],
+    "last_round_iter": [FROM_1, None],
+    "n_estimators": [FROM_1],
+    "tol": [ABOVE_0, None],
     "certify": ["boolean"],
     "max_features": [Interval(Integral, 2, None, closed="left"), None],
-    "time": [_above_0, None],
-    "memory": [_from_1, None],
+    "time": [ABOVE_0, None],
+    "memory": [FROM_1, None],
     "early_stopping": ["boolean"],
     "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-    "n_iter_no_change": [_from_1, None],
-    "eval_every": [_from_1],
-    "n_neighbors": [_from_1],
-    "vote": [StrOptions({"majority", "weighted", "class-mean"})],
-    "normalization": [StrOptions({"dot", "cosine"})],
-    "n_components": [_from_1, None],
+    "n_iter_no_change": [FROM_1, None],
+    "eval_every": [FROM_1],
+    "n_neighbors": [FROM_1],
+    "n_components": [FROM_1, None],
     "warm_start": ["boolean"],
     "callback": [callable, None],
     "random_state": ["random_state"],
     "n_jobs": [Integral, None],
     "verbose": ["verbose"],
+    **{name: named(name) for name in ("preprocess", "loss", "search", "steps", "vote", "normalization")},
 }
+
+#: The constraints of parameters that every estimator has.
+COMMON = {name: CONSTRAINTS[name] for name in ("preprocess", "n_neighbors", "callback", "random_state", "n_jobs", "verbose")}
+
+
+def keep(arguments: dict[str, Any]) -> None:
+    """Store the arguments of an ``__init__`` under their names, unchanged: ``keep(locals())``."""
+    estimator = arguments["self"]
+    for name, value in arguments.items():
+        if name not in ("self", "__class__"):
+            setattr(estimator, name, value)
 
 
 def scales(estimator: Any) -> list[float]:
-    """λ, or all of them."""
+    """All values of λ."""
     given = estimator.scale
     if isinstance(given, str):
-        raise ValueError(f"The 'scale' parameter is {given!r}, expected numbers above 0, or 'auto' where there are labels.")
+        raise ValueError(f"The 'scale' parameter is {given!r}, expected numbers above 0, or 'auto' for a fit to labels.")
     several = [float(s) for s in given] if isinstance(given, Iterable) else [float(given)]
     if not several or not all(np.isfinite(s) and s > 0 for s in several):
-        raise ValueError(f"The 'scale' parameter holds {given!r}, expected finite numbers above 0.")
+        raise ValueError(f"The 'scale' parameter is {given!r}, expected finite numbers above 0.")
     return several
 
 
 def check_source(triplets: str) -> None:
-    """Whether `triplets` names a source."""
+    """Raise an error unless `triplets` is a triplet source."""
     if not SOURCES.fullmatch(triplets):
         raise ValueError(
             f"The 'triplets' parameter is {triplets!r}, expected 'knn:K:M' or 'random:N' with whole numbers above 0."
@@ -78,40 +92,28 @@ def seed(random_state: Any) -> int:
 
 
 def settings(estimator: Any, *, validated: bool, holdout: float | None) -> dict[str, Any]:
-    """The parameters of an estimator as the compiled half takes them."""
+    """The parameters of an estimator as the compiled module takes them."""
     check_source(estimator.triplets)
     several = scales(estimator)
     if len(several) > 1 and not validated:
         raise ValueError(
-            "Several values of scale need validation rows to choose by: set early_stopping=True or give X_val and y_val."
+            "Several values of scale need validation rows to choose by: set early_stopping=True or pass X_val and y_val."
         )
     if estimator.tol is not None and estimator.batch is not None:
-        raise ValueError("tol cannot be used with batch: a gap over a batch of triplets certifies nothing.")
-    if estimator.models > 1 and (len(several) > 1 or estimator.max_features is not None):
+        raise ValueError("tol cannot be used with batch: the gap over a mini-batch of triplets is not a certificate.")
+    if estimator.n_estimators > 1 and (len(several) > 1 or estimator.max_features is not None):
         raise ValueError(
-            "models takes one scale and no max_features: a mean of models has one scale and the features of them all."
+            "n_estimators > 1 takes one scale and no max_features: an ensemble average has one scale and uses the features "
+            "of all its models."
         )
+    names = (
+        "triplets", "preprocess", "loss", "search", "steps", "batch", "max_iter", "mining_rounds", "last_round_iter",
+        "n_estimators", "tol", "max_features", "time", "memory", "n_neighbors", "vote", "normalization", "eval_every",
+    )  # fmt: skip
     return {
+        **{name: getattr(estimator, name) for name in names},
         "scale": several,
-        "triplets": estimator.triplets,
-        "preprocess": estimator.preprocess,
-        "loss": estimator.loss,
-        "search": estimator.search,
-        "steps": estimator.steps,
-        "batch": estimator.batch,
-        "max_iter": estimator.max_iter,
-        "rounds": estimator.rounds,
-        "last_iter": estimator.last_iter,
-        "models": estimator.models,
-        "tol": estimator.tol,
         "certify": bool(estimator.certify),
-        "max_features": estimator.max_features,
-        "time": estimator.time,
-        "memory": estimator.memory,
-        "n_neighbors": estimator.n_neighbors,
-        "vote": estimator.vote,
-        "normalization": estimator.normalization,
-        "eval_every": estimator.eval_every,
         "patience": estimator.n_iter_no_change if validated and estimator.early_stopping else None,
         "holdout": holdout,
         "seed": seed(estimator.random_state),

@@ -1,4 +1,4 @@
-"""How many threads to work with."""
+"""The number of threads."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import joblib
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """What `n_jobs` means for native threads.
+    """The number of native threads for a value of `n_jobs`.
 
-    As for scikit-learn's own learners with threads inside: None is every processor, or what ``OMP_NUM_THREADS``
-    allows, which joblib sets in its workers so that they do not get in each other's way. Results are the same for any
-    number of threads.
+    As for scikit-learn's own learners that use threads: None is all processors, or ``OMP_NUM_THREADS``, which joblib sets
+    in its workers to avoid oversubscription. Results are the same for any number of threads.
     """
     if n_jobs is None:
         allowed = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]

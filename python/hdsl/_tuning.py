@@ -1,29 +1,27 @@
-"""hdsl.tune: the best similarity for a set of data, without anybody knowing what λ is."""
+"""hdsl.tune: search for the best configuration of a training."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
-from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
-from sklearn.utils.validation import validate_data
+from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 
+from hdsl import _core
 from hdsl._classifier import HDSLClassifier
-from hdsl._matrix import DTYPES
 from hdsl._search import TIME, fit_best
-from hdsl._settings import CONSTRAINTS
+from hdsl._settings import CONSTRAINTS, FROM_1, named
 
 _CONSTRAINTS: dict[str, list[Any]] = {
     "cv": [Interval(Integral, 2, None, closed="left"), None],
-    "time": [Interval(Real, 0, None, closed="neither"), None],
-    "max_atoms": [Interval(Integral, 1, None, closed="left"), None],
-    "preset": [StrOptions({"best", "paper"})],
-    "without": ["array-like"],
+    "max_atoms": [FROM_1, None],
+    "preset": named("preset"),
+    "ablate": ["array-like"],
     "refit": ["boolean"],
     "journal": [str, os.PathLike, None],
-    **{name: CONSTRAINTS[name] for name in ("max_features", "random_state", "n_jobs", "verbose")},
+    **{name: CONSTRAINTS[name] for name in ("time", "max_features", "random_state", "n_jobs", "verbose")},
 }
 
 
@@ -38,61 +36,53 @@ def tune(
     max_features: int | None = None,
     max_atoms: int | None = None,
     preset: str = "best",
-    without: Iterable[str] = (),
+    ablate: Iterable[str] = (),
     refit: bool = True,
     random_state: Any = 0,
     n_jobs: int | None = None,
     verbose: int = 0,
     journal: str | os.PathLike[str] | None = None,
 ) -> HDSLClassifier:
-    """Find the best similarity for rows with classes, as the command line's `hdsl tune` does.
+    """Search for the best configuration of a training, as the command line's `hdsl tune` does.
 
-    Searches λ, triplets (neighbors, at random, and mined again under what was learned), preprocess, loss, where to stop, and
-    how neighbors decide a class. Weak settings are given up early. What is chosen is chosen on rows that were not learned
-    from, and the error to expect is estimated on rows that did not choose. The winner is one ordinary fit with the
-    parameters found. Same seed, same model, for any number of threads, as long as `time` allows all that is planned; the
-    program makes the same one, byte for byte.
+    The search covers λ, triplets (neighbors, random, and mining rounds), preprocessing, loss, the iteration to stop at, and
+    the prediction rule, by successive halving: weak configurations are dropped early. The choice is made on rows that were
+    not trained on, and the expected error is estimated on rows that had no part in the choice. The result is an ordinary fit
+    with the parameters found. The same seed gives the same model, for any number of threads, if `time` suffices for the
+    whole search; the command line program gives the same one, byte for byte.
 
     Parameters
     ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Raw rows.
-    y : array-like of shape (n_samples,)
-        Their classes.
+    X, y
+        Raw rows and their classes, as for :meth:`hdsl.HDSL.fit`.
     X_val, y_val : rows and classes, or None, default=None
-        Rows that judge. By default folds of `X` do where rows are few, and a fifth of the rows where they are many.
+        Validation rows. By default few rows are cross-validated, and of many rows a fifth is held out.
     cv : int or None, default=None
-        Judge by this many folds of `X` in any case.
+        Cross-validate with this many folds of `X`.
     time : float or None, default=600.0
-        Seconds all of it may take, the last fit included; None waits until all that is planned is done.
+        Time limit in seconds, final training included; None has no limit.
     max_features : int or None, default=None
-        Features the model may use at most.
+        The maximum number of features of the model.
     max_atoms : int or None, default=None
-        Pairs of features the model may have at most.
+        The maximum number of atoms (pairs of features) of the model.
     preset : {"best", "paper"}, default="best"
-        What is searched over: all that was found to help, or λ alone with the paper's recipe.
-    without : list of str, default=()
-        Parts of the search to leave out: "rounds" (triplets mined again under what was learned), "means" (of several
-        models), "votes" (other ways to decide than the majority of 3), "cosine", "random" (triplets), "neighbors" (as
-        triplets), "unit" (rows of length 1), "losses" (other than the smoothed hinge).
+        The search space: all that was found to help, or λ alone with the paper's settings.
+    ablate : list of str, default=()
+        Parts of the search to leave out, by the names of the command line's ``--ablate``.
     refit : bool, default=True
-        Whether the winner learns from `X_val` as well, once all is chosen. Its rows are then the last of the fitted rows.
-    random_state : int, RandomState instance or None, default=0
-        Seed of everything random. A whole number is the command line's ``--seed``.
-    n_jobs : int or None, default=None
-        Threads, see :class:`hdsl.HDSLClassifier`.
-    verbose : int, default=0
-        Whether to show progress, in terminals and notebooks.
+        Whether the final training includes `X_val`, whose rows are then the last of the fitted rows.
+    random_state, n_jobs, verbose
+        As for :class:`hdsl.HDSLClassifier`.
     journal : str, path-like or None, default=None
-        A file that keeps what is finished. A search that was killed goes on from it when called again with the same rows
+        A file that records finished trials. A search that was killed resumes from it when called again with the same rows
         and settings. It is removed at the end.
 
     Returns
     -------
     classifier : HDSLClassifier
-        Fitted, with the parameters of the winner: a clone that is fitted on the same rows gives the same model. Its
-        ``tuning_`` tells what error to expect and how the search went, ``leaderboard_`` how all settings fared, and
-        ``tuned_params_`` the parameters.
+        Fitted, with the parameters of the winner: a clone that is fitted to the same rows gives the same model.
+        ``tuning_`` has the expected error and the facts of the search, ``leaderboard_`` the results of all configurations,
+        and ``tuned_params_`` the parameters.
 
     See Also
     --------
@@ -100,8 +90,8 @@ def tune(
 
     Notes
     -----
-    Ctrl-C ends the search with a warning and trains the best so far. ``tuning_.finished`` tells whether all that was
-    planned was done; where it was not, the same call may find another model next time.
+    Ctrl-C ends the search with a warning and trains the best configuration so far. If ``tuning_.finished`` is false, the same
+    call may give another model next time.
 
     Examples
     --------
@@ -121,19 +111,22 @@ def tune(
     """
     given = {
         "cv": cv, "time": time, "max_features": max_features, "max_atoms": max_atoms, "preset": preset, "refit": refit,
-        "without": without,
+        "ablate": ablate,
         "random_state": random_state, "n_jobs": n_jobs, "verbose": verbose, "journal": journal,
     }  # fmt: skip
     validate_parameter_constraints(_CONSTRAINTS, given, caller_name="tune")
+    unknown = sorted(set(ablate) - set(_core.CHOICES["ablate"]))
+    if unknown:
+        raise ValueError(f"`ablate` contains {unknown[0]!r}, expected names among {', '.join(_core.CHOICES['ablate'])}.")
     if cv is not None and X_val is not None:
-        raise ValueError("cv and X_val cannot be used together: either folds of X judge, or X_val does.")
+        raise ValueError("cv and X_val cannot be used together: validation uses either folds of X or X_val.")
     learner = HDSLClassifier(
         max_features=max_features, random_state=random_state, n_jobs=n_jobs, verbose=verbose
     )
-    X, y = validate_data(learner, X, y, accept_sparse="csr", dtype=DTYPES, ensure_min_samples=2)
+    rows, y = learner._rows_and_labels(X, y, reset=True)
     options = {
         "preset": preset,
-        "without": list(without),
+        "ablate": list(ablate),
         "cv": cv,
         "refit": bool(refit),
         "time": time,
@@ -141,5 +134,5 @@ def tune(
         "memory": None,
         "journal": None if journal is None else os.fspath(journal),
     }
-    fit_best(learner, X, y, learner._checked_validation(X_val, y_val), options, depth=2)
+    fit_best(learner, rows, y, learner._checked_validation(X_val, y_val), options, depth=2)
     return learner.set_params(**learner.tuned_params_)

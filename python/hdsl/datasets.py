@@ -1,8 +1,8 @@
-"""Public data sets of the kind this package is for: downloaded once, checked, kept, and read as sparse matrices.
+"""Public high-dimensional sparse data sets: downloaded once, verified, cached, and read as sparse matrices.
 
-The original files of UCI and LIBSVM come into the cache that `hdsl fetch` on the command line uses too: the folder that
-the environment variable ``HDSL_DATA`` names, or ``hdsl`` among the user's caches. A download that breaks goes on where it
-stopped. Where there is no network, the error names the address to download from elsewhere and the place to put the file.
+The original files of UCI and LIBSVM are stored in the cache of the command line's `hdsl fetch`: the folder of the
+environment variable ``HDSL_DATA``, or ``hdsl`` in the user's cache folder. An interrupted download resumes where it stopped.
+Without a network, the error names the address to download from and the place to put the file.
 
 >>> import hdsl.datasets
 >>> [name for name in hdsl.datasets.names() if name.startswith("d")]
@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import Any, TextIO
 
 import numpy as np
@@ -38,17 +39,17 @@ __all__ = [
     "names",
 ]
 
-#: Between two lines of progress where nobody looks at a terminal, in seconds.
+#: Seconds between two lines of progress if standard error is not a terminal.
 SECONDS_BETWEEN_LINES = 10.0
 
 
 def names() -> list[str]:
-    """The sets that can be fetched."""
+    """The names of the data sets."""
     return [facts["name"] for facts in _core.list_sets()]
 
 
 def data_home(data_home: str | os.PathLike[str] | None = None) -> str:
-    """The folder where sets are kept: `data_home`, or ``HDSL_DATA``, or ``hdsl`` among the user's caches."""
+    """The cache folder: `data_home`, or ``HDSL_DATA``, or ``hdsl`` in the user's cache folder."""
     return os.fspath(_core.data_folder() if data_home is None else data_home)
 
 
@@ -68,36 +69,29 @@ def fetch(
     Parameters
     ----------
     name : str
-        One of :func:`names`; ``-``, ``_`` and ``.`` are the same.
-
+        One of :func:`names`; ``-``, ``_`` and ``.`` are equivalent.
     subset : str, default=None
-        A part of the set, as its own function says, or ``"all"`` for the rows of all parts whose classes are public, one
-        part below the other. None is the training part, or all of a set that has only one.
-
+        A part of the set, as listed by its own function, or ``"all"`` for all parts with public classes, concatenated.
+        None is the training part, or the only one.
     data_home : path-like, default=None
-        The cache; None for ``HDSL_DATA``, or ``hdsl`` among the user's caches.
-
+        The cache folder; None for ``HDSL_DATA``, or ``hdsl`` in the user's cache folder.
     download_if_missing : bool, default=True
-        Whether to go to the network at all. If not, what is missing is an OSError.
-
+        Whether to download missing files; otherwise they raise an OSError.
     return_X_y : bool, default=False
         Return ``(data, target)`` instead of a Bunch.
-
     verbose : bool, default=None
-        Show progress on standard error: rate and time left. None does so on a terminal.
-
+        Whether to show rate and time left on standard error. None does so on a terminal.
     base_url : str, default=None
-        A mirror: ``https://host/path`` is fetched from ``base_url/host/path``, which is how ``wget -x`` lays files out.
+        A mirror: ``https://host/path`` is fetched from ``base_url/host/path``, the layout of ``wget -x``.
         None is the environment variable ``HDSL_FETCH_BASE``, or the source itself.
-
     again : bool, default=False
-        Download again what is there already.
+        Download existing files again.
 
     Returns
     -------
     :class:`~sklearn.utils.Bunch`
-        ``data``, a CSR matrix of float64; ``target``, the classes as integers or strings, None where they are not public;
-        ``target_names``, the classes there are; ``filenames``; ``DESCR``.
+        ``data``, a CSR matrix of float64; ``target``, the classes as integers or strings, None if they are not public;
+        ``target_names``, the distinct classes; ``filenames``; ``DESCR``.
     """
     facts = _facts(name)
     chosen = _chosen(facts, subset)
@@ -132,7 +126,7 @@ def _facts(name: str) -> dict[str, Any]:
 
 
 def _chosen(facts: dict[str, Any], subset: str | None) -> list[str]:
-    """The parts that `subset` means."""
+    """The parts of a subset."""
     parts = [part for part, _, _ in facts["parts"]]
     if subset is None:
         return parts[:1]
@@ -151,7 +145,7 @@ def _read(data: os.PathLike[str], labels: os.PathLike[str] | None, n_features: i
 
 
 def _as_numbers(labels: Any) -> Any:
-    """Classes that are whole numbers as such, others as strings.
+    """Classes as integers if all of them are, else as strings.
 
     >>> _as_numbers(np.array(["-1", "1"], dtype=object))
     array([-1,  1])
@@ -175,7 +169,7 @@ def _describe(facts: dict[str, Any], parts: list[str]) -> str:
 
 
 class _Downloads:
-    """Shows how far a download is: in place on a terminal, otherwise a line now and then."""
+    """Shows the progress of a download: in place on a terminal, otherwise a line every few seconds."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self.stream = sys.stderr if stream is None else stream
@@ -188,7 +182,7 @@ class _Downloads:
     def __call__(self, facts: dict[str, Any]) -> None:
         now = time.monotonic()
         if facts["file"] != self.file or facts["done"] < self.since[1]:
-            # Bytes that were there before say nothing about the rate.
+            # Bytes of an earlier download do not count for the rate.
             self.file, self.since = facts["file"], (now, facts["done"])
         line = describe_download(facts, now - self.since[0], facts["done"] - self.since[1])
         if self.in_place:
@@ -200,14 +194,14 @@ class _Downloads:
             print(line, file=self.stream)
 
     def close(self) -> None:
-        """Takes the line away."""
+        """Clear the line."""
         if self.shown:
             self.stream.write("\r\x1b[2K")
             self.stream.flush()
 
 
 def describe_download(facts: dict[str, Any], seconds: float, received: int) -> str:
-    """One line: how much, how fast, how long to go.
+    """One line: size, rate, time left.
 
     >>> describe_download({"file": "a.bz2", "done": 3_000_000, "total": 9_000_000}, 2.0, 2_000_000)
     'a.bz2: 3.0 of 9.0 MB, 1.0 MB/s, 6 s left'
@@ -225,165 +219,42 @@ def describe_download(facts: dict[str, Any], seconds: float, received: int) -> s
     return line
 
 
-def fetch_dexter(*, subset: str = "train", **options: Any) -> Any:
-    """News as bags of words, 20,000 features of which half are irrelevant (NIPS 2003 challenge; in the paper).
+def _fetcher(name: str) -> Callable[..., Any]:
+    """A function that fetches one data set, with a docstring from the catalogue."""
+    facts = _facts(name)
+
+    def fetcher(*, subset: str | None = None, **options: Any) -> Any:
+        return fetch(name, subset=subset, **options)
+
+    parts = ", ".join(
+        f'``"{part}"`` ({rows:,} rows{"" if labeled else ", classes not public"})' for part, rows, labeled in facts["parts"]
+    )
+    fetcher.__name__ = fetcher.__qualname__ = "fetch_" + name.replace("-", "_").replace(".", "_")
+    fetcher.__doc__ = f"""Fetch {name}: {facts["about"]}
+
+    {facts["n_features"]:,} features, {facts["n_classes"]} classes. Source: {facts["page"]}
 
     Parameters
     ----------
-    subset : str, default="train"
-        ``"train"`` (300 rows), ``"valid"`` (300), ``"test"`` (2,000 rows whose classes were never published) or
-        ``"all"``.
-
+    subset : str or None, default=None
+        A part of the set: {parts}; or ``"all"``. None is the first part.
     **options
-        As for :func:`fetch`: `data_home`, `download_if_missing`, `return_X_y` and so on.
+        As for :func:`fetch`.
 
     Returns
     -------
     :class:`~sklearn.utils.Bunch`
         As from :func:`fetch`.
     """
-    return fetch("dexter", subset=subset, **options)
+    return fetcher
 
 
-def fetch_dorothea(*, subset: str = "train", **options: Any) -> Any:
-    """Molecules that bind or do not, 100,000 binary features of which half are irrelevant (NIPS 2003; in the paper).
-
-    Parameters
-    ----------
-    subset : str, default="train"
-        ``"train"`` (800 rows), ``"valid"`` (350), ``"test"`` (800 rows whose classes were never published) or
-        ``"all"``.
-
-    **options
-        As for :func:`fetch`: `data_home`, `download_if_missing`, `return_X_y` and so on.
-
-    Returns
-    -------
-    :class:`~sklearn.utils.Bunch`
-        As from :func:`fetch`.
-    """
-    return fetch("dorothea", subset=subset, **options)
-
-
-def fetch_farm_ads(**options: Any) -> Any:
-    """Text of farm advertisements, accepted or not: 4,143 rows, 54,877 binary features.
-
-    Parameters
-    ----------
-    **options
-        As for :func:`fetch`: `data_home`, `download_if_missing`, `return_X_y` and so on.
-
-    Returns
-    -------
-    :class:`~sklearn.utils.Bunch`
-        As from :func:`fetch`.
-    """
-    return fetch("farm-ads", **options)
-
-
-def fetch_rcv1_binary(*, subset: str = "train", **options: Any) -> Any:
-    """Reuters news in two groups of topics, 47,236 features, unit-length tf-idf.
-
-    Parameters
-    ----------
-    subset : str, default="train"
-        ``"train"`` (20,242 rows), ``"test"`` (677,399) or ``"all"``.
-
-    **options
-        As for :func:`fetch`: `data_home`, `download_if_missing`, `return_X_y` and so on.
-
-    Returns
-    -------
-    :class:`~sklearn.utils.Bunch`
-        As from :func:`fetch`.
-    """
-    return fetch("rcv1.binary", subset=subset, **options)
-
-
-def fetch_rcv1_multiclass(*, subset: str = "train", **options: Any) -> Any:
-    """Reuters news in 53 topics, 47,236 features.
-
-    Parameters
-    ----------
-    subset : str, default="train"
-        ``"train"`` (15,564 rows), ``"test"`` (518,571) or ``"all"``.
-
-    **options
-        As for :func:`fetch`: `data_home`, `download_if_missing`, `return_X_y` and so on.
-
-    Returns
-    -------
-    :class:`~sklearn.utils.Bunch`
-        As from :func:`fetch`.
-    """
-    return fetch("rcv1.multiclass", subset=subset, **options)
-
-
-def fetch_news20_binary(**options: Any) -> Any:
-    """20 newsgroups in two halves: 19,996 rows, 1,355,191 features.
-
-    Parameters
-    ----------
-    **options
-        As for :func:`fetch`: `data_home`, `download_if_missing`, `return_X_y` and so on.
-
-    Returns
-    -------
-    :class:`~sklearn.utils.Bunch`
-        As from :func:`fetch`.
-    """
-    return fetch("news20.binary", **options)
-
-
-def fetch_news20(*, subset: str = "train", **options: Any) -> Any:
-    """20 newsgroups, 62,061 features.
-
-    Parameters
-    ----------
-    subset : str, default="train"
-        ``"train"`` (15,935 rows), ``"test"`` (3,993) or ``"all"``.
-
-    **options
-        As for :func:`fetch`: `data_home`, `download_if_missing`, `return_X_y` and so on.
-
-    Returns
-    -------
-    :class:`~sklearn.utils.Bunch`
-        As from :func:`fetch`.
-    """
-    return fetch("news20", subset=subset, **options)
-
-
-def fetch_real_sim(**options: Any) -> Any:
-    """Newsgroups on simulated and on real cars and planes: 72,309 rows, 20,958 features.
-
-    Parameters
-    ----------
-    **options
-        As for :func:`fetch`: `data_home`, `download_if_missing`, `return_X_y` and so on.
-
-    Returns
-    -------
-    :class:`~sklearn.utils.Bunch`
-        As from :func:`fetch`.
-    """
-    return fetch("real-sim", **options)
-
-
-def fetch_sector(*, subset: str = "train", **options: Any) -> Any:
-    """Web pages of companies in 105 sectors, 55,197 features.
-
-    Parameters
-    ----------
-    subset : str, default="train"
-        ``"train"`` (6,412 rows), ``"test"`` (3,207) or ``"all"``.
-
-    **options
-        As for :func:`fetch`: `data_home`, `download_if_missing`, `return_X_y` and so on.
-
-    Returns
-    -------
-    :class:`~sklearn.utils.Bunch`
-        As from :func:`fetch`.
-    """
-    return fetch("sector", subset=subset, **options)
+fetch_dexter = _fetcher("dexter")
+fetch_dorothea = _fetcher("dorothea")
+fetch_farm_ads = _fetcher("farm-ads")
+fetch_news20 = _fetcher("news20")
+fetch_news20_binary = _fetcher("news20.binary")
+fetch_rcv1_binary = _fetcher("rcv1.binary")
+fetch_rcv1_multiclass = _fetcher("rcv1.multiclass")
+fetch_real_sim = _fetcher("real-sim")
+fetch_sector = _fetcher("sector")

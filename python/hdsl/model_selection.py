@@ -1,4 +1,4 @@
-"""Cross-validation over triplets without leaks."""
+"""Cross-validation over triplets without leakage."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ __all__ = ["AnchorKFold"]
 class AnchorKFold(BaseCrossValidator):
     """K folds of triplets, with all triplets of an anchor in one fold.
 
-    Triplets of the same anchor share a row, so a learner that has seen some knows a good deal about the others: cutting
-    triplets at random tests on what was learned from.
+    Triplets of the same anchor share a row, so a random split of triplets leaks information from the training set into the
+    test set.
 
     Parameters
     ----------
     n_splits : int, default=5
-        Number of folds.
+        The number of folds.
     shuffle : bool, default=False
-        Whether to deal out anchors in random order; otherwise the anchors with the most triplets are dealt out first,
-        each to the smallest fold, which makes folds of nearly equal size.
+        Whether to assign anchors in random order; otherwise the anchors with the most triplets come first. Each is assigned
+        to the smallest fold so far, which gives folds of nearly equal size.
     random_state : int, RandomState instance or None, default=None
-        Seed of the shuffling.
+        Seed of the shuffle.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class AnchorKFold(BaseCrossValidator):
 
     def __init__(self, n_splits: int = 5, *, shuffle: bool = False, random_state: Any = None) -> None:
         if not isinstance(n_splits, (int, np.integer)) or n_splits < 2:
-            raise ValueError(f"n_splits is {n_splits!r}, expected a whole number from 2")
+            raise ValueError(f"n_splits is {n_splits!r}, expected a whole number of at least 2")
         self.n_splits = n_splits
         self.shuffle = shuffle
         self.random_state = random_state
@@ -50,23 +50,23 @@ class AnchorKFold(BaseCrossValidator):
     def split(
         self, X: ArrayLike, y: Any = None, groups: Any = None
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Cut triplets into training and test triplets.
+        """Split triplets into training and test triplets.
 
         Parameters
         ----------
         X : array-like of int of shape (n_triplets, 3)
-            Triplets, each beginning with its anchor.
+            Triplets; the first column is the anchor.
         y : None
-            Not used.
+            Ignored.
         groups : None
-            Not used: the anchors are the groups.
+            Ignored: the anchors are the groups.
 
         Yields
         ------
         train : ndarray
-            Numbers of the training triplets.
+            Indices of the training triplets.
         test : ndarray
-            Numbers of the test triplets.
+            Indices of the test triplets.
         """
         folds = self._folds(X)
         for fold in range(self.n_splits):
@@ -98,7 +98,7 @@ class AnchorKFold(BaseCrossValidator):
         Parameters
         ----------
         X, y, groups : None
-            Not used.
+            Ignored.
 
         Returns
         -------

@@ -1,4 +1,8 @@
-"""Pictures of a run and of what it learned, with matplotlib. Each function draws into axes and returns them."""
+"""Plots of a run and of the learned similarity, with matplotlib.
+
+Each function takes a fitted learner (:class:`hdsl.HDSL` and the like), draws into the matplotlib axes `ax`, new ones by
+default, and returns them.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 
 __all__ = ["active_features", "error", "matrix", "objective"]
 
-#: Colors of entries above and below 0, told apart by those who do not see red and green.
+#: Colors of positive and negative entries, distinguishable without red-green vision.
 ALIKE, UNLIKE = "#0b6bb8", "#d1491b"
 
 
 def _axes(ax: Any) -> Any:
-    """The axes to draw into: those given, or new ones."""
+    """The given axes, or new ones."""
     if ax is not None:
         return ax
     try:
@@ -35,24 +39,11 @@ def _mark_chosen(learner: Any, ax: Any) -> None:
 def active_features(learner: Any, ax: Any = None) -> Any:
     """Features and pairs of features in use against iterations.
 
-    Parameters
-    ----------
-    learner : HDSL
-        Fitted.
-    ax : matplotlib Axes or None, default=None
-        Where to draw; new axes by default.
-
-    Returns
-    -------
-    ax : matplotlib Axes
-        With the drawing.
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris
     >>> from hdsl import HDSL, plot
-    >>> learner = HDSL(scale=10, max_iter=20).fit(*load_iris(return_X_y=True))
-    >>> plot.active_features(learner).get_ylabel()
+    >>> plot.active_features(HDSL(scale=10, max_iter=20).fit(*load_iris(return_X_y=True))).get_ylabel()
     'in use'
     """
     check_is_fitted(learner)
@@ -66,29 +57,16 @@ def active_features(learner: Any, ax: Any = None) -> Any:
 
 
 def objective(learner: Any, ax: Any = None) -> Any:
-    """Objective and gap against iterations, on a logarithmic scale.
+    """Objective and gap against iterations, on a logarithmic axis.
 
-    The gap bounds how far the objective is from the best possible only where the search is exact; otherwise it is an
-    estimate. Values of 0, which have no place on such a scale, are left out.
-
-    Parameters
-    ----------
-    learner : HDSL
-        Fitted.
-    ax : matplotlib Axes or None, default=None
-        Where to draw; new axes by default.
-
-    Returns
-    -------
-    ax : matplotlib Axes
-        With the drawing.
+    The gap is an upper bound of the distance to the optimum only if the search is exact; otherwise it is an estimate. Values
+    of 0 are left out.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
     >>> from hdsl import HDSL, plot
-    >>> learner = HDSL(scale=10, max_iter=20).fit(*load_iris(return_X_y=True))
-    >>> plot.objective(learner).get_yscale()
+    >>> plot.objective(HDSL(scale=10, max_iter=20).fit(*load_iris(return_X_y=True))).get_yscale()
     'log'
     """
     check_is_fitted(learner)
@@ -103,23 +81,16 @@ def objective(learner: Any, ax: Any = None) -> Any:
 
 
 def matrix(learner: Any, ax: Any = None, *, zoom: bool = True, names: bool | ArrayLike = False) -> Any:
-    """The sparsity picture of M: a dot an entry, in one color above 0 and in another below (the paper's Figure 2).
+    """The sparsity pattern of M: one dot per entry, its color by sign and its area by size (the paper's Figure 2).
 
     Parameters
     ----------
-    learner : HDSL
-        Fitted.
-    ax : matplotlib Axes or None, default=None
-        Where to draw; new axes by default.
+    learner, ax
+        As for all functions of this module.
     zoom : bool, default=True
-        Whether to show the features in use only, side by side; otherwise all of them at their places.
+        Whether to show only the features in use, next to each other; otherwise all features at their positions.
     names : bool or array-like of str, default=False
-        Whether to write names beside the features in use, or the names of all features. Only if `zoom`.
-
-    Returns
-    -------
-    ax : matplotlib Axes
-        With the drawing. The size of a dot goes by the size of the entry.
+        Whether to label the features in use with their names, or the names of all features. Only if `zoom`.
 
     Examples
     --------
@@ -155,7 +126,7 @@ def matrix(learner: Any, ax: Any = None, *, zoom: bool = True, names: bool | Arr
         axis = "features in use" if zoom else "feature"
         ax.set(xlabel=axis, ylabel=axis)
     legend = ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
-    # A sign that no entry has would get a dot too small to see.
+    # Otherwise the dot of a sign without entries is too small to see.
     for dot in legend.legend_handles:
         dot.set_sizes([40.0])
     return ax
@@ -171,29 +142,20 @@ def error(
     points: int = 15,
     others: dict[str, Sequence[tuple[float, float]]] | None = None,
 ) -> Any:
-    """The error on some rows against the dimension, along the path of one run.
+    """The error on given rows against the dimension, along the path of one run.
 
     Parameters
     ----------
-    learner : HDSLClassifier
-        Fitted.
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Raw rows.
-    y : array-like of shape (n_samples,)
-        Their classes.
-    ax : matplotlib Axes or None, default=None
-        Where to draw; new axes by default.
+    learner, ax
+        As for all functions of this module; the learner is a classifier.
+    X, y : rows and classes
+        Raw rows to classify.
     against : {"n_atoms", "n_features", "iteration"}, default="n_atoms"
-        What to draw the error against: dimensions of the map, features in use, or iterations.
+        The horizontal axis: dimensions of the map, features in use, or iterations.
     points : int, default=15
-        How many points of the path are tried, closer to each other at its beginning.
+        The number of iterates that are evaluated, denser at the beginning of the path.
     others : dict of lists of (dimension, error) or None, default=None
-        Curves of other methods, by name, to be drawn beside.
-
-    Returns
-    -------
-    ax : matplotlib Axes
-        With the drawing.
+        Curves of other methods, by name.
 
     Examples
     --------
@@ -209,7 +171,7 @@ def error(
     if against not in labels:
         raise ValueError(f"against is {against!r}, expected one of {sorted(labels)}")
     if not isinstance(points, (int, np.integer)) or points < 1:
-        raise ValueError(f"points is {points!r}, expected a whole number from 1")
+        raise ValueError(f"points is {points!r}, expected a whole number of at least 1")
     ax, path = _axes(ax), learner.path_
     tried = np.unique(np.geomspace(1, len(path), points).astype(int) - 1)
     errors = [1 - learner.at(iteration=int(iteration)).score(X, y) for iteration in tried]

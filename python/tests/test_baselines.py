@@ -30,7 +30,7 @@ def diagonal_objective(w, rows, triplets, strength, penalty):
 def test_the_weights_minimise_the_objective(penalty, positive):
     X, y = planted(100, 60)
     learner = DiagonalSimilarity(1e-3, penalty=penalty, positive=positive, tol=1e-8).fit(X, y)
-    rows, triplets = learner.scale_rows(X).toarray(), mine_triplets(X, y)
+    rows, triplets = learner.preprocess_rows(X).toarray(), mine_triplets(X, y)
     if penalty == "l1":
         rows = X.toarray() / np.maximum(abs(X).max(axis=0).toarray(), 1e-300)  # unused features are not kept
     best = diagonal_objective(learner.weights_, rows, triplets, 1e-3, penalty)
@@ -141,7 +141,7 @@ class TestTheSameInterface:
     def test_scores_neighbors_and_reasons_agree(self, make):
         X, y = planted(120, 50)
         learner = make().fit(X, y)
-        M, rows = learner.get_bilinear_matrix(), learner.scale_rows(X)
+        M, rows = learner.get_bilinear_matrix(), learner.preprocess_rows(X)
         S = (rows @ M @ rows.T).toarray()
         np.testing.assert_allclose(learner.similarity(X), S, atol=1e-9)
         np.testing.assert_allclose(learner.score_pairs(X, [3, 7], [9, 1]), S[[3, 7], [9, 1]], atol=1e-9)
@@ -242,7 +242,7 @@ def test_other_files_are_refused(tmp_path):
     X, y = planted(100, 60)
     file = tmp_path / "baseline.npz"
     OASIS(n_steps=5).fit(X, y).save(file)
-    with pytest.raises(ValueError, match=r"baseline\.npz: holds OASIS .* expected DiagonalSimilarity"):
+    with pytest.raises(ValueError, match=r"baseline\.npz: contains OASIS .* expected DiagonalSimilarity"):
         DiagonalSimilarity.load(file)
     file.write_text("nothing of the kind")
     with pytest.raises(ValueError, match=r"baseline\.npz: not a file that OASIS\.save wrote"):
@@ -253,7 +253,7 @@ def test_other_files_are_refused(tmp_path):
 
 def test_oasis_goes_on_from_where_it_was():
     X, y = planted(100, 60)
-    scaled = OASIS(n_steps=1).fit(X, y).scale_rows(X).toarray()
+    scaled = OASIS(n_steps=1).fit(X, y).preprocess_rows(X).toarray()
     triplets = np.array([[0, 1, 2], [3, 4, 5], [6, 7, 8]])
     learned = OASIS(0.3, n_steps=1, sampling="triplets").fit_triplets(X, triplets[:1])
     learned.partial_fit_triplets(X, triplets[1:2]).partial_fit_triplets(X, triplets[2:])

@@ -142,7 +142,7 @@ def test_ctrl_c_while_mining_raises(learner, monkeypatch):
     def announced(work):
         return lambda *args, **kwargs: (begun.set(), work(*args, **kwargs))[1]
 
-    for name in ("train", "fit_diagonal", "fit_oasis"):
+    for name in ("train", "fit_baseline"):
         monkeypatch.setattr(hdsl._core, name, announced(getattr(hdsl._core, name)))
     threading.Thread(target=interrupt).start()
     learner = clone(learner).set_params(callback=heard.append, triplets="knn:3:5")

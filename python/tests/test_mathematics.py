@@ -22,7 +22,7 @@ def smoothed_hinge(m):
 
 def test_scores_are_bilinear_forms_of_scaled_rows(learner):
     learned, X, _ = learner
-    M, Z = learned.get_bilinear_matrix(), learned.scale_rows(X)
+    M, Z = learned.get_bilinear_matrix(), learned.preprocess_rows(X)
     expected = (Z @ M @ Z.T).toarray()
     np.testing.assert_allclose(learned.similarity(X), expected, atol=1e-9)
     np.testing.assert_allclose(learned.similarity(X, dense_output=False).toarray(), expected, atol=1e-9)

@@ -78,7 +78,7 @@ def test_the_program_finds_the_same(case, small, valid, tmp_path, program):
     best.save(tmp_path / "python.hdsl")
     assert (tmp_path / "python.hdsl").read_bytes() == theirs
     for name in (
-        "expected_error", "expected_error_deviation", "dot_error", "n_judged", "n_models", "n_rows", "finished", "refitted",
+        "expected_error", "expected_error_deviation", "dot_error", "n_validation", "n_models", "n_rows", "finished", "refitted",
     ):  # fmt: skip
         assert getattr(best.tuning_, name) == told[name], name
     board = [{"n_neighbors": line.pop("k"), **line} for line in told["leaderboard"]]
@@ -88,8 +88,8 @@ def test_the_program_finds_the_same(case, small, valid, tmp_path, program):
     words = told["command"].split()
     for flag, name in [
         ("--scale", "scale"), ("--triplets", "triplets"), ("--preprocess", "preprocess"), ("--max-iter", "max_iter"),
-        ("--vote", "vote"), ("--normalization", "normalization"), ("--rounds", "rounds"), ("--last-iter", "last_iter"), ("--loss", "loss"),
-        ("--models", "models"),
+        ("--vote", "vote"), ("--normalization", "normalization"), ("--mining-rounds", "mining_rounds"), ("--last-round-iter", "last_round_iter"), ("--loss", "loss"),
+        ("--n-estimators", "n_estimators"),
     ]:  # fmt: skip
         ours = best.get_params()[name]
         if flag in words:
@@ -235,7 +235,7 @@ def test_feedback_after_a_search(small):
 def test_rounds_mine_again(small):
     X, y = small
     once = HDSL(scale=20, max_iter=10).fit(X, y)
-    thrice = HDSL(scale=20, max_iter=10, rounds=2, last_iter=4).fit(X, y)
+    thrice = HDSL(scale=20, max_iter=10, mining_rounds=2, last_round_iter=4).fit(X, y)
     assert once.n_iter_ == 10 and thrice.n_iter_ == 24
     assert thrice.n_triplets_ >= once.n_triplets_
     np.testing.assert_array_equal(thrice.path_["n_atoms"][:11], once.path_["n_atoms"])  # the first round is the same
@@ -243,22 +243,22 @@ def test_rounds_mine_again(small):
 
 def test_rounds_are_those_of_the_program(small, tmp_path, program):
     write(tmp_path, "train", *small)
-    flags = ["--scale", 20, "--max-iter", 10, "--rounds", 2, "--last-iter", 4]
+    flags = ["--scale", 20, "--max-iter", 10, "--mining-rounds", 2, "--last-round-iter", 4]
     run(program, "train", "train.npz", *flags, "-o", "m.hdsl", cwd=tmp_path)
-    learned = HDSL(scale=20, max_iter=10, rounds=2, last_iter=4).fit(*small)
+    learned = HDSL(scale=20, max_iter=10, mining_rounds=2, last_round_iter=4).fit(*small)
     assert learned._model.to_bytes() == (tmp_path / "m.hdsl").read_bytes()
-    assert HDSL.load(tmp_path / "m.hdsl").rounds == 2
+    assert HDSL.load(tmp_path / "m.hdsl").mining_rounds == 2
 
 
 def test_a_mean_is_that_of_its_members_and_the_program_s(small, tmp_path, program):
     write(tmp_path, "train", *small)
-    flags = ["--triplets", "random:3", "--scale", 20, "--max-iter", 10, "--rounds", 1, "--models", 3, "--seed", 4]
+    flags = ["--triplets", "random:3", "--scale", 20, "--max-iter", 10, "--mining-rounds", 1, "--n-estimators", 3, "--seed", 4]
     run(program, "train", "train.npz", *flags, "-o", "m.hdsl", cwd=tmp_path)
-    settings = dict(triplets="random:3", scale=20, max_iter=10, rounds=1)
-    mean = HDSL(**settings, models=3, random_state=4).fit(*small)
+    settings = dict(triplets="random:3", scale=20, max_iter=10, mining_rounds=1)
+    mean = HDSL(**settings, n_estimators=3, random_state=4).fit(*small)
     assert mean._model.to_bytes() == (tmp_path / "m.hdsl").read_bytes()
     loaded = HDSL.load(tmp_path / "m.hdsl")
-    assert loaded.models == 3 and np.isnan(loaded.objective_)
+    assert loaded.n_estimators == 3 and np.isnan(loaded.objective_)
     members = [HDSL(**settings, random_state=4 + i).fit(*small).get_bilinear_matrix() for i in range(3)]
     np.testing.assert_allclose(mean.get_bilinear_matrix().toarray(), (sum(members) / 3).toarray(), atol=1e-12)
     assert mean.at(n_features=4).n_active_features_ <= 4
@@ -266,20 +266,20 @@ def test_a_mean_is_that_of_its_members_and_the_program_s(small, tmp_path, progra
 
 def test_parts_can_be_left_out_and_each_is_told_the_worth_of(small):
     parts = ["means", "random", "losses"]
-    best = hdsl.tune(*small, cv=2, without=parts)
+    best = hdsl.tune(*small, cv=2, ablate=parts)
     board = best.leaderboard_
-    assert set(board["models"]) == {1} and set(board["triplets"]) == {"knn:3:5"} and set(board["loss"]) == {"smoothed-hinge"}
-    told = best.tuning_.without.set_index("part")
+    assert set(board["n_estimators"]) == {1} and set(board["triplets"]) == {"knn:3:5"} and set(board["loss"]) == {"smoothed-hinge"}
+    told = best.tuning_.ablations.set_index("part")
     assert not set(told.index) & {*parts, "neighbors"}  # nothing would be left without neighbors, too
-    assert (told.loc["rounds", "rounds"], told.loc["cosine", "normalization"], told.loc["unit", "preprocess"]) == (0, "dot", "max")
+    assert (told.loc["mining-rounds", "mining_rounds"], told.loc["cosine", "normalization"], told.loc["unit", "preprocess"]) == (0, "dot", "max")
     assert (told["expected_error"] >= 0).all()
 
 
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        (dict(without=["luck"]), "without"),
-        (dict(without=["random", "neighbors"]), "triplets to come from"),
+        (dict(ablate=["luck"]), "ablate"),
+        (dict(ablate=["random", "neighbors"]), "triplets to come from"),
         (dict(cv=1), "'cv' parameter of tune"),
         (dict(cv=1000), "."),
         (dict(time=0), "'time' parameter of tune"),
@@ -322,12 +322,12 @@ def test_one_class_cannot_be_tuned(small):
         (lambda X, y: HDSL(scale="auto").partial_fit_triplets(X, [[0, 1, 2]]), "'scale' parameter"),
         (lambda X, y: HDSL(scale="best").fit(X, y), "'scale' parameter"),
         (lambda X, y: TripletHDSL(X, scale="auto").fit([[0, 1, 2]]), "'scale' parameter"),
-        (lambda X, y: HDSL(rounds=1).fit_triplets(X, [[0, 1, 2]]), "rounds needs labels"),
-        (lambda X, y: HDSL(rounds=1).fit(X, y, np.ones(90)), "sample_weight .* rounds"),
-        (lambda X, y: HDSL(rounds=-1).fit(X, y), "'rounds' parameter"),
-        (lambda X, y: HDSL(last_iter=0).fit(X, y), "'last_iter' parameter"),
-        (lambda X, y: HDSL(models=0).fit(X, y), "'models' parameter"),
-        (lambda X, y: HDSL(models=2, max_features=9).fit(X, y), "no max_features"),
+        (lambda X, y: HDSL(mining_rounds=1).fit_triplets(X, [[0, 1, 2]]), "mining_rounds needs labels"),
+        (lambda X, y: HDSL(mining_rounds=1).fit(X, y, np.ones(90)), "sample_weight .* mining_rounds"),
+        (lambda X, y: HDSL(mining_rounds=-1).fit(X, y), "'mining_rounds' parameter"),
+        (lambda X, y: HDSL(last_round_iter=0).fit(X, y), "'last_round_iter' parameter"),
+        (lambda X, y: HDSL(n_estimators=0).fit(X, y), "'n_estimators' parameter"),
+        (lambda X, y: HDSL(n_estimators=2, max_features=9).fit(X, y), "no max_features"),
     ],
 )
 def test_what_does_not_go_together_is_said(act, message, small):

@@ -1,12 +1,13 @@
-//! The baselines of the paper: a weight a feature, and OASIS.
+//! The baselines of the paper: one weight per feature, and OASIS.
 
 use crate::errors::to_python;
-use crate::listening::{Facts, Listeners, listen};
+use crate::listening::{Facts, Listeners, Watch, listen};
 use crate::matrix::{Csr, CsrArrays, Parts, row_numbers, to_arrays, view};
-use crate::training::{Classes, Given, extended, to_labels, to_triplets};
+use crate::settings::from_json;
+use crate::training::{Classes, Given, extended, to_labels, to_triplets, weigh};
 use crate::work::detached;
-use hdsl::baselines::{Diagonal, DiagonalModel, Finish, Oasis, OasisModel, Sampling};
-use hdsl::observer::{Event, OasisProgress};
+use hdsl::baselines::{Diagonal, DiagonalModel, Oasis, OasisModel};
+use hdsl::observer::{Event, OasisProgress, Observer, Stop};
 use hdsl::{CancelToken, Labels, Preprocessor, Rows, Similarity, TripletSource, Triplets};
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
 use pyo3::exceptions::PyValueError;
@@ -14,13 +15,21 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::ops::ControlFlow;
 
-/// Where triplets come from, and what happens to rows before.
+/// The source of the triplets, and the preprocessing of the rows.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Source {
     triplets: String,
     preprocess: String,
     seed: u64,
+}
+
+/// A baseline with its settings.
+#[derive(serde::Deserialize)]
+#[serde(tag = "learner", rename_all = "lowercase")]
+enum Learner {
+    Diagonal(Diagonal),
+    Oasis(Oasis),
 }
 
 enum Learned {
@@ -37,17 +46,17 @@ impl Learned {
     }
 }
 
-/// What a baseline has learned, with the preprocessing of the rows it learned from. Never changes.
+/// The learned similarity of a baseline, with the preprocessing of the rows. Immutable.
 #[pyclass(frozen, module = "hdsl._core")]
-pub(crate) struct RivalModel {
+pub(crate) struct BaselineModel {
     preprocess: Preprocessor,
     learned: Learned,
 }
 
 /// A preprocessing as plain data: kind, number of features, and its maxima.
-type ScalingParts = (String, usize, Vec<(u32, f64)>);
+type PreprocessorParts = (String, usize, Vec<(u32, f64)>);
 
-/// A learned similarity as plain data: features with weights, or a whole matrix.
+/// A learned similarity as plain data: features with weights, or a full matrix.
 #[derive(FromPyObject, IntoPyObject)]
 enum LearnedParts {
     Weights(Vec<(u32, f64)>),
@@ -55,27 +64,27 @@ enum LearnedParts {
 }
 
 #[pymethods]
-impl RivalModel {
-    /// For pickles.
+impl BaselineModel {
+    /// For unpickling.
     #[staticmethod]
     fn from_parts(
-        preprocess: ScalingParts,
+        preprocess: PreprocessorParts,
         learned: LearnedParts,
         is_matrix: bool,
     ) -> PyResult<Self> {
         let (kind, n_features, maxima) = preprocess;
         let make = || {
             let preprocess = Preprocessor::from_parts(kind.parse()?, n_features, maxima)?;
+            // An empty list could be either.
             let learned = match (is_matrix, learned) {
                 (true, LearnedParts::Matrix(values)) => {
                     Learned::Oasis(OasisModel::from_matrix(n_features, values)?)
                 }
-                (false, LearnedParts::Weights(weights)) => {
-                    Learned::Diagonal(DiagonalModel::new(n_features, weights)?)
-                }
-                // An empty list could be either.
                 (true, LearnedParts::Weights(_)) => {
                     Learned::Oasis(OasisModel::from_matrix(n_features, Vec::new())?)
+                }
+                (false, LearnedParts::Weights(weights)) => {
+                    Learned::Diagonal(DiagonalModel::new(n_features, weights)?)
                 }
                 (false, LearnedParts::Matrix(_)) => {
                     Learned::Diagonal(DiagonalModel::new(n_features, Vec::new())?)
@@ -92,7 +101,7 @@ impl RivalModel {
     #[allow(clippy::type_complexity)]
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, (ScalingParts, LearnedParts, bool))> {
+    ) -> PyResult<(Bound<'py, PyAny>, (PreprocessorParts, LearnedParts, bool))> {
         let this = slf.get();
         let preprocess = (
             this.preprocess.kind().to_string(),
@@ -124,7 +133,7 @@ impl RivalModel {
         self.preprocess.n_features()
     }
 
-    /// Features and their weights; for a baseline that has a weight a feature.
+    /// Features and their weights, for a diagonal similarity.
     #[allow(clippy::type_complexity)]
     fn weights<'py>(
         &self,
@@ -140,15 +149,17 @@ impl RivalModel {
         }
     }
 
-    /// W, row after row; for a baseline that has a matrix.
+    /// W row by row, for OASIS.
     fn matrix<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         match &self.learned {
             Learned::Oasis(model) => Ok(PyArray1::from_slice(py, model.matrix())),
-            Learned::Diagonal(_) => Err(PyValueError::new_err("this model has a weight a feature")),
+            Learned::Diagonal(_) => Err(PyValueError::new_err(
+                "this model has one weight per feature",
+            )),
         }
     }
 
-    /// Raw rows as the similarity sees them.
+    /// Preprocessed rows.
     fn prepare<'py>(
         &self,
         py: Python<'py>,
@@ -160,7 +171,7 @@ impl RivalModel {
         Ok(to_arrays(py, &scaled))
     }
 
-    /// Rows mapped so that dot products of queries and items are scores.
+    /// Rows mapped such that scores are dot products of queries and items.
     fn map<'py>(
         &self,
         py: Python<'py>,
@@ -204,7 +215,7 @@ impl RivalModel {
     }
 }
 
-/// Scaled rows and triplets over them.
+/// Preprocessed rows and triplets over them.
 struct Prepared {
     preprocess: Preprocessor,
     rows: Rows,
@@ -236,7 +247,7 @@ fn prepare(
         }
     };
     if let Some(weights) = weights {
-        triplets = crate::training::weigh(&triplets, weights);
+        triplets = weigh(&triplets, weights);
     }
     Ok(Prepared {
         preprocess,
@@ -245,79 +256,137 @@ fn prepare(
     })
 }
 
-/// How a run ended, for Python.
-fn outcome<'py>(
-    py: Python<'py>,
-    stop: hdsl::Stop,
-    interrupted: bool,
+/// What a fit is known by besides its model.
+struct Fitted {
+    model: BaselineModel,
+    stop: Stop,
     iterations: usize,
     seconds: f64,
-) -> PyResult<Bound<'py, PyDict>> {
-    let facts = PyDict::new(py);
-    facts.set_item("stop", stop.to_string())?;
-    facts.set_item("interrupted", interrupted)?;
-    facts.set_item("iterations", iterations)?;
-    facts.set_item("train_seconds", seconds)?;
-    Ok(facts)
+    n_triplets: usize,
+    /// Of the diagonal similarity.
+    objective: Option<f64>,
+    gap: Option<f64>,
+    /// Of OASIS.
+    trace: Vec<OasisProgress>,
 }
 
-/// Settings of [`fit_diagonal`].
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-pub(crate) struct DiagonalSettings {
-    penalty: String,
-    strength: f64,
-    loss: String,
-    positive: bool,
-    max_iter: usize,
-    tol: f64,
-}
-
-impl DiagonalSettings {
-    fn checked(&self) -> hdsl::Result<Diagonal> {
-        Ok(Diagonal::new(self.penalty.parse()?, self.strength)
-            .loss(self.loss.parse()?)
-            .non_negative(self.positive)
-            .max_iter(self.max_iter)
-            .tolerance(self.tol))
+impl Learner {
+    fn fit(
+        &self,
+        start: Option<&Learned>,
+        ready: Prepared,
+        observer: &mut dyn Observer,
+    ) -> hdsl::Result<Fitted> {
+        let (rows, triplets, n_triplets) = (&ready.rows, &ready.triplets, ready.triplets.len());
+        match self {
+            Learner::Diagonal(learner) => {
+                let start = match start {
+                    Some(Learned::Diagonal(model)) => Some(model),
+                    _ => None,
+                };
+                let fit = learner.fit(start, rows, triplets, observer)?;
+                Ok(Fitted {
+                    stop: fit.stop,
+                    iterations: fit.last.iter,
+                    seconds: fit.last.seconds,
+                    n_triplets,
+                    objective: Some(fit.last.objective),
+                    gap: Some(fit.last.gap),
+                    trace: Vec::new(),
+                    model: BaselineModel {
+                        preprocess: ready.preprocess.restrict(fit.model.features()),
+                        learned: Learned::Diagonal(fit.model),
+                    },
+                })
+            }
+            Learner::Oasis(learner) => {
+                let start = match start {
+                    Some(Learned::Oasis(model)) => Some(model),
+                    _ => None,
+                };
+                let fit = learner.fit(start, rows, triplets, observer)?;
+                Ok(Fitted {
+                    stop: fit.stop,
+                    iterations: fit.trace.last().map_or(0, |point| point.step),
+                    seconds: fit.seconds,
+                    n_triplets,
+                    objective: None,
+                    gap: None,
+                    trace: fit.trace,
+                    model: BaselineModel {
+                        preprocess: ready.preprocess,
+                        learned: Learned::Oasis(fit.model),
+                    },
+                })
+            }
+        }
     }
 }
 
-/// Learns a weight a feature by proximal gradient.
+/// Passes progress on to Python.
+struct Progress<'a, 'w> {
+    watch: &'a mut Watch<'w>,
+    n_features: usize,
+}
+
+impl Observer for Progress<'_, '_> {
+    fn on_event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+        let facts = match event {
+            Event::DiagonalIteration(now) => Facts {
+                iteration: now.iter,
+                objective: now.objective,
+                gap: now.gap,
+                n_features: now.n_features,
+                seconds: now.seconds,
+                ..Facts::default()
+            },
+            Event::OasisProgress(now) => Facts {
+                iteration: now.step,
+                objective: now.loss,
+                n_features: self.n_features,
+                seconds: now.seconds,
+                ..Facts::default()
+            },
+            _ => return self.watch.asked(),
+        };
+        self.watch.tell(facts, None)
+    }
+}
+
+/// Learns the similarity of a baseline. `settings` are JSON; `start` is the model of a fit to continue from.
 #[pyfunction]
 #[pyo3(signature = (
     settings, source, x, classes=None, *, triplets=None, row_weights=None, start=None, each=None, progress=None,
     n_threads=1
 ))]
 #[allow(clippy::too_many_arguments)]
-pub(crate) fn fit_diagonal<'py>(
+pub(crate) fn fit_baseline<'py>(
     py: Python<'py>,
-    settings: DiagonalSettings,
+    settings: &str,
     source: Source,
     x: Csr<'py>,
     classes: Option<Classes<'py>>,
     triplets: Option<Given<'py>>,
     row_weights: Option<Bound<'py, PyArray1<f64>>>,
-    start: Option<&Bound<'py, RivalModel>>,
+    start: Option<&Bound<'py, BaselineModel>>,
     each: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
     n_threads: usize,
-) -> PyResult<(RivalModel, Bound<'py, PyDict>)> {
-    let learner = settings.checked().map_err(to_python)?;
+) -> PyResult<(BaselineModel, Bound<'py, PyDict>)> {
+    let learner: Learner = from_json(settings)?;
     let x = x.parts()?;
     let labels = classes.map(|c| to_labels(c, x.n_rows())).transpose()?;
     let given = triplets.map(|t| to_triplets(t, x.n_rows())).transpose()?;
     let weights: Option<Vec<f64>> = row_weights.map(|w| w.to_vec()).transpose()?;
-    let start = match start.map(|model| &model.get().learned) {
-        Some(Learned::Diagonal(model)) => Some(model),
-        _ => None,
-    };
+    let start = start.map(|model| model.get());
+    // New triplets for OASIS are about the same features, preprocessed alike.
+    let known = start.filter(|start| matches!(start.learned, Learned::Oasis(_)));
     let listeners = Listeners {
         each,
         progress,
         snapshots: false,
     };
-    let ((preprocess, n_triplets, fit), interrupted) = py.detach(|| {
+    let (fitted, interrupted) = py.detach(|| {
         listen(&listeners, n_threads, |watch| {
             let ready = prepare(
                 &source,
@@ -325,175 +394,27 @@ pub(crate) fn fit_diagonal<'py>(
                 labels.as_ref(),
                 given,
                 weights.as_deref(),
-                None,
-                watch.cancel(),
-            )?;
-            let mut observer = |event: &Event<'_>| {
-                let Event::DiagonalIteration(now) = event else {
-                    return ControlFlow::Continue(());
-                };
-                let facts = Facts {
-                    iteration: now.iter,
-                    objective: now.objective,
-                    gap: now.gap,
-                    n_features: now.n_features,
-                    seconds: now.seconds,
-                    scale: settings.strength,
-                    ..Facts::default()
-                };
-                watch.tell(facts, None)
-            };
-            let fit = match start {
-                Some(start) => learner.fit_from(start, &ready.rows, &ready.triplets, &mut observer),
-                None => learner.fit(&ready.rows, &ready.triplets, &mut observer),
-            };
-            let fit = fit.map_err(to_python)?;
-            Ok((ready.preprocess, ready.triplets.len(), fit))
-        })
-    })?;
-    let facts = outcome(py, fit.stop, interrupted, fit.iterations, fit.seconds)?;
-    facts.set_item("objective", fit.objective)?;
-    facts.set_item("gap", fit.gap)?;
-    facts.set_item("n_triplets", n_triplets)?;
-    let preprocess = preprocess.restrict(fit.model.features());
-    let learned = Learned::Diagonal(fit.model);
-    Ok((
-        RivalModel {
-            preprocess,
-            learned,
-        },
-        facts,
-    ))
-}
-
-/// Settings of [`fit_oasis`].
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-pub(crate) struct OasisSettings {
-    aggressiveness: f64,
-    n_steps: Option<usize>,
-    sampling: String,
-    finish: String,
-    memory: Option<u64>,
-}
-
-impl OasisSettings {
-    fn checked(&self, seed: u64) -> PyResult<Oasis> {
-        let mut learner = Oasis::new(self.aggressiveness)
-            .seed(seed)
-            .sampling(match self.sampling.as_str() {
-                "anchors" => Sampling::Anchors,
-                "triplets" => Sampling::Triplets,
-                other => {
-                    return Err(PyValueError::new_err(format!(
-                        "`sampling` is {other}, expected anchors or triplets"
-                    )));
-                }
-            })
-            .finish(match self.finish.as_str() {
-                "as-learned" => Finish::AsLearned,
-                "symmetric" => Finish::Symmetric,
-                "psd" => Finish::PositiveSemidefinite,
-                other => {
-                    return Err(PyValueError::new_err(format!(
-                        "`finish` is {other}, expected as-learned, symmetric or psd"
-                    )));
-                }
-            });
-        if let Some(steps) = self.n_steps {
-            learner = learner.steps(steps);
-        }
-        if let Some(bytes) = self.memory {
-            learner = learner.memory_limit(bytes);
-        }
-        Ok(learner)
-    }
-}
-
-/// Learns a whole matrix by passive-aggressive steps.
-#[pyfunction]
-#[pyo3(signature = (
-    settings, source, x, classes=None, *, triplets=None, row_weights=None, start=None, each=None, progress=None,
-    n_threads=1
-))]
-#[allow(clippy::too_many_arguments)]
-pub(crate) fn fit_oasis<'py>(
-    py: Python<'py>,
-    settings: OasisSettings,
-    source: Source,
-    x: Csr<'py>,
-    classes: Option<Classes<'py>>,
-    triplets: Option<Given<'py>>,
-    row_weights: Option<Bound<'py, PyArray1<f64>>>,
-    start: Option<&Bound<'py, RivalModel>>,
-    each: Option<Py<PyAny>>,
-    progress: Option<Py<PyAny>>,
-    n_threads: usize,
-) -> PyResult<(RivalModel, Bound<'py, PyDict>)> {
-    let learner = settings.checked(source.seed)?;
-    let x = x.parts()?;
-    let labels = classes.map(|c| to_labels(c, x.n_rows())).transpose()?;
-    let given = triplets.map(|t| to_triplets(t, x.n_rows())).transpose()?;
-    let weights: Option<Vec<f64>> = row_weights.map(|w| w.to_vec()).transpose()?;
-    // New feedback is about the same features, scaled alike.
-    let start = match start.map(|model| (&model.get().learned, &model.get().preprocess)) {
-        Some((Learned::Oasis(model), preprocess)) => Some((model, preprocess)),
-        _ => None,
-    };
-    let listeners = Listeners {
-        each,
-        progress,
-        snapshots: false,
-    };
-    let ((preprocess, n_triplets, fit), interrupted) = py.detach(|| {
-        listen(&listeners, n_threads, |watch| {
-            let ready = prepare(
-                &source,
-                x,
-                labels.as_ref(),
-                given,
-                weights.as_deref(),
-                start.map(|(_, preprocess)| preprocess),
+                known.map(|model| &model.preprocess),
                 watch.cancel(),
             )?;
             let n_features = ready.rows.n_features();
-            let mut observer = |event: &Event<'_>| {
-                let Event::OasisProgress(now) = event else {
-                    return ControlFlow::Continue(());
-                };
-                let facts = Facts {
-                    iteration: now.step,
-                    objective: now.loss,
-                    n_features,
-                    seconds: now.seconds,
-                    scale: settings.aggressiveness,
-                    ..Facts::default()
-                };
-                watch.tell(facts, None)
-            };
-            let fit = match start {
-                Some((start, _)) => {
-                    learner.fit_from(start, &ready.rows, &ready.triplets, &mut observer)
-                }
-                None => learner.fit(&ready.rows, &ready.triplets, &mut observer),
-            };
-            let fit = fit.map_err(to_python)?;
-            Ok((ready.preprocess, ready.triplets.len(), fit))
+            let mut observer = Progress { watch, n_features };
+            let learned = start.map(|model| &model.learned);
+            learner
+                .fit(learned, ready, &mut observer)
+                .map_err(to_python)
         })
     })?;
-    let steps = fit.trace.last().map_or(0, |point| point.step);
-    let facts = outcome(py, fit.stop, interrupted, steps, fit.seconds)?;
-    let column = |of: fn(&OasisProgress) -> f64| -> Vec<f64> { fit.trace.iter().map(of).collect() };
-    facts.set_item("steps", column(|p| p.step as f64).into_pyarray(py))?;
-    facts.set_item("loss", column(|p| p.loss).into_pyarray(py))?;
-    facts.set_item("violated", column(|p| p.violated).into_pyarray(py))?;
-    facts.set_item("n_triplets", n_triplets)?;
-    let learned = Learned::Oasis(fit.model);
-    Ok((
-        RivalModel {
-            preprocess,
-            learned,
-        },
-        facts,
-    ))
+    let facts = PyDict::new(py);
+    facts.set_item("stop", fitted.stop.to_string())?;
+    facts.set_item("interrupted", interrupted)?;
+    facts.set_item("iterations", fitted.iterations)?;
+    facts.set_item("train_seconds", fitted.seconds)?;
+    facts.set_item("n_triplets", fitted.n_triplets)?;
+    facts.set_item("objective", fitted.objective)?;
+    facts.set_item("gap", fitted.gap)?;
+    let points = fitted.trace.iter();
+    let trace: Vec<(usize, f64, f64)> = points.map(|p| (p.step, p.loss, p.violated)).collect();
+    facts.set_item("trace", trace)?;
+    Ok((fitted.model, facts))
 }

@@ -1,7 +1,7 @@
-//! The compiled half of the Python package: `hdsl._core`.
+//! The compiled module of the Python package: `hdsl._core`.
 //!
-//! It takes scipy matrices and plain settings, calls the library `hdsl` with the interpreter released, and gives back
-//! numpy arrays. All that looks like scikit-learn is Python, in `python/hdsl`.
+//! It takes scipy matrices and plain settings, calls the library `hdsl` with the interpreter lock released, and returns
+//! numpy arrays. The scikit-learn interface is Python code, in `python/hdsl`.
 
 mod baselines;
 mod errors;
@@ -18,16 +18,37 @@ mod training;
 mod tuning;
 mod work;
 
+use hdsl::baselines::{Finish, Penalty, Sampling};
+use hdsl::tune::Part;
+use hdsl::{LossKind, Normalization, Preprocess, Search, StepRule, Vote};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// The names that each parameter takes, from the library's own enums.
+fn choices(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let choices = PyDict::new(py);
+    choices.set_item("loss", LossKind::ALL.map(LossKind::name))?;
+    choices.set_item("search", Search::ALL.map(Search::name))?;
+    choices.set_item("steps", StepRule::ALL.map(StepRule::name))?;
+    choices.set_item("preprocess", Preprocess::ALL.map(Preprocess::name))?;
+    choices.set_item("vote", Vote::ALL.map(Vote::name))?;
+    choices.set_item("normalization", Normalization::ALL.map(Normalization::name))?;
+    choices.set_item("penalty", Penalty::ALL.map(Penalty::name))?;
+    choices.set_item("sampling", Sampling::ALL.map(Sampling::name))?;
+    choices.set_item("finish", Finish::ALL.map(Finish::name))?;
+    choices.set_item("preset", ["best", "paper"])?;
+    choices.set_item("ablate", Part::ALL.map(Part::name))?;
+    Ok(choices)
+}
 
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("CHOICES", choices(module.py())?)?;
     module.add_class::<model::Model>()?;
     module.add_class::<index::Index>()?;
-    module.add_class::<baselines::RivalModel>()?;
-    module.add_function(wrap_pyfunction!(baselines::fit_diagonal, module)?)?;
-    module.add_function(wrap_pyfunction!(baselines::fit_oasis, module)?)?;
+    module.add_class::<baselines::BaselineModel>()?;
+    module.add_function(wrap_pyfunction!(baselines::fit_baseline, module)?)?;
     module.add_function(wrap_pyfunction!(training::train, module)?)?;
     module.add_function(wrap_pyfunction!(tuning::tune, module)?)?;
     module.add_function(wrap_pyfunction!(training::mine, module)?)?;

@@ -1,10 +1,9 @@
-//! Work in a thread of its own, while the caller's thread looks for signals and talks to Python.
+//! Work in a thread of its own, while the caller's thread checks for signals and calls Python.
 
 use crate::work::{our_mistake, pooled};
 use hdsl::{ActiveSet, CancelToken};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,11 +12,11 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// How often signals are looked for: a Ctrl-C is heard twice within the tenth of a second we promise.
+/// How often signals are checked: more than twice in the tenth of a second within which Ctrl-C takes effect.
 const HEARTBEAT: Duration = Duration::from_millis(40);
 
-/// What is known after an iteration.
-#[derive(Clone, Copy, Default)]
+/// The state of a run after an iteration; a dict in Python.
+#[derive(Clone, Copy, Default, IntoPyObject)]
 pub(crate) struct Facts {
     pub(crate) iteration: usize,
     pub(crate) objective: f64,
@@ -29,86 +28,49 @@ pub(crate) struct Facts {
     pub(crate) valid_error: Option<f64>,
 }
 
-impl Facts {
-    fn to_python<'py>(self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let facts = PyDict::new(py);
-        facts.set_item("iteration", self.iteration)?;
-        facts.set_item("objective", self.objective)?;
-        facts.set_item("gap", self.gap)?;
-        facts.set_item("n_atoms", self.n_atoms)?;
-        facts.set_item("n_features", self.n_features)?;
-        facts.set_item("seconds", self.seconds)?;
-        facts.set_item("scale", self.scale)?;
-        facts.set_item("valid_error", self.valid_error)?;
-        Ok(facts)
-    }
-}
-
-/// How far a search has come.
-#[derive(Clone, Default)]
+/// The progress of a search; a dict in Python.
+#[derive(Clone, Default, IntoPyObject)]
 pub(crate) struct Search {
     pub(crate) rung: usize,
     pub(crate) n_rungs: usize,
     pub(crate) done: usize,
-    pub(crate) n_settings: usize,
-    pub(crate) scouting: bool,
-    /// The lowest error on the judged rows so far, and whose it is.
-    pub(crate) best: Option<(f64, String)>,
+    pub(crate) n_configurations: usize,
+    /// Whether the rung uses a sample of the rows.
+    pub(crate) sampled: bool,
+    /// The lowest validation error so far, and its configuration.
+    pub(crate) best_error: Option<f64>,
+    pub(crate) best_configuration: Option<String>,
     pub(crate) dot_error: f64,
-    /// Rows of the final training, once that has begun.
+    /// Rows of the final training, once it has begun.
     pub(crate) training: Option<usize>,
     pub(crate) seconds: f64,
 }
 
-impl Search {
-    fn to_python<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let facts = PyDict::new(py);
-        facts.set_item("rung", self.rung)?;
-        facts.set_item("n_rungs", self.n_rungs)?;
-        facts.set_item("done", self.done)?;
-        facts.set_item("n_settings", self.n_settings)?;
-        facts.set_item("scouting", self.scouting)?;
-        facts.set_item("best_error", self.best.as_ref().map(|best| best.0))?;
-        facts.set_item("best_setting", self.best.as_ref().map(|best| &best.1))?;
-        facts.set_item("dot_error", self.dot_error)?;
-        facts.set_item("training", self.training)?;
-        facts.set_item("seconds", self.seconds)?;
-        Ok(facts)
-    }
-}
-
-/// The latest there is to tell.
-#[derive(Clone)]
+/// The latest state of a worker.
+#[derive(Clone, IntoPyObject)]
 enum News {
+    #[pyo3(transparent)]
     Fit(Facts),
+    #[pyo3(transparent)]
     Search(Search),
 }
 
-impl News {
-    fn to_python<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        match self {
-            News::Fit(facts) => facts.to_python(py),
-            News::Search(search) => search.to_python(py),
-        }
-    }
-}
-
-/// Who in Python listens: `each(facts, snapshot)` after every iteration, true to stop; `progress(facts)` now and then.
+/// Python callbacks: `each(facts, snapshot)` after every iteration, true to stop; `progress(facts)` at each heartbeat.
 pub(crate) struct Listeners {
     pub(crate) each: Option<Py<PyAny>>,
     pub(crate) progress: Option<Py<PyAny>>,
-    /// Whether `each` wants the iterate itself.
+    /// Whether `each` gets the iterate.
     pub(crate) snapshots: bool,
 }
 
-/// What the working thread says.
+/// Messages of the worker.
 enum Message<T> {
-    /// An iteration that Python wants to hear of, and may end the run after; the worker waits for the answer.
+    /// An iteration for `each`, which may end the run; the worker waits for the answer.
     Iteration(Box<(Facts, Option<ActiveSet>)>),
     Done(Box<PyResult<T>>),
 }
 
-/// How the caller's thread saw the run end.
+/// What happened in the caller's thread.
 #[derive(Default)]
 struct Heard {
     interrupted: bool,
@@ -118,7 +80,7 @@ struct Heard {
 /// Asks the caller's thread, and thereby Python, whether to stop.
 type Ask<'a> = Box<dyn FnMut(Facts, Option<ActiveSet>) -> bool + Send + 'a>;
 
-/// The worker's side: what it tells, and whether it shall stop.
+/// The worker's side: it reports its state and asks whether to stop.
 pub(crate) struct Watch<'a> {
     stop: &'a AtomicBool,
     latest: &'a Mutex<Option<News>>,
@@ -126,7 +88,7 @@ pub(crate) struct Watch<'a> {
     snapshots: bool,
 }
 
-/// The side of a worker that searches: several threads may look at it, and nobody in Python is waited for.
+/// The side of a worker that searches: several threads may use it, and none waits for Python.
 #[derive(Clone, Copy)]
 pub(crate) struct SearchWatch<'a> {
     stop: &'a AtomicBool,
@@ -139,7 +101,7 @@ impl SearchWatch<'_> {
             Some(News::Search(search.clone()));
     }
 
-    /// Whether somebody wants the search to end.
+    /// Whether the search is to end.
     pub(crate) fn asked(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -167,12 +129,12 @@ impl Watch<'_> {
         self.asked()
     }
 
-    /// The same wish, for work that has nothing to tell yet.
+    /// The token to cancel work that reports no iterations.
     pub(crate) fn cancel(&self) -> CancelToken<'_> {
         CancelToken::when(self.stop)
     }
 
-    /// Whether somebody wants the run to end.
+    /// Whether the run is to end.
     pub(crate) fn asked(&self) -> ControlFlow<()> {
         match self.stop.load(Ordering::Relaxed) {
             true => ControlFlow::Break(()),
@@ -181,8 +143,8 @@ impl Watch<'_> {
     }
 }
 
-/// Runs `work` in a thread of its own, on so many threads, and listens to it, to signals and to Python until it is done.
-/// To be called without the interpreter lock. Also tells whether Ctrl-C was pressed.
+/// Runs `work` in a thread of its own, on so many threads, and serves it, signals and Python callbacks until it is done.
+/// To be called without the interpreter lock. Also returns whether Ctrl-C was pressed.
 pub(crate) fn listen<T: Send>(
     listeners: &Listeners,
     n_threads: usize,
@@ -207,7 +169,7 @@ pub(crate) fn listen<T: Send>(
                 pooled(n_threads, || work(&mut watch))
             }));
             let outcome = outcome.unwrap_or_else(|panic| Err(our_mistake(&*panic)));
-            // Nobody hears it only if the listener gave up, which it does not.
+            // The receiver lives until this message arrives.
             let _ = say.send(Message::Done(Box::new(outcome)));
         });
         hear_out(&hear, &answer, listeners, stop, latest, &mut heard)
@@ -218,7 +180,7 @@ pub(crate) fn listen<T: Send>(
     }
 }
 
-/// Tells the caller's thread of an iteration and waits for its wish.
+/// Sends an iteration to the caller's thread and waits for the answer.
 fn asker<'a, T: Send + 'a>(say: Sender<Message<T>>, wait: Receiver<bool>) -> Ask<'a> {
     Box::new(move |facts, snapshot| {
         let said = say.send(Message::Iteration(Box::new((facts, snapshot))));
@@ -259,7 +221,7 @@ fn hear_out<T>(
                         .unwrap_or_else(PoisonError::into_inner)
                         .clone();
                     if let (Some(progress), Some(news)) = (&listeners.progress, news) {
-                        progress.call1(py, (news.to_python(py)?,))?;
+                        progress.call1(py, (news,))?;
                     }
                     Ok(())
                 });
@@ -273,7 +235,7 @@ fn hear_out<T>(
     }
 }
 
-/// Ctrl-C keeps what was learned; any other exception is passed on.
+/// Ctrl-C keeps what was learned; any other exception is raised again.
 fn note(error: PyErr, heard: &mut Heard) {
     Python::attach(|py| {
         if error.is_instance_of::<PyKeyboardInterrupt>(py) {
@@ -290,7 +252,7 @@ fn call_each(
     facts: Facts,
     snapshot: Option<ActiveSet>,
 ) -> PyResult<bool> {
-    // Whoever is called often may keep the signals from being looked for above.
+    // Frequent callbacks would otherwise keep signals from being checked at the heartbeat.
     py.check_signals()?;
     let Some(each) = &listeners.each else {
         return Ok(false);
@@ -301,7 +263,5 @@ fn call_each(
             .map(|(atom, weight)| (atom.i(), atom.j(), atom.sign().value(), weight))
             .collect::<Vec<_>>()
     });
-    each.call1(py, (facts.to_python(py)?, atoms))?
-        .bind(py)
-        .is_truthy()
+    each.call1(py, (facts, atoms))?.bind(py).is_truthy()
 }

@@ -1,9 +1,16 @@
-//! Settings as Python has them, as the library takes them.
+//! Settings of Python as the library's configurations.
 
 use crate::errors::to_python;
 use hdsl::{PredictionRule, Result, SolverParams, TrainParams};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use serde::de::DeserializeOwned;
 use std::time::Duration;
+
+/// Settings from JSON, which Python sends with the names of the library.
+pub(crate) fn from_json<T: DeserializeOwned>(json: &str) -> PyResult<T> {
+    serde_json::from_str(json).map_err(|error| PyValueError::new_err(error.to_string()))
+}
 
 /// The parameters of an estimator after scikit-learn's own checks.
 #[derive(FromPyObject)]
@@ -17,9 +24,9 @@ pub(crate) struct Settings {
     steps: String,
     batch: Option<usize>,
     max_iter: usize,
-    rounds: usize,
-    last_iter: Option<usize>,
-    models: usize,
+    mining_rounds: usize,
+    last_round_iter: Option<usize>,
+    n_estimators: usize,
     tol: Option<f64>,
     certify: bool,
     max_features: Option<usize>,
@@ -75,9 +82,9 @@ impl Settings {
             vote: self.vote.parse()?,
             normalization: self.normalization.parse()?,
         };
-        params.again.rounds = self.rounds;
-        params.last_iter = self.last_iter;
-        params.models = self.models;
+        params.again.rounds = self.mining_rounds;
+        params.last_iter = self.last_round_iter;
+        params.models = self.n_estimators;
         params.eval_every = self.eval_every;
         params.patience = self.patience;
         Ok(params)

@@ -26,7 +26,7 @@ pub(crate) struct TuneSettings {
     time: Option<f64>,
     max_features: Option<usize>,
     max_atoms: Option<usize>,
-    without: Vec<String>,
+    ablate: Vec<String>,
     round_iter: Option<usize>,
     seed: u64,
     memory: Option<u64>,
@@ -49,7 +49,7 @@ impl TuneSettings {
                 .map_err(|_| to_python(hdsl::Error::param("time", seconds, "seconds, 0 or more")))
         });
         let without: hdsl::Result<Vec<Part>> =
-            self.without.iter().map(|part| part.parse()).collect();
+            self.ablate.iter().map(|part| part.parse()).collect();
         Ok(TuneParams {
             preset,
             judges: match (self.cv, self.holdout) {
@@ -152,13 +152,13 @@ impl TuneWatcher for Telling<'_> {
                 ..
             } => {
                 // What a sample said is not to be compared with what all rows say.
-                if search.scouting && !scouting {
-                    search.best = None;
+                if search.sampled && !scouting {
+                    (search.best_error, search.best_configuration) = (None, None);
                 }
                 search.rung = rung;
                 search.n_rungs = of;
-                search.n_settings = settings;
-                search.scouting = scouting;
+                search.n_configurations = settings;
+                search.sampled = scouting;
                 search.done = 0;
             }
             TuneEvent::Judged {
@@ -168,9 +168,10 @@ impl TuneWatcher for Telling<'_> {
                 of,
             } => {
                 search.done = done;
-                search.n_settings = of;
-                if search.best.as_ref().is_none_or(|best| error < best.0) {
-                    search.best = Some((error, setting.to_string()));
+                search.n_configurations = of;
+                if search.best_error.is_none_or(|best| error < best) {
+                    search.best_error = Some(error);
+                    search.best_configuration = Some(setting.to_string());
                 }
             }
             TuneEvent::Training { n_rows } => search.training = Some(n_rows),
@@ -191,7 +192,7 @@ fn found<'py>(py: Python<'py>, tuned: &Tuned) -> PyResult<Bound<'py, PyDict>> {
     let board: PyResult<Vec<_>> = tuned.leaderboard.iter().map(|c| line(py, c)).collect();
     found.set_item("leaderboard", board?)?;
     let without: PyResult<Vec<_>> = tuned.without.iter().map(|w| missed(py, w)).collect();
-    found.set_item("without", without?)?;
+    found.set_item("ablations", without?)?;
     found.set_item("params", winner(py, tuned)?)?;
     found.set_item("expected_error", tuned.expected_error.map(|e| e.0))?;
     found.set_item(
@@ -199,7 +200,7 @@ fn found<'py>(py: Python<'py>, tuned: &Tuned) -> PyResult<Bound<'py, PyDict>> {
         tuned.expected_error.map(|e| e.1),
     )?;
     found.set_item("dot_error", tuned.dot_error)?;
-    found.set_item("n_judged", tuned.n_judged)?;
+    found.set_item("n_validation", tuned.n_judged)?;
     found.set_item("n_models", tuned.n_points)?;
     found.set_item("n_rows", tuned.n_rows)?;
     found.set_item("finished", tuned.finished)?;
@@ -218,9 +219,9 @@ fn line<'py>(py: Python<'py>, contender: &Contender) -> PyResult<Bound<'py, PyDi
     line.set_item("triplets", setting.triplets.to_string())?;
     line.set_item("scale", setting.scale)?;
     line.set_item("loss", setting.loss.to_string())?;
-    line.set_item("rounds", contender.rounds)?;
-    line.set_item("last_iter", contender.last_iter)?;
-    line.set_item("models", setting.models)?;
+    line.set_item("mining_rounds", contender.rounds)?;
+    line.set_item("last_round_iter", contender.last_iter)?;
+    line.set_item("n_estimators", setting.models)?;
     line.set_item("n_neighbors", contender.rule.k)?;
     line.set_item("vote", contender.rule.vote.to_string())?;
     line.set_item("normalization", contender.rule.normalization.to_string())?;
@@ -243,9 +244,9 @@ fn winner<'py>(py: Python<'py>, tuned: &Tuned) -> PyResult<Bound<'py, PyDict>> {
     winner.set_item("preprocess", params.preprocess.to_string())?;
     winner.set_item("loss", params.solver.loss_kind().to_string())?;
     winner.set_item("max_iter", params.solver.iterations())?;
-    winner.set_item("rounds", params.again.rounds)?;
-    winner.set_item("last_iter", params.last_iter)?;
-    winner.set_item("models", params.models)?;
+    winner.set_item("mining_rounds", params.again.rounds)?;
+    winner.set_item("last_round_iter", params.last_iter)?;
+    winner.set_item("n_estimators", params.models)?;
     winner.set_item("n_neighbors", params.rule.k)?;
     winner.set_item("vote", params.rule.vote.to_string())?;
     winner.set_item("normalization", params.rule.normalization.to_string())?;

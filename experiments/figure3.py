@@ -6,20 +6,16 @@ import numpy as np
 
 from experiments import data
 from experiments.cells import Cell, Found, Setting
-from experiments.classify import cells_of
+from experiments.classify import CURVES, cells_of
 from experiments.page import Page, table
 from experiments.pictures import panels
 from experiments.systems import SYSTEMS
 
 TITLE = "Figure 3: test error against dimension"
 
-STYLES = {
-    "hdsl": ("#0b6bb8", "-", "o"),
-    "rp": ("#c58b1b", ":", "v"),
-    "rp_oasis": ("#c58b1b", "-", "^"),
-    "pca": ("#5b8c3a", ":", "s"),
-    "pca_oasis": ("#5b8c3a", "-", "D"),
-}
+STYLES = dict(
+    zip(CURVES, [("#0b6bb8", "-", "o"), ("#c58b1b", ":", "v"), ("#c58b1b", "-", "^"), ("#5b8c3a", ":", "s"), ("#5b8c3a", "-", "D")])
+)
 
 
 def cells(setting: Setting) -> list[Cell]:

@@ -49,10 +49,10 @@ def cells(setting: Setting) -> list[Cell]:
     learned: dict[str, Any] = {
         "scales": setting.choose(full=(300.0, 1000.0, 3000.0), quick=(1000.0,), tiny=(100.0,)),
         "iterations": setting.choose(full=(400, 800, 1200, 1600), quick=(400, 800), tiny=(20, 40)),
-        "forms": ("dot", "cosine"),
+        "normalizations": ("dot", "cosine"),
         "weights": (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0),
         "inner": setting.choose(full=3, quick=2, tiny=2),
-        "models": setting.choose(full=4, quick=1, tiny=1),
+        "n_estimators": setting.choose(full=4, quick=1, tiny=1),
     }
     grids["hdsl"] = {**learned, "titles": (0.0,)}
     grids["hdsl_titles"] = {**learned, "titles": setting.choose(full=(1.0, 3.0), quick=(3.0,), tiny=(1.0,))}
@@ -148,7 +148,7 @@ class Learned:
     """A similarity that was learned, and how it scores."""
 
     M: Any
-    form: str
+    normalization: str
 
     @property
     def n_features(self) -> int:
@@ -157,7 +157,7 @@ class Learned:
     def scores(self, queries: sp.csr_matrix, documents: sp.csr_matrix) -> np.ndarray:
         """Of each query and document; in the cosine form divided by both their lengths under M."""
         scores = ((queries @ self.M) @ documents.T).toarray()
-        if self.form == "cosine":
+        if self.normalization == "cosine":
             lengths = [np.sqrt(np.asarray((rows @ self.M).multiply(rows).sum(axis=1))).ravel() for rows in (queries, documents)]
             # A row without any of the words in use has no length, and scores nothing either way.
             scores /= np.maximum(np.outer(*lengths), 1e-12)
@@ -173,12 +173,12 @@ def learned_along(
 
     iterations = cell.get("iterations")
     matrices: dict[int, Any] = {}
-    for model in range(cell.get("models")):
+    for model in range(cell.get("n_estimators")):
         mined, weights = triplets(of, rows, learn, titles, model)
         learner = HDSL(scale=scale, preprocess="none", max_iter=max(iterations), random_state=model, n_jobs=1)
         learner.fit_triplets(rows.all, mined, sample_weight=weights)
         for at in iterations:
-            M = learner.at(iteration=min(at, learner.n_iter_)).get_bilinear_matrix() / cell.get("models")
+            M = learner.at(iteration=min(at, learner.n_iter_)).get_bilinear_matrix() / cell.get("n_estimators")
             matrices[at] = M if model == 0 else matrices[at] + M
     return matrices
 
@@ -193,8 +193,8 @@ def learned(cell: Cell, of: Collection, learn: np.ndarray, test: np.ndarray) -> 
     for first, second in inner:
         for way in ways:
             for at, M in learned_along(of, rows, learn[first], *way, cell).items():
-                for form in cell.get("forms"):
-                    model, name = Learned(M, form), (*way, at, form)
+                for normalization in cell.get("normalizations"):
+                    model, name = Learned(M, normalization), (*way, at, normalization)
                     ask = learn[second]
                     scores = model.scores(rows.queries[ask], rows.documents)
                     alone[name][second] = judged(scores, of, ask).ndcg
@@ -204,10 +204,10 @@ def learned(cell: Cell, of: Collection, learn: np.ndarray, test: np.ndarray) -> 
                         added[(*name, weight)][second] = judged(mixed, of, ask).ndcg
     result: dict[str, Any] = {"test": test.tolist()}
     for kind, tried in [("alone", alone), ("added", added)]:
-        scale, titles, at, form, *weight = max(tried, key=lambda name: tried[name].mean())
-        model = Learned(learned_along(of, rows, learn, scale, titles, cell)[at], form)
+        scale, titles, at, normalization, *weight = max(tried, key=lambda name: tried[name].mean())
+        model = Learned(learned_along(of, rows, learn, scale, titles, cell)[at], normalization)
         scores = model.scores(rows.queries[test], rows.documents)
-        choice = {"scale": scale, "titles": titles, "iteration": at, "form": form, "n_features": model.n_features}
+        choice = {"scale": scale, "titles": titles, "iteration": at, "normalization": normalization, "n_features": model.n_features}
         if weight:
             scores = rows.cosine[test] + weight[0] * unit_of(model, rows, learn) * scores
             choice["weight"] = weight[0]

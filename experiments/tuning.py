@@ -21,15 +21,15 @@ AIMS = {"dexter": (9.5, 400), "dorothea": (6.3, 400), "farm_ads": (10.0, 1500), 
 
 #: What is left out, in words.
 PARTS = {
-    "rounds": "mining triplets again under what was learned",
-    "means": "means of three models",
-    "votes": "other ways to decide than the majority of 3",
-    "cosine": "the cosine form",
+    "mining-rounds": "mining rounds under the learned similarity",
+    "ensembles": "averages of three models",
+    "votes": "prediction rules other than the majority of 3",
+    "cosine": "cosine normalization",
     "random": "random triplets",
     "neighbors": "triplets of neighbors",
-    "unit": "rows of length 1",
+    "unit": "rows of unit norm",
     "losses": "the squared hinge",
-    "refit": "learning from the validation rows as well, at last",
+    "refit": "final training with the validation rows",
 }
 
 
@@ -60,18 +60,18 @@ def run(cell: Cell, context: Context) -> dict[str, Any]:
             "n_features": int(learner.n_active_features_),
         }
 
-    without = {}
-    for line in _lines(told.without):
+    ablations = {}
+    for line in _lines(told.ablations):
         params = {name: line[name] for name in best.tuned_params_ if name in line}
         learner = hdsl.HDSLClassifier(**{**best.tuned_params_, **params}, n_jobs=1).fit(*both)
-        without[line["part"]] = {**tested(learner), "expected_error": line["expected_error"], "valid_error": line["error"]}
+        ablations[line["part"]] = {**tested(learner), "expected_error": line["expected_error"], "valid_error": line["error"]}
     alone = hdsl.HDSLClassifier(**best.tuned_params_, n_jobs=1).fit(train.X, train.y)
-    without["refit"] = {**tested(alone), "expected_error": None, "valid_error": None}
+    ablations["refit"] = {**tested(alone), "expected_error": None, "valid_error": None}
     winner = _lines(told.leaderboard)[0]
     return {
         **tested(best), "expected_error": told.expected_error, "valid_error": winner["error"],
         "dot_error": told.dot_error, "finished": told.finished, "seconds": round(told.seconds, 1),
-        "n_models": told.n_models, "params": best.tuned_params_, "without": without,
+        "n_models": told.n_models, "params": best.tuned_params_, "ablations": ablations,
     }  # fmt: skip
 
 
@@ -133,7 +133,7 @@ def report(found: Found, page: Page) -> str:
     for part, words in PARTS.items():
         row: list[Any] = [words]
         for name in sets:
-            pairs = [(r["without"][part], r) for _, r in found.of(dataset=name) if part in r["without"]]
+            pairs = [(r["ablations"][part], r) for _, r in found.of(dataset=name) if part in r["ablations"]]
             if not pairs:
                 row.append("–")
                 continue
@@ -153,11 +153,12 @@ def report(found: Found, page: Page) -> str:
         for cell, result in found.of(dataset=name):
             p = result["params"]
             lines.append([
-                data.DATASETS[name].title, cell.seed, p["preprocess"], p["triplets"], f"{p['scale']:g}", p["loss"], p["rounds"],
-                p["models"], f"{p['vote']} of {p['n_neighbors']}" if p["vote"] != "class-mean" else p["vote"], p["normalization"],
+                data.DATASETS[name].title, cell.seed, p["preprocess"], p["triplets"], f"{p['scale']:g}", p["loss"],
+                p["mining_rounds"], p["n_estimators"], f"{p['vote']} of {p['n_neighbors']}" if p["vote"] != "class-mean" else p["vote"], p["normalization"],
                 percent(result["valid_error"]), percent(result["test_error"]), count(result["n_features"], "feature"),
             ])  # fmt: skip
     head = [
-        "dataset", "seed", "preprocess", "triplets", "λ", "loss", "rounds", "models", "decides", "normalization", "validation", "test", "uses",
+        "dataset", "seed", "preprocess", "triplets", "λ", "loss", "mining rounds", "models", "vote", "normalization",
+        "validation", "test", "features",
     ]  # fmt: skip
     return text + table(head, lines, right=[1, 4, 6, 7]) + "\n</details>\n"

@@ -57,16 +57,13 @@ def fit(
         if chosen is None or rank(learner) < rank(chosen):
             chosen = learner
     assert chosen is not None
-    path = chosen.path_
-    sampled = np.unique(np.linspace(0, len(path) - 1, PATH_POINTS).astype(int))
-    extra: dict[str, Any] = {
-        "chosen_iter": int(chosen.chosen_iter_),
-        "dimension": dimension(chosen),
-        "path": {name: path[name][sampled].tolist() for name in ("iteration", "n_features", "n_atoms")},
-        "n_nonzeros": int(chosen.get_bilinear_matrix().nnz),
-        "front": front(seen),
-    }
+    extra: dict[str, Any] = {}
+    if search == "alternating" and batch is None:
+        extra["front"] = front(seen)
     if matrix:
+        path = chosen.path_
+        sampled = np.unique(np.linspace(0, len(path) - 1, PATH_POINTS).astype(int))
+        extra["path"] = {name: path[name][sampled].tolist() for name in ("iteration", "n_features")}
         extra["matrix"] = entries(chosen)
     return Fitted(
         chosen.predict,

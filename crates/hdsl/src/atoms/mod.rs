@@ -6,14 +6,17 @@ pub use path::Path;
 
 use crate::data::SparseRow;
 use crate::error::{Error, Result};
+use serde::Serialize;
 use std::collections::HashMap;
 
 /// Whether the two features of an atom make rows more or less similar.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub enum Sign {
     /// P in the paper: feature i in one row and j in the other make them *more* similar.
+    #[serde(rename = "+")]
     Plus,
     /// N in the paper: feature i in one row and j in the other make them *less* similar.
+    #[serde(rename = "-")]
     Minus,
 }
 
@@ -28,7 +31,7 @@ impl Sign {
 }
 
 /// (e_i ± e_j)(e_i ± e_j)ᵀ, with i < j. The order of atoms (i, then j, then plus) settles ties.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct Atom {
     i: u32,
     j: u32,
@@ -79,7 +82,8 @@ impl Atom {
 }
 
 /// What one iteration did to the weights. Replaying the steps of a run gives every iterate again, bit for bit.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(tag = "step", rename_all = "lowercase")]
 pub enum Step {
     /// M ← (1-γ) M + γ B.
     Forward {

@@ -3,6 +3,7 @@
 
 mod file;
 mod saved;
+mod tensors;
 
 pub use file::FORMAT_VERSION;
 pub use saved::{Model, ModelParts, NUMBERED_BY_POSITION, TracePoint};

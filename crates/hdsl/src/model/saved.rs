@@ -16,7 +16,7 @@ pub(super) const MAX_FEATURES: usize = u32::MAX as usize;
 pub const NUMBERED_BY_POSITION: &str = "numbered-by-position";
 
 /// What the solver knew after a step.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct TracePoint {
     /// The objective (Eq. 1).
     pub objective: f64,

@@ -81,6 +81,14 @@ impl BilinearModel {
         self.factors.values()
     }
 
+    /// Atoms with their weights, in order of first use.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (Atom, f64)> + '_ {
+        self.atoms
+            .iter()
+            .copied()
+            .zip(self.weights().iter().copied())
+    }
+
     /// How many distinct features the atoms use.
     pub fn n_features_used(&self) -> usize {
         self.factors.columns().len()

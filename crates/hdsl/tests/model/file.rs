@@ -399,13 +399,13 @@ fn parts_that_do_not_fit_are_refused() {
     refused(&|p| p.settings.push(("seed".into(), "2".into())));
 }
 
-/// The target of the project: a model as large as one of dexter stays under 64 KiB.
+/// A model as large as one of dexter. Arrays that any tool can read take more than the packed format before, which
+/// stayed under 60 KiB: `docs/decisions.md` has the trade.
 #[test]
 fn a_thousand_steps_stay_small() {
-    for kind in [Preprocess::Max, Preprocess::MaxUnit] {
+    for (kind, limit) in [(Preprocess::Max, 104), (Preprocess::MaxUnit, 176)] {
         let bytes = large(kind).to_bytes();
-        println!("{kind}: {} bytes", bytes.len());
-        assert!(bytes.len() < 60 * 1024, "{kind}: {} bytes", bytes.len());
+        assert!(bytes.len() < limit * 1024, "{kind}: {} bytes", bytes.len());
         assert_eq!(Model::from_bytes("m", &bytes).unwrap().to_bytes(), bytes);
     }
 }

@@ -133,17 +133,20 @@ impl PairGradient {
     pub(crate) fn cross_terms(&self, features: &ActiveFeatures) -> Vec<f64> {
         let mut cross = vec![0.0; features.n_slots()];
         let mut sums = vec![0.0; features.n_features()];
-        let pairs = self.pairs.iter().zip(&self.coefficients);
-        let pairs: Vec<_> = pairs.filter(|(_, c)| **c != 0.0).collect();
-        for of_row in pairs.chunk_by(|a, b| a.0.0 == b.0.0) {
-            let own = features.row(of_row[0].0.0 as usize);
+        let mut first = 0;
+        for of_row in self.pairs.chunk_by(|a, b| a.0 == b.0) {
+            let coefficients = &self.coefficients[first..first + of_row.len()];
+            first += of_row.len();
+            let own = features.row(of_row[0].0 as usize);
             if own.is_empty() {
                 continue;
             }
             sums.fill(0.0);
-            for &(&(_, high), &c) in of_row {
-                for &(feature, x) in features.row(high as usize) {
-                    sums[feature as usize] += c * x;
+            for (&(_, high), &c) in of_row.iter().zip(coefficients) {
+                if c != 0.0 {
+                    for &(feature, x) in features.row(high as usize) {
+                        sums[feature as usize] += c * x;
+                    }
                 }
             }
             for &(feature, x) in own {

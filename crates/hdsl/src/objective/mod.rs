@@ -6,9 +6,11 @@
 
 pub(crate) mod active_features;
 pub(crate) mod gradient;
+pub(crate) mod incremental;
 pub(crate) mod loss;
 pub(crate) mod margins;
 mod problem;
+pub(crate) mod shard;
 
 pub use loss::LossKind;
-pub(crate) use problem::{Problem, Scored, candidates};
+pub(crate) use problem::{COLUMNS, Problem, Scored, candidates};

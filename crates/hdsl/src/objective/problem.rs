@@ -8,6 +8,9 @@ use crate::error::{Error, Result};
 use crate::triplets::Triplets;
 use std::collections::{HashMap, HashSet};
 
+/// Columns in a block; bounds are stored by block.
+pub(crate) const COLUMNS: usize = 64;
+
 /// An atom and its score D_i + D_j ± H_ij.
 pub(crate) type Scored = (Atom, f64);
 

@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::objective::Problem;
 use crate::objective::loss::Segments;
 use crate::objective::margins::{Found, Margins, Sums};
+use crate::objective::shard::ShardTriplets;
 use crate::parallel::prelude::*;
 use crate::solver::direction::{Direction, line_search};
 use crate::triplets::Anchors;
@@ -23,24 +24,6 @@ const MAX_SHARDS: usize = 4;
 /// The number of shards for so many triplets: a power of 2, so that two threads have equal shares.
 pub(super) fn n_shards(n_triplets: usize) -> usize {
     1 << (n_triplets / SHARD).clamp(1, MAX_SHARDS).ilog2()
-}
-
-/// The triplets of a range of anchors, numbered from 0 in the order of anchors.
-pub(super) trait ShardTriplets: Send + Sync {
-    /// The anchors.
-    fn anchors(&self) -> Range<usize>;
-    /// The triplets of an anchor.
-    fn of_anchor(&self, anchor: usize) -> Range<usize>;
-    /// Calls `each` with triplet, near and far of every triplet of an anchor.
-    fn each_of_anchor(&self, anchor: usize, each: impl FnMut(usize, u32, u32));
-
-    /// The anchors in a sorted list of rows.
-    fn anchors_in<'a>(&self, rows: &'a [u32]) -> &'a [u32] {
-        let anchors = self.anchors();
-        let from = rows.partition_point(|&row| (row as usize) < anchors.start);
-        let to = rows.partition_point(|&row| (row as usize) < anchors.end);
-        &rows[from..to]
-    }
 }
 
 /// Margins, and what else is known of the same triplets.

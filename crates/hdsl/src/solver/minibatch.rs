@@ -3,10 +3,11 @@
 //! The line search and the objective are over all triplets. So for the hinges all margins are updated incrementally, by
 //! a [`MarginStore`] without anything else; its triplets are made again when they are needed.
 
-use super::margin_store::{self, MarginStore, ShardTriplets};
+use super::margin_store::{self, MarginStore};
 use super::recomputed::MarginSource;
 use crate::atoms::{ActiveSet, Atom};
 use crate::objective::Problem;
+use crate::objective::shard::ShardTriplets;
 use crate::random;
 use crate::solver::direction::Direction;
 use crate::triplets::Anchors;

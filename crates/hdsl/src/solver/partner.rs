@@ -10,12 +10,10 @@
 //! What is left out cannot win, so the outcome is that of a whole row.
 
 use crate::atoms::{Atom, Sign};
-use crate::objective::{Problem, Scored};
+use crate::objective::{COLUMNS, Problem, Scored};
 use crate::parallel::prelude::*;
 use std::ops::Range;
 
-/// Columns whose bounds are kept together.
-pub(super) const COLUMNS: usize = 64;
 /// Values in the rows that make threads worth waking for one row of H.
 pub(super) const PARALLEL: usize = 1 << 20;
 /// Blocks of columns so large that threads share out single columns.

@@ -5,11 +5,11 @@
 use super::engine::{Gradient, Iterate, LineSearch, SymmetrizedGradient};
 use super::incremental::LATEST;
 use super::minibatch::Sample;
-use super::partner::{COLUMNS, PARALLEL, Partner, PartnerSearch};
+use super::partner::{PARALLEL, Partner, PartnerSearch};
 use crate::atoms::{ActiveSet, Atom, Step};
 use crate::objective::active_features::ActiveFeatures;
 use crate::objective::gradient::PairGradient;
-use crate::objective::{Problem, Scored};
+use crate::objective::{COLUMNS, Problem, Scored};
 use crate::solver::direction::{Deltas, Direction, line_search};
 use rand_chacha::ChaCha8Rng;
 

@@ -1,14 +1,13 @@
 //! The mathematics of the solver, checked on tiny problems against dense arrays and brute force.
 
 use super::engine::{Gradient, Iterate, SymmetrizedGradient};
-use super::partner::COLUMNS;
 use super::recomputed::MarginSource;
 use super::*;
 use crate::atoms::{Atom, Step};
-use crate::objective::Scored;
 use crate::objective::active_features::ActiveFeatures;
 use crate::objective::gradient::PairGradient;
 use crate::objective::loss::{Loss, LossKind, with_loss};
+use crate::objective::{COLUMNS, Scored};
 use crate::observer::{Event, Stop};
 use crate::similarity::BilinearModel;
 use crate::{Rows, Sign, random};

@@ -4,10 +4,10 @@ mod available;
 mod sizes;
 
 use super::SolverParams;
-use super::incremental::{MAX_WORK, has_own_pairs};
 use super::margin_store::n_shards;
 use crate::data::Rows;
 use crate::error::{Error, Result};
+use crate::objective::incremental::{MAX_WORK, has_own_pairs};
 use crate::triplets::Triplets;
 use available::available;
 use sizes::Sizes;

@@ -9,7 +9,7 @@ use crate::data::Groups;
 use crate::error::Result;
 use crate::objective::Problem;
 use crate::objective::margins::{Affine, GradientWeights};
-use crate::solver::margin_store::ShardTriplets;
+use crate::objective::shard::ShardTriplets;
 use crate::triplets::Anchors;
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ use std::ops::Range;
 const MOSTLY_DISTINCT: f64 = 0.75;
 
 /// Whether so many triplets have so many distinct pairs that each is treated as having its own.
-pub(in crate::solver) fn has_own_pairs(pairs: f64, triplets: f64) -> bool {
+pub(crate) fn has_own_pairs(pairs: f64, triplets: f64) -> bool {
     pairs >= MOSTLY_DISTINCT * 2.0 * triplets
 }
 
@@ -30,12 +30,12 @@ const WALK_PAIR: usize = 17;
 const WALK_ROW: usize = 120;
 
 /// A column of X: the rows that contain it, and its values by row.
-pub(super) struct Column<'a> {
-    pub(super) rows: &'a [u32],
-    pub(super) dense: &'a [f64],
+pub(crate) struct Column<'a> {
+    pub(crate) rows: &'a [u32],
+    pub(crate) dense: &'a [f64],
 }
 
-pub(super) struct Coefficients {
+pub(crate) struct Coefficients {
     /// The anchors are rows `first..first + triplet_starts.len() - 1`.
     first: usize,
     triplet_starts: Vec<u32>,
@@ -62,7 +62,7 @@ enum Values {
 
 impl Coefficients {
     /// For the triplets of these anchors.
-    pub(super) fn new(
+    pub(crate) fn new(
         problem: &Problem<'_>,
         grouped: &Anchors,
         anchors: Range<usize>,
@@ -121,19 +121,19 @@ impl Coefficients {
     }
 
     /// The pairs of an anchor.
-    pub(super) fn pairs_of(&self, anchor: usize) -> Range<usize> {
+    pub(crate) fn pairs_of(&self, anchor: usize) -> Range<usize> {
         let k = anchor - self.first;
         self.pair_starts[k] as usize..self.pair_starts[k + 1] as usize
     }
 
     /// The other rows of pairs.
-    pub(super) fn others(&self) -> &[u32] {
+    pub(crate) fn others(&self) -> &[u32] {
         &self.others
     }
 
     /// The pairs of a triplet, with its near and with its far row.
     #[inline]
-    pub(super) fn pairs_of_triplet(&self, t: usize) -> [usize; 2] {
+    pub(crate) fn pairs_of_triplet(&self, t: usize) -> [usize; 2] {
         match &self.values {
             Values::Stored { near, far, .. } => [near[t] as usize, far[t] as usize],
             Values::Own => [2 * t, 2 * t + 1],
@@ -141,7 +141,7 @@ impl Coefficients {
     }
 
     /// The anchor of triplet t, which is most often one of the next after `guess`.
-    pub(super) fn anchor_of(&self, t: usize, guess: usize) -> usize {
+    pub(crate) fn anchor_of(&self, t: usize, guess: usize) -> usize {
         let (starts, k) = (&self.triplet_starts, guess - self.first);
         let from = if t < starts[k] as usize { 0 } else { k };
         let ahead = starts[from + 1..].iter().take(8);
@@ -153,14 +153,14 @@ impl Coefficients {
     }
 
     /// Sets all stored coefficients to 0.
-    pub(super) fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         if let Values::Stored { coefficients, .. } = &mut self.values {
             coefficients.fill([0.0; 2]);
         }
     }
 
     /// Changes the coefficients of the pairs named, which are numbered from the anchor's first.
-    pub(super) fn add(&mut self, anchor: usize, changed: &[u32], by_pair: &[Affine], sigma: f64) {
+    pub(crate) fn add(&mut self, anchor: usize, changed: &[u32], by_pair: &[Affine], sigma: f64) {
         let pairs = self.pairs_of(anchor);
         let Values::Stored { coefficients, .. } = &mut self.values else {
             return;
@@ -214,7 +214,7 @@ impl Coefficients {
 
     /// Σ_q c_pq x_q over the pairs of an anchor p.
     #[inline]
-    pub(super) fn dot(
+    pub(crate) fn dot(
         &self,
         anchor: usize,
         weights: &GradientWeights<'_>,
@@ -237,7 +237,7 @@ impl Coefficients {
     }
 
     /// About how many pairs [`Coefficients::multiply`] visits.
-    pub(super) fn work_of(&self, column: &Column<'_>) -> usize {
+    pub(crate) fn work_of(&self, column: &Column<'_>) -> usize {
         let (rows, all) = (column.dense.len(), self.others.len());
         let n_anchors = self.triplet_starts.len() - 1;
         let of_anchors = self.anchors_in(column.rows).len() * all / n_anchors.max(1);
@@ -249,7 +249,7 @@ impl Coefficients {
 
     /// Calls `add` with the rows and summands of S x.
     #[inline]
-    pub(super) fn each_product(
+    pub(crate) fn each_product(
         &self,
         weights: &GradientWeights<'_>,
         column: &Column<'_>,
@@ -284,7 +284,7 @@ impl Coefficients {
     }
 
     /// u += S x.
-    pub(super) fn multiply(
+    pub(crate) fn multiply(
         &self,
         weights: &GradientWeights<'_>,
         column: &Column<'_>,
@@ -307,7 +307,7 @@ impl Coefficients {
     }
 
     /// Visits every pair with its coefficient, unless that is 0. A pair may come several times, in parts that add up.
-    pub(super) fn each_pair(
+    pub(crate) fn each_pair(
         &self,
         weights: &GradientWeights<'_>,
         visit: &mut impl FnMut(u32, u32, f64),

@@ -1,12 +1,7 @@
 //! The solver state updated incrementally instead of computed again, for the hinges.
 //!
-//! Margins are kept by [`MarginStore`], in shards. Each shard also has S, D and the H_ij of active atoms over its own
-//! triplets ([`pairs`]), which this file merges.
-
-mod coefficients;
-mod diagonal;
-mod pairs;
-mod products;
+//! Margins are in a [`MarginStore`], by shard. Each shard also has S, D and the H_ij of active atoms over its own
+//! triplets ([`Pairs`]), which this file merges.
 
 use super::engine::{Gradient, Iterate, LineSearch, SymmetrizedGradient};
 use super::margin_store::{self, MarginStore, Shard};
@@ -16,14 +11,11 @@ use crate::atoms::{ActiveSet, Atom, Step};
 use crate::cancel::CancelToken;
 use crate::error::Result;
 use crate::objective::active_features::ActiveFeatures;
+use crate::objective::incremental::{Column, Pairs, State};
 use crate::objective::margins::Affine;
 use crate::objective::{Problem, Scored};
 use crate::parallel::prelude::*;
 use crate::solver::direction::Direction;
-use coefficients::Column;
-pub(super) use coefficients::has_own_pairs;
-use pairs::{Pairs, State};
-pub(super) use products::MAX_WORK;
 
 /// Active atoms whose features are tried first as partners.
 pub(super) const LATEST: usize = 8;

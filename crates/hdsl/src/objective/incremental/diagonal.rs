@@ -2,15 +2,15 @@
 //!
 //! Of millions of columns most are in so few rows that no pair of a shard shares them.
 
+use crate::objective::COLUMNS;
 use crate::objective::margins::Affine;
-use crate::solver::partner::COLUMNS;
 
 /// The relative change of σ after which the bounds of D are computed again.
 const MAX_DRIFT: f64 = 0.1;
 /// The place of a block that is not stored.
 const NONE: u32 = u32::MAX;
 
-pub(super) struct Diagonal {
+pub(crate) struct Diagonal {
     /// The place of each block of columns in the lists below.
     places: Vec<u32>,
     blocks: Vec<Block>,
@@ -23,7 +23,7 @@ type Block = [Affine; COLUMNS];
 
 impl Diagonal {
     /// All 0.
-    pub(super) fn new(n_columns: usize) -> Self {
+    pub(crate) fn new(n_columns: usize) -> Self {
         Self {
             places: vec![NONE; n_columns.div_ceil(COLUMNS)],
             blocks: Vec::new(),
@@ -33,13 +33,13 @@ impl Diagonal {
     }
 
     /// All 0 again.
-    pub(super) fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.blocks.fill([[0.0; 2]; COLUMNS]);
         self.stale.fill(true);
     }
 
     #[inline]
-    pub(super) fn get(&self, column: u32) -> Affine {
+    pub(crate) fn get(&self, column: u32) -> Affine {
         let place = self.places[column as usize / COLUMNS];
         match self.blocks.get(place as usize) {
             Some(block) => block[column as usize % COLUMNS],
@@ -49,7 +49,7 @@ impl Diagonal {
 
     /// Adds to D of a column: the linear part, and the constant one if it changes.
     #[inline]
-    pub(super) fn add<const BOTH: bool>(&mut self, column: u32, by: Affine) {
+    pub(crate) fn add<const BOTH: bool>(&mut self, column: u32, by: Affine) {
         let mut place = self.places[column as usize / COLUMNS];
         if place == NONE {
             place = self.store(column as usize / COLUMNS);
@@ -73,7 +73,7 @@ impl Diagonal {
     }
 
     /// Computes the bounds of blocks where D changed, or all of them if σ has changed much.
-    pub(super) fn tighten(&mut self, sigma: f64) {
+    pub(crate) fn tighten(&mut self, sigma: f64) {
         let blocks = self.blocks.iter().zip(&mut self.bounds);
         for ((block, bound), stale) in blocks.zip(&mut self.stale) {
             if std::mem::take(stale) || (bound.sigma - sigma).abs() > MAX_DRIFT * sigma {
@@ -84,7 +84,7 @@ impl Diagonal {
 
     /// An upper bound of D in a block of columns.
     #[inline]
-    pub(super) fn bound(&self, block: usize, sigma: f64) -> f64 {
+    pub(crate) fn bound(&self, block: usize, sigma: f64) -> f64 {
         match self.places[block] {
             NONE => 0.0,
             place => self.bounds[place as usize].at(sigma),

@@ -5,15 +5,15 @@ use crate::cancel::CancelToken;
 use crate::data::Overlap;
 use crate::error::Result;
 use crate::objective::Problem;
-use crate::solver::margin_store::ShardTriplets;
+use crate::objective::shard::ShardTriplets;
 
 /// Values that may be compared to find products. Beyond this an iteration is long, and finding what few changed pairs
 /// have in common is a small part of it.
-pub(in crate::solver) const MAX_WORK: usize = 1 << 29;
+pub(crate) const MAX_WORK: usize = 1 << 29;
 
 /// For each pair, the places in the anchor's row of the features that the other row has too, and the other row's values
 /// there (none are stored where all are 1).
-pub(super) struct Products {
+pub(crate) struct Products {
     starts: Vec<u32>,
     places: Vec<u16>,
     values: Vec<f64>,
@@ -21,7 +21,7 @@ pub(super) struct Products {
 
 impl Products {
     /// None if they would be too many to find or to store.
-    pub(super) fn new(
+    pub(crate) fn new(
         problem: &Problem<'_>,
         pairs: &Coefficients,
         n_triplets: usize,
@@ -69,7 +69,7 @@ impl Products {
 
     /// Calls `each` with the places and values of a pair.
     #[inline]
-    pub(super) fn each(&self, pair: usize, mut each: impl FnMut(usize, f64)) {
+    pub(crate) fn each(&self, pair: usize, mut each: impl FnMut(usize, f64)) {
         let range = self.starts[pair] as usize..self.starts[pair + 1] as usize;
         let places = self.places[range.clone()].iter();
         if self.values.is_empty() {

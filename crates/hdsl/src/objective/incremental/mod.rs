@@ -3,36 +3,42 @@
 //! Every sum of gradient weights is stored as an affine function of σ, and changes only with triplets whose gradient
 //! weight changed as such. Changes are collected by anchor, and applied when those of the next anchor begin.
 
-use super::coefficients::{Coefficients, Column};
-use super::diagonal::Diagonal;
-use super::products::Products;
+mod coefficients;
+mod diagonal;
+mod products;
+
+use super::Problem;
+use super::active_features::ActiveFeatures;
+use super::margins::{Affine, GradientWeights, Margins};
+use super::shard::ShardTriplets;
 use crate::cancel::CancelToken;
 use crate::data::{Overlap, PackedRows};
 use crate::error::Result;
-use crate::objective::Problem;
-use crate::objective::active_features::ActiveFeatures;
-use crate::objective::margins::{Affine, GradientWeights, Margins};
-use crate::solver::margin_store::ShardTriplets;
 use crate::triplets::Anchors;
+use coefficients::Coefficients;
+pub(crate) use coefficients::{Column, has_own_pairs};
+use diagonal::Diagonal;
+pub(crate) use products::MAX_WORK;
+use products::Products;
 use std::ops::Range;
 
 /// The part of the solver state that every shard reads.
 #[derive(Clone, Copy)]
-pub(super) struct State<'a> {
-    pub(super) sigma: f64,
-    pub(super) rows: &'a PackedRows,
-    pub(super) features: &'a ActiveFeatures,
+pub(crate) struct State<'a> {
+    pub(crate) sigma: f64,
+    pub(crate) rows: &'a PackedRows,
+    pub(crate) features: &'a ActiveFeatures,
 }
 
-pub(super) struct Pairs {
+pub(crate) struct Pairs {
     /// S.
-    pub(super) coefficients: Coefficients,
+    pub(crate) coefficients: Coefficients,
     /// D.
-    pub(super) diagonal: Diagonal,
+    pub(crate) diagonal: Diagonal,
     /// H_ij of active atoms, by slot.
-    pub(super) cross: Vec<Affine>,
+    pub(crate) cross: Vec<Affine>,
     /// S X_{:,i} of this shard, where shards multiply in parallel.
-    pub(super) u: Vec<f64>,
+    pub(crate) u: Vec<f64>,
     products: Option<Products>,
     changes: Changes,
     buffers: Buffers,
@@ -74,7 +80,7 @@ impl Changes {
 
 impl Pairs {
     /// For the triplets of these anchors.
-    pub(super) fn new(
+    pub(crate) fn new(
         problem: &Problem<'_>,
         grouped: &Anchors,
         anchors: Range<usize>,
@@ -105,7 +111,7 @@ impl Pairs {
     }
 
     /// Computes all sums from the margins.
-    pub(super) fn rebuild(&mut self, margins: &Margins, state: State<'_>) {
+    pub(crate) fn rebuild(&mut self, margins: &Margins, state: State<'_>) {
         self.coefficients.reset();
         self.diagonal.reset();
         self.cross.clear();
@@ -120,7 +126,7 @@ impl Pairs {
     }
 
     /// Adds to the gradient weight of triplet t. [`Pairs::flush`] has to follow.
-    pub(super) fn change(&mut self, t: usize, by: Affine, state: State<'_>) {
+    pub(crate) fn change(&mut self, t: usize, by: Affine, state: State<'_>) {
         if !self.coefficients.of_anchor(self.current).contains(&t) {
             self.flush(state);
             self.current = self.coefficients.anchor_of(t, self.current);
@@ -139,7 +145,7 @@ impl Pairs {
     }
 
     /// Applies the collected changes of one anchor's pairs to S, D and the H_ij of active atoms.
-    pub(super) fn flush(&mut self, state: State<'_>) {
+    pub(crate) fn flush(&mut self, state: State<'_>) {
         let changes = &self.changes;
         if changes.changed.is_empty() {
             return;
@@ -228,7 +234,7 @@ impl Pairs {
     }
 
     /// Computes H_ij of a new atom, given its two columns by row and the rows that contain either.
-    pub(super) fn set_cross(
+    pub(crate) fn set_cross(
         &mut self,
         slot: usize,
         weights: &GradientWeights<'_>,
@@ -249,7 +255,7 @@ impl Pairs {
     }
 
     /// u = S x.
-    pub(super) fn multiply(&mut self, weights: &GradientWeights<'_>, column: &Column<'_>) {
+    pub(crate) fn multiply(&mut self, weights: &GradientWeights<'_>, column: &Column<'_>) {
         self.u.clear();
         self.u.resize(column.dense.len(), 0.0);
         self.coefficients.multiply(weights, column, &mut self.u);

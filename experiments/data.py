@@ -110,13 +110,16 @@ def _dorothea(folder: Path, seed: int) -> Parts:
     return Parts(*stratified(rest, 0.7, seed), test)
 
 
-def _shares(file: str, train: float, valid: float) -> Callable[[Path, int], Parts]:
+def _one_file(name: str, file: str, train: float, valid: float, about: str) -> Dataset:
+    """A dataset of one file, split by these fractions."""
+
     def cut(folder: Path, seed: int) -> Parts:
         [rows] = _files(None, folder / file)
         first, rest = stratified(rows, train, seed)
         return Parts(first, *stratified(rest, valid / (1 - train), seed))
 
-    return cut
+    title = {"reuters_top4": "reuters top 4"}.get(name, name)
+    return Dataset(name, title, (file,), cut, about=about)
 
 
 def planted(n_classes: int, seed: int, rows: int = 40, features: int = 300) -> Rows:
@@ -173,19 +176,9 @@ DATASETS: dict[str, Dataset] = _datasets(
         _dorothea,
         about="the paper's own; its training part is cut 70/30 to choose, and its published validation part is the test",
     ),
-    Dataset(
-        "farm_ads",
-        "farm_ads",
-        ("farm_ads/all.svm.bz2",),
-        _shares("farm_ads/all.svm.bz2", 0.6, 0.2),
-        about="stands for rcv1_2: two classes of text, cut 60/20/20",
-    ),
-    Dataset(
-        "reuters_top4",
-        "reuters top 4",
-        ("reuters21578/top4.svm.bz2",),
-        _shares("reuters21578/top4.svm.bz2", 0.4, 0.3),
-        about="stands for rcv1_4: four classes of text, cut 40/30/30",
+    _one_file("farm_ads", "farm_ads/all.svm.bz2", 0.6, 0.2, "in place of rcv1_2: two classes of text, split 60/20/20"),
+    _one_file(
+        "reuters_top4", "reuters21578/top4.svm.bz2", 0.4, 0.3, "in place of rcv1_4: four classes of text, split 40/30/30"
     ),
     Dataset("planted_2", "planted, 2 classes", (), _planted(2), about="made on the fly"),
     Dataset("planted_4", "planted, 4 classes", (), _planted(4), about="made on the fly"),

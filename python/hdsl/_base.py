@@ -342,8 +342,8 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Raw rows.
+        X
+            Raw rows, as for :meth:`transform`.
 
         Returns
         -------
@@ -421,7 +421,7 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         feature_names : array-like of str or None, default=None
-            Names of the input features; by default the known names, else ``x0``, ``x1`` and so on.
+            Names of the input features, as for :meth:`get_feature_names_out`.
 
         Returns
         -------

@@ -28,7 +28,7 @@ class VoteMixin(ClassifierMixin):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Raw rows.
+            Raw rows to classify.
 
         Returns
         -------
@@ -83,7 +83,7 @@ class VoteMixin(ClassifierMixin):
         classes = ([str(c) for c in self.classes_], self._codes)
         normalization = self._decides("normalization", "dot")  # type: ignore[attr-defined]
         (means, winners), within = self._index.class_means(  # type: ignore[attr-defined]
-            self._model, normalization, fitted, classes, rows, self._threads()  # type: ignore[attr-defined]
+            classes, fitted, rows, self._model, normalization, self._threads()  # type: ignore[attr-defined]
         )
         means = means.reshape(-1, len(self.classes_))
         apart = means - means.max(axis=1, keepdims=True)

@@ -73,7 +73,7 @@ class Index:
         self, model: Model, normalization: str, rows: Any, queries: Any, k: int, n_threads: int
     ) -> tuple[_Floats, _Ints]: ...
     def class_means(
-        self, model: Model, normalization: str, rows: Any, classes: _Classes, queries: Any, n_threads: int
+        self, classes: _Classes, rows: Any, queries: Any, model: Model, normalization: str, n_threads: int
     ) -> tuple[tuple[_Floats, _Ints], float]: ...
 
 class BaselineModel:

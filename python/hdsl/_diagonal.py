@@ -104,12 +104,12 @@ class DiagonalSimilarity(Baseline):
         loss: str = "smoothed-hinge",
         max_iter: int = 10_000,
         tol: float = 1e-4,
-        n_neighbors: int = 3,
         warm_start: bool = False,
-        callback: Any = None,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
+        n_neighbors: int = 3,
         verbose: int = 0,
+        callback: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
     ) -> None:
         keep(locals())
 
@@ -160,8 +160,8 @@ class DiagonalSimilarity(Baseline):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Raw rows.
+        X
+            Raw rows, as for :meth:`fit`.
 
         Returns
         -------

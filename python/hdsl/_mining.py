@@ -29,10 +29,8 @@ def mine_triplets(
 
     Parameters
     ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Raw rows.
-    y : array-like of shape (n_samples,)
-        Classes.
+    X, y
+        Raw rows and their classes, as for :meth:`hdsl.HDSL.fit`.
     triplets, preprocess, random_state, n_jobs
         As for :class:`hdsl.HDSL`.
 

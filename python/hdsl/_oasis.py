@@ -106,10 +106,10 @@ class OASIS(Baseline):
         triplets: str = "knn:3:5",
         preprocess: str = "max",
         n_neighbors: int = 3,
-        callback: Any = None,
-        random_state: Any = 0,
         n_jobs: int | None = None,
+        random_state: Any = 0,
         verbose: int = 0,
+        callback: Any = None,
     ) -> None:
         keep(locals())
 
@@ -182,8 +182,8 @@ class OASIS(Baseline):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Raw rows.
+        X
+            Raw rows, as for :meth:`fit`.
 
         Returns
         -------

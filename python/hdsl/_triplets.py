@@ -154,12 +154,7 @@ class TripletHDSL(HDSLLearner):
         return scores[: len(anchor)] - scores[len(anchor) :]
 
     def predict(self, triplets: ArrayLike) -> NDArray[np.int64]:
-        """Whether the similarity agrees with triplets.
-
-        Parameters
-        ----------
-        triplets
-            As for :meth:`fit`.
+        """Whether the similarity agrees with triplets, given as for :meth:`fit`.
 
         Returns
         -------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -46,3 +47,11 @@ def real_data():
     if not folder.is_dir():
         pytest.skip("there is no folder of real data beside the project")
     return folder
+
+
+@pytest.fixture
+def heeds_ctrl_c():
+    """Programs that a shell starts in the background are started with Ctrl-C ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -97,14 +97,6 @@ def test_verbose_sums_up(capfd):
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.fixture
-def heeds_ctrl_c():
-    """Programs that a shell starts in the background are started with Ctrl-C ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.usefixtures("heeds_ctrl_c")
 def test_ctrl_c_keeps_what_was_learned():
     X, y = planted(1000, 20_000)

@@ -351,14 +351,6 @@ def test_scikit_learn_check(estimator, check, monkeypatch):
     check(estimator)
 
 
-@pytest.fixture
-def heeds_ctrl_c():
-    """Programs that a shell starts in the background are started with Ctrl-C ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.usefixtures("heeds_ctrl_c")
 def test_ctrl_c_keeps_the_best_so_far(monkeypatch):
     # A search of very many iterations, of which the signal comes after the first setting has been judged.

@@ -120,14 +120,6 @@ impl BaselineModel {
         Ok((make, (preprocess, learned, is_matrix)))
     }
 
-    fn __copy__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
-        slf
-    }
-
     #[getter]
     fn n_features(&self) -> usize {
         self.preprocess.n_features()
@@ -256,17 +248,17 @@ fn prepare(
     })
 }
 
-/// What a fit is known by besides its model.
+/// A finished fit.
 struct Fitted {
-    model: BaselineModel,
+    preprocess: Preprocessor,
+    learned: Learned,
+    n_triplets: usize,
     stop: Stop,
     iterations: usize,
     seconds: f64,
-    n_triplets: usize,
-    /// Of the diagonal similarity.
-    objective: Option<f64>,
-    gap: Option<f64>,
-    /// Of OASIS.
+    /// Objective and gap of the diagonal similarity.
+    certificate: Option<(f64, f64)>,
+    /// Progress of OASIS.
     trace: Vec<OasisProgress>,
 }
 
@@ -277,49 +269,49 @@ impl Learner {
         ready: Prepared,
         observer: &mut dyn Observer,
     ) -> hdsl::Result<Fitted> {
-        let (rows, triplets, n_triplets) = (&ready.rows, &ready.triplets, ready.triplets.len());
-        match self {
+        let Prepared {
+            preprocess,
+            rows,
+            triplets,
+        } = ready;
+        let n_triplets = triplets.len();
+        Ok(match self {
             Learner::Diagonal(learner) => {
                 let start = match start {
                     Some(Learned::Diagonal(model)) => Some(model),
                     _ => None,
                 };
-                let fit = learner.fit(start, rows, triplets, observer)?;
-                Ok(Fitted {
-                    stop: fit.stop,
+                let fit = learner.fit(start, &rows, &triplets, observer)?;
+                Fitted {
+                    preprocess: preprocess.restrict(fit.model.features()),
+                    certificate: Some((fit.last.objective, fit.last.gap)),
                     iterations: fit.last.iter,
                     seconds: fit.last.seconds,
-                    n_triplets,
-                    objective: Some(fit.last.objective),
-                    gap: Some(fit.last.gap),
+                    stop: fit.stop,
+                    learned: Learned::Diagonal(fit.model),
                     trace: Vec::new(),
-                    model: BaselineModel {
-                        preprocess: ready.preprocess.restrict(fit.model.features()),
-                        learned: Learned::Diagonal(fit.model),
-                    },
-                })
+                    n_triplets,
+                }
             }
             Learner::Oasis(learner) => {
                 let start = match start {
                     Some(Learned::Oasis(model)) => Some(model),
                     _ => None,
                 };
-                let fit = learner.fit(start, rows, triplets, observer)?;
-                Ok(Fitted {
-                    stop: fit.stop,
-                    iterations: fit.trace.last().map_or(0, |point| point.step),
-                    seconds: fit.seconds,
+                let fit = learner.fit(start, &rows, &triplets, observer)?;
+                let iterations = fit.trace.last().map_or(0, |point| point.step);
+                Fitted {
+                    preprocess,
+                    learned: Learned::Oasis(fit.model),
                     n_triplets,
-                    objective: None,
-                    gap: None,
+                    stop: fit.stop,
+                    iterations,
+                    seconds: fit.seconds,
+                    certificate: None,
                     trace: fit.trace,
-                    model: BaselineModel {
-                        preprocess: ready.preprocess,
-                        learned: Learned::Oasis(fit.model),
-                    },
-                })
+                }
             }
-        }
+        })
     }
 }
 
@@ -411,10 +403,14 @@ pub(crate) fn fit_baseline<'py>(
     facts.set_item("iterations", fitted.iterations)?;
     facts.set_item("train_seconds", fitted.seconds)?;
     facts.set_item("n_triplets", fitted.n_triplets)?;
-    facts.set_item("objective", fitted.objective)?;
-    facts.set_item("gap", fitted.gap)?;
+    facts.set_item("objective", fitted.certificate.map(|c| c.0))?;
+    facts.set_item("gap", fitted.certificate.map(|c| c.1))?;
     let points = fitted.trace.iter();
     let trace: Vec<(usize, f64, f64)> = points.map(|p| (p.step, p.loss, p.violated)).collect();
     facts.set_item("trace", trace)?;
-    Ok((fitted.model, facts))
+    let model = BaselineModel {
+        preprocess: fitted.preprocess,
+        learned: fitted.learned,
+    };
+    Ok((model, facts))
 }

@@ -1,4 +1,4 @@
-//! Training rows made ready to be searched, once.
+//! The search index of the fitted rows, built once.
 
 use crate::errors::to_python;
 use crate::labels::{class_codes, order_in_a_file};
@@ -12,8 +12,8 @@ use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use std::sync::OnceLock;
 
-/// Neighbors among fixed rows under a fixed model. Built by the first question, so that an estimator which only
-/// transforms never pays for it; forgotten by pickling, since rows and model make it again.
+/// Neighbors among fixed rows under a fixed model. Built by the first search, so that an estimator which only transforms
+/// never pays for it; not pickled, since it can be rebuilt from rows and model.
 #[pyclass(frozen, module = "hdsl._core")]
 #[derive(Default)]
 pub(crate) struct Index {
@@ -21,7 +21,7 @@ pub(crate) struct Index {
     cosine: Searched,
 }
 
-/// Rows under one form of the similarity.
+/// Rows under one normalization of the similarity.
 #[derive(Default)]
 struct Searched {
     index: OnceLock<KnnIndex<'static, Dot>>,
@@ -37,7 +37,7 @@ impl Index {
     }
 }
 
-/// Raw rows as the model maps them, under a form.
+/// Raw rows as the model maps them, normalized.
 fn mapped(model: &hdsl::Model, normalization: Normalization, rows: RowsView<'_>) -> Rows {
     let rows = model.transform_rows(rows);
     match normalization {
@@ -46,7 +46,7 @@ fn mapped(model: &hdsl::Model, normalization: Normalization, rows: RowsView<'_>)
     }
 }
 
-/// Scores and numbers of rows (or classes), one after the other; all queries have as many.
+/// Scores and indices of rows (or classes), query by query; all queries have equally many.
 type Found<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<i64>>);
 
 fn found<'py>(py: Python<'py>, near: &Neighbors) -> Found<'py> {
@@ -89,7 +89,7 @@ impl Index {
         let near = detached(py, n_threads, || {
             if built.get().is_none() {
                 let mapped = mapped(model, normalization, view(rows)?);
-                // Somebody else may have been faster; the two are the same.
+                // Another thread may have been faster; the two are the same.
                 let _ = built.set(KnnIndex::new(&Dot, &mapped));
             }
             let index = built.get().expect("it was built just now");
@@ -102,8 +102,8 @@ impl Index {
         Ok(found(py, &near))
     }
 
-    /// The mean similarity of each query to the rows of each class, one query after the other; the class of the
-    /// highest; and what a mean is large against: the mean similarity of two rows of one class.
+    /// The mean similarity of each query to the rows of each class, query by query; the class of the highest mean; and the
+    /// unit of the means: the mean similarity of two rows of one class.
     #[expect(
         clippy::too_many_arguments,
         reason = "Python calls it by position, in one place"
@@ -111,19 +111,19 @@ impl Index {
     fn class_means<'py>(
         &self,
         py: Python<'py>,
+        classes: (Vec<String>, Bound<'py, PyArray1<i64>>),
+        rows: Csr<'py>,
+        queries: Csr<'py>,
         model: &Model,
         normalization: &str,
-        rows: Csr<'py>,
-        classes: (Vec<String>, Bound<'py, PyArray1<i64>>),
-        queries: Csr<'py>,
         n_threads: usize,
     ) -> PyResult<(Found<'py>, f64)> {
-        let model = model.get();
         let normalization: Normalization = normalization.parse().map_err(to_python)?;
+        let model = model.get();
         let built = &self.of(normalization).means;
         let (names, codes) = classes;
         let codes = class_codes(&codes)?;
-        // Classes of equal mean go by their order, which has to be the command line's.
+        // Ties between classes are resolved by their order, which has to be the command line's.
         let order = order_in_a_file(&names);
         let (rows, queries) = (rows.parts()?, queries.parts()?);
         let (found, unit) = detached(py, n_threads, || {
@@ -152,7 +152,7 @@ impl Index {
         Ok(((scores.into_pyarray(py), winners.into_pyarray(py)), unit))
     }
 
-    /// The same for rows and queries that are mapped already, so that scores are dot products.
+    /// The nearest rows for rows and queries that are mapped already, such that scores are dot products.
     fn search<'py>(
         &self,
         py: Python<'py>,

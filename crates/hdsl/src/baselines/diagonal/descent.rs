@@ -9,10 +9,9 @@
 //! does (O'Donoghue and Candès, Found. Comput. Math. 2015).
 //!
 //! The certificate costs nothing: f is convex, so F(u) >= f(y) + <∇f(y), u - y> + ψ(u) for every u, and the minimum of the
-//! right side over u is a lower bound of the optimum ([`Regularizer::lower_bound`]).
+//! right side over u is a lower bound of the optimum ([`Diagonal::lower_bound`]).
 
 use super::Diagonal;
-use super::penalty::Regularizer;
 use super::products::Products;
 use crate::error::{Error, Result};
 use crate::objective::loss::{Loss, with_loss};
@@ -39,7 +38,6 @@ struct Point {
 pub(super) struct Descent<'a> {
     products: &'a Products<'a>,
     params: &'a Diagonal,
-    regularizer: Regularizer,
     /// The squared norm of a unit change of each weight.
     metric: Vec<f64>,
 }
@@ -69,7 +67,6 @@ impl<'a> Descent<'a> {
         Self {
             products,
             params,
-            regularizer: params.regularizer(),
             metric,
         }
     }
@@ -187,7 +184,7 @@ impl<'a> Descent<'a> {
 
     /// F.
     fn objective(&self, at: &Point) -> f64 {
-        at.loss + self.regularizer.value(&at.weights)
+        at.loss + self.params.penalty_value(&at.weights)
     }
 
     /// ∇f.
@@ -201,7 +198,7 @@ impl<'a> Descent<'a> {
     /// A lower bound of F over all weights. `objective` is F anywhere.
     fn bound(&self, at: &Point, gradient: &[f64], objective: f64) -> f64 {
         let tangent: f64 = gradient.iter().zip(&at.weights).map(|(g, w)| g * w).sum();
-        at.loss - tangent + self.regularizer.lower_bound(gradient, objective)
+        at.loss - tangent + self.params.lower_bound(gradient, objective)
     }
 
     /// The first guess of c: that of a loss of curvature 1 along the gradient.
@@ -223,7 +220,7 @@ impl<'a> Descent<'a> {
         while curvature.is_finite() {
             let c = *curvature;
             let weights: Vec<f64> = (ahead.weights.iter().zip(gradient).zip(&self.metric))
-                .map(|((w, g), metric)| self.regularizer.prox(w - g / (c * metric), c * metric))
+                .map(|((w, g), metric)| self.params.prox(w - g / (c * metric), c * metric))
                 .collect();
             let squares: f64 = (weights.iter().zip(&ahead.weights).zip(&self.metric))
                 .map(|((n, w), metric)| metric * (n - w) * (n - w))

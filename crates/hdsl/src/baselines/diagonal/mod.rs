@@ -10,7 +10,7 @@ mod model;
 mod penalty;
 mod products;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 pub use model::DiagonalModel;
 pub use penalty::Penalty;
@@ -22,7 +22,6 @@ use crate::objective::loss::LossKind;
 use crate::observer::{DiagonalIteration, Observer, Stop, Stopwatch};
 use crate::triplets::Triplets;
 use descent::Descent;
-use penalty::Regularizer;
 use products::Products;
 use serde::{Deserialize, Serialize};
 
@@ -41,7 +40,7 @@ use serde::{Deserialize, Serialize};
 /// let diagonal = Diagonal { penalty: Penalty::L2, strength: 0.25, tolerance: 1e-12, ..Diagonal::default() };
 /// let fit = diagonal.fit(None, &rows, &triplets, &mut ())?;
 /// // The margin is w_0 - w_1, and ½(1 - 2w)² + 2w²/4 is smallest at w = 0.4.
-/// assert!(fit.converged());
+/// assert_eq!(fit.stop, hdsl::Stop::Tolerance);
 /// assert!((fit.model.weight(0) - 0.4).abs() < 1e-6 && (fit.model.weight(1) + 0.4).abs() < 1e-6);
 /// # Ok::<(), hdsl::Error>(())
 /// ```
@@ -65,7 +64,7 @@ pub struct Diagonal {
 impl Default for Diagonal {
     fn default() -> Self {
         Self {
-            penalty: Penalty::default(),
+            penalty: Penalty::L1,
             strength: 1e-3,
             loss: LossKind::default(),
             non_negative: false,
@@ -104,7 +103,7 @@ impl Diagonal {
         let features = products.columns.features();
         let weight = |&feature| start.map_or(0.0, |model| model.weight(feature));
         let start = (features.iter())
-            .map(|feature| self.regularizer().project(weight(feature)))
+            .map(|feature| self.project(weight(feature)))
             .collect();
         let (weights, last, stop) =
             Descent::new(&products, self).minimize(start, clock, observer)?;
@@ -128,16 +127,14 @@ impl Diagonal {
     /// let critical = Diagonal::default().critical_strength(&rows, &triplets)?;
     /// for (strength, used) in [(critical, 0), (0.99 * critical, 1)] {
     ///     let fit = Diagonal { strength, ..Diagonal::default() }.fit(None, &rows, &triplets, &mut ())?;
-    ///     assert_eq!(fit.model.n_features_used(), used);
+    ///     assert_eq!(fit.model.features().len(), used);
     /// }
     /// # Ok::<(), hdsl::Error>(())
     /// ```
     pub fn critical_strength(&self, rows: &Rows, triplets: &Triplets) -> Result<f64> {
         let products = Products::new(rows, triplets)?;
         let gradient = Descent::new(&products, self).gradient_at_zero();
-        let rates = gradient
-            .into_iter()
-            .map(|g| self.regularizer().descent_rate(g));
+        let rates = gradient.into_iter().map(|g| self.descent_rate(g));
         Ok(rates.fold(0.0, f64::max))
     }
 
@@ -147,14 +144,6 @@ impl Diagonal {
         match self.max_iter {
             0 => Err(Error::param("max_iter", 0, "a whole number above 0")),
             _ => Ok(()),
-        }
-    }
-
-    fn regularizer(&self) -> Regularizer {
-        Regularizer {
-            penalty: self.penalty,
-            strength: self.strength,
-            non_negative: self.non_negative,
         }
     }
 }
@@ -169,11 +158,4 @@ pub struct DiagonalFit {
     pub last: DiagonalIteration,
     /// Why it ended: `Tolerance`, `MaxIter`, `ObserverAsked`, or `Stationary` where rounding allows no progress.
     pub stop: Stop,
-}
-
-impl DiagonalFit {
-    /// Whether the gap is within the tolerance.
-    pub fn converged(&self) -> bool {
-        self.stop == Stop::Tolerance
-    }
 }

@@ -72,11 +72,6 @@ impl DiagonalModel {
         &self.weights
     }
 
-    /// The number of features of non-zero weight.
-    pub fn n_features_used(&self) -> usize {
-        self.weights.len()
-    }
-
     /// The weight of a feature, 0 if it is not used.
     pub fn weight(&self, feature: u32) -> f64 {
         self.columns

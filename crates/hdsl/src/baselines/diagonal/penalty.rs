@@ -1,30 +1,22 @@
-//! The regularizer λΩ(w): its value, its proximal map, and the lower bound it implies for the optimum.
+//! The regularizer ψ(w) = λΩ(w), and infinity for negative weights if `non_negative` is set: its value, its proximal map,
+//! and the lower bound it implies for the optimum.
 
+use super::Diagonal;
 use crate::named::named_enum;
 
 named_enum! {
     /// The penalty Ω of the paper's Sec. 4.1.
-    #[derive(Default)]
     pub enum Penalty as "penalty" {
         /// ‖w‖₁ = Σ |w_i|, which makes most weights exactly 0.
-        #[default]
         L1 = "l1",
         /// ‖w‖₂² = Σ w_i², without a factor of one half, as in the paper.
         L2 = "l2",
     }
 }
 
-/// ψ(w) = λΩ(w), and infinity for negative weights if `non_negative` is set.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Regularizer {
-    pub(super) penalty: Penalty,
-    pub(super) strength: f64,
-    pub(super) non_negative: bool,
-}
-
-impl Regularizer {
+impl Diagonal {
     /// λΩ(w) for feasible weights.
-    pub(super) fn value(&self, weights: &[f64]) -> f64 {
+    pub(super) fn penalty_value(&self, weights: &[f64]) -> f64 {
         let omega: f64 = match self.penalty {
             Penalty::L1 => weights.iter().map(|w| w.abs()).sum(),
             Penalty::L2 => weights.iter().map(|w| w * w).sum(),

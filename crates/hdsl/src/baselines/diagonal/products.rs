@@ -236,21 +236,21 @@ impl<'a> Products<'a> {
 
     /// (1/V) Σ_t v_t c(t), with v_t the weight of triplet t and V their sum.
     pub(super) fn mean(&self, cost: impl Fn(usize) -> f64 + Sync) -> f64 {
-        let sums: Vec<f64> = (self.shards.par_iter())
-            .map(|shard| match &self.triplet_weights {
-                None => shard.positions.clone().map(&cost).sum(),
-                Some(weights) => (shard.positions.clone())
-                    .map(|t| weights[t] * cost(t))
-                    .sum(),
-            })
-            .collect();
+        let sum = |shard: &Shard| -> f64 {
+            let positions = shard.positions.clone();
+            positions.map(|t| self.weight(t) * cost(t)).sum()
+        };
+        let sums: Vec<f64> = self.shards.par_iter().map(sum).collect();
         sums.iter().sum::<f64>() / self.total_weight
     }
 
     /// v_t / V, the fraction of triplet t in the mean.
     pub(super) fn share(&self, t: usize) -> f64 {
-        let weight = (self.triplet_weights.as_ref()).map_or(1.0, |weights| weights[t]);
-        weight / self.total_weight
+        self.weight(t) / self.total_weight
+    }
+
+    fn weight(&self, t: usize) -> f64 {
+        (self.triplet_weights.as_ref()).map_or(1.0, |weights| weights[t])
     }
 }
 

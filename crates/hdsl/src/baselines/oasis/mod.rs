@@ -38,11 +38,9 @@ const MEMORY: u64 = 1 << 31;
 
 named_enum! {
     /// How a triplet is drawn.
-    #[derive(Default)]
     pub enum Sampling as "sampling" {
         /// First an anchor, uniformly, then one of its triplets, by their weights: as Chechik et al. draw a query and then
         /// its images.
-        #[default]
         Anchors = "anchors",
         /// One of all triplets, by their weights.
         Triplets = "triplets",
@@ -51,10 +49,8 @@ named_enum! {
 
 named_enum! {
     /// What is done to W after the last step.
-    #[derive(Default)]
     pub enum Finish as "finish" {
         /// Nothing.
-        #[default]
         AsLearned = "as-learned",
         /// W becomes (W + Wᵀ) / 2.
         Symmetric = "symmetric",
@@ -103,8 +99,8 @@ impl Default for Oasis {
             aggressiveness: 0.1,
             steps: None,
             seed: 0,
-            sampling: Sampling::default(),
-            finish: Finish::default(),
+            sampling: Sampling::Anchors,
+            finish: Finish::AsLearned,
             memory_limit: None,
         }
     }

@@ -1,21 +1,11 @@
 //! The closed form of the step, and what many steps lead to.
 
 use super::*;
-use crate::data::SparseRow;
+use crate::baselines::diagonal::tests::to_rows;
 use crate::random;
 use crate::similarity::Similarity;
 use proptest::prelude::*;
 use std::ops::ControlFlow;
-
-fn to_rows(dense: &[Vec<f64>]) -> Rows {
-    let mut rows = Rows::new(dense[0].len());
-    for row in dense {
-        let stored = row.iter().enumerate().filter(|(_, x)| **x != 0.0);
-        let (indices, values): (Vec<u32>, Vec<f64>) = stored.map(|(i, x)| (i as u32, *x)).unzip();
-        rows.push(SparseRow::new(&indices, &values));
-    }
-    rows
-}
 
 /// Rows sparse or dense, an arbitrary W, and an aggressiveness.
 fn a_step() -> impl Strategy<Value = (Vec<Vec<f64>>, Vec<f64>, f64)> {

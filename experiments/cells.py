@@ -1,4 +1,4 @@
-"""A cell: the smallest piece of work that is run, kept and told of on its own."""
+"""A cell: the unit of work that is run, stored and reported."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 
 
 class LeftOut(Exception):
-    """Something that cannot be measured here, and why. The report tells the reason; nothing fails."""
+    """A measurement that is not possible here, with the reason for the report. It is not a failure."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What to run. Two cells that are equal are one: experiments may ask for each other's.
+    """The definition of a cell. Equal cells are run once: experiments may share them.
 
-    `task` is the module of this package whose `run(cell, context)` does the work. `version` is a number that its author
-    raises when the same parameters are to give another result; it is in the key, the source code is not, so that an
-    edit that changes no figure throws no result away.
+    `task` is the module of this package whose `run(cell, context)` does the work. `version` is a number to
+    raise when the same parameters give another result. It is part of the key, unlike the source code, so that an edit which
+    changes no result invalidates none.
     """
 
     task: str
@@ -38,7 +38,7 @@ class Cell:
         return dict(self.parameters)[parameter]
 
     def facts(self, fingerprint: str) -> dict[str, Any]:
-        """All that a result depends on."""
+        """Everything that a result depends on."""
         return {
             "task": self.task,
             "dataset": self.dataset,
@@ -50,7 +50,7 @@ class Cell:
         }
 
     def key(self, fingerprint: str) -> str:
-        """A name for those facts: the same facts, the same key."""
+        """A hash of these facts."""
         text = json.dumps(self.facts(fingerprint), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -67,7 +67,7 @@ def _fixed(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Setting:
-    """How much is run: `full` for the report, `quick` for a look, `tiny` on planted data to see that all of it works."""
+    """The size of a run: `full` for the report, `quick` for a preview, `tiny` on planted data for tests."""
 
     name: str
     seeds: tuple[int, ...]
@@ -97,7 +97,7 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Context:
-    """What a cell may need of its surroundings; no result depends on it."""
+    """The environment of a cell; no result depends on it."""
 
     data: Path
     metric_learn: str | None = None
@@ -105,7 +105,7 @@ class Context:
 
 @dataclass
 class Found:
-    """What an experiment's report is made from: its cells that are finished, and those that are not."""
+    """The input of an experiment's report: its finished and unfinished cells."""
 
     setting: Setting
     results: list[tuple[Cell, dict[str, Any]]] = field(default_factory=list)

@@ -15,7 +15,7 @@ Results = list[tuple[Cell, dict[str, Any]]]
 
 @dataclass(frozen=True)
 class Summary:
-    """Test errors over seeds, as shares."""
+    """Test errors over seeds, as fractions."""
 
     mean: float
     deviation: float
@@ -49,7 +49,7 @@ def error_cell(figure: Summary | None, best: float | None) -> str:
 
 
 def paired(ours: Results, theirs: Results) -> str:
-    """Their error minus ours on the seeds that both have."""
+    """Their error minus ours on the common seeds."""
     a = {cell.seed: result["test_error"] for cell, result in ours}
     b = {cell.seed: result["test_error"] for cell, result in theirs}
     seeds = sorted(set(a) & set(b))

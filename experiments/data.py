@@ -1,4 +1,4 @@
-"""Datasets by name: where their files are, what they hold, and how they are cut and scaled for classification.
+"""Datasets by name: their files, splits and preprocessing for classification.
 
 Features are scaled to [0, 1] by the maximum of the training part, and values above it elsewhere are clipped to 1.
 """
@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_files
 from sklearn.model_selection import train_test_split
 
-#: Where real data is looked for unless told otherwise: beside the project.
+#: The default folder of real data, beside the project.
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
@@ -37,7 +37,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Parts:
-    """Rows to learn from, to choose by, and to test on once."""
+    """Rows for training, validation and a single test."""
 
     train: Rows
     valid: Rows
@@ -46,7 +46,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class Dataset:
-    """`files` under the data folder; `cut` gives raw parts of them by a seed. No files: made on the fly."""
+    """`files` in the data folder; `cut` splits them by a seed. Without files, the data is generated."""
 
     name: str
     title: str
@@ -56,26 +56,26 @@ class Dataset:
     about: str = ""
 
     def missing(self, folder: Path) -> list[Path]:
-        """Files that are not there."""
+        """Missing files."""
         return [folder / file for file in self.files if not (folder / file).is_file()]
 
     def fingerprint(self, folder: Path) -> str:
-        """A hash of the files, or of what is made on the fly."""
+        """A hash of the files, or of the generated data."""
         return _fingerprint(self.name, folder)
 
 
 def load(name: str, folder: Path, seed: int) -> Parts:
-    """The parts of a dataset for a seed, scaled."""
+    """The parts of a dataset for a seed, preprocessed."""
     found = DATASETS[name]
     if found.cut is None:
-        raise ValueError(f"{name} is not cut into parts")
+        raise ValueError(f"{name} is not split into parts")
     return scaled(found.cut(folder, seed))
 
 
 def scaled(parts: Parts) -> Parts:
     """Values divided by the training maximum of their feature, and clipped to 1."""
     most = np.abs(parts.train.X).max(axis=0).toarray().ravel()
-    # A feature that no training row has is of no use to anybody; its values stay within [0, 1] too.
+    # A feature that no training row contains has no effect; its values stay within [0, 1] as well.
     factor = 1.0 / np.where(most > 0, most, 1.0)
 
     def one(rows: Rows) -> Rows:
@@ -88,14 +88,14 @@ def scaled(parts: Parts) -> Parts:
 
 
 def stratified(rows: Rows, share: float, seed: int) -> tuple[Rows, Rows]:
-    """Two parts, the first with this share of every class."""
+    """Two parts, the first with this fraction of every class."""
     first, second = train_test_split(np.arange(len(rows)), train_size=share, stratify=rows.y, random_state=seed)
     return rows.take(np.sort(first)), rows.take(np.sort(second))
 
 
 @lru_cache(maxsize=2)
 def _files(n_features: int | None, *paths: Path) -> list[Rows]:
-    """svmlight files with one number of features; None is the largest that occurs."""
+    """svmlight files with the same number of features; None for the largest that occurs."""
     read = load_svmlight_files([str(path) for path in paths], n_features=n_features)
     return [Rows(sp.csr_matrix(X), y.astype(np.int64)) for X, y in zip(read[::2], read[1::2])]
 
@@ -123,12 +123,12 @@ def _one_file(name: str, file: str, train: float, valid: float, about: str) -> D
 
 
 def planted(n_classes: int, seed: int, rows: int = 40, features: int = 300) -> Rows:
-    """Rows of few words each, of which some go by the class and most do not."""
+    """Rows of few words each, of which some depend on the class and most do not."""
     random = np.random.default_rng([n_classes, seed])
     y = np.repeat(np.arange(n_classes), rows)
     X = np.zeros((len(y), features))
     for row, label in enumerate(y):
-        words = random.choice(12, 4, replace=False) + 12 * label  # a dozen words a class, of which it has four
+        words = random.choice(12, 4, replace=False) + 12 * label  # a dozen words per class, of which a row has four
         noise = random.choice(np.arange(12 * n_classes, features), 10, replace=False)
         X[row, words] = random.integers(1, 5, len(words))
         X[row, noise] = random.integers(1, 5, len(noise))
@@ -159,7 +159,7 @@ def _datasets(*several: Dataset) -> dict[str, Dataset]:
     return {one.name: one for one in several}
 
 
-#: Another experiment's data is one more line here; without `cut` its module reads the files itself.
+#: Datasets without `cut` are read by the modules that use them.
 DATASETS: dict[str, Dataset] = _datasets(
     Dataset(
         "dexter",
@@ -167,26 +167,26 @@ DATASETS: dict[str, Dataset] = _datasets(
         ("dexter/train.svm.bz2", "dexter/valid.svm.bz2"),
         _dexter,
         triplets="random:20",
-        about="the paper's own; its published validation part is halved, since the test labels never came out",
+        about="as in the paper; its published validation part is split in half, since the test labels were never published",
     ),
     Dataset(
         "dorothea",
         "dorothea",
         ("dorothea/train.svm.bz2", "dorothea/valid.svm.bz2"),
         _dorothea,
-        about="the paper's own; its training part is cut 70/30 to choose, and its published validation part is the test",
+        about="as in the paper; its training part is split 70/30 for validation, and its published validation part is the test set",
     ),
     _one_file("farm_ads", "farm_ads/all.svm.bz2", 0.6, 0.2, "in place of rcv1_2: two classes of text, split 60/20/20"),
     _one_file(
         "reuters_top4", "reuters21578/top4.svm.bz2", 0.4, 0.3, "in place of rcv1_4: four classes of text, split 40/30/30"
     ),
-    Dataset("planted_2", "planted, 2 classes", (), _planted(2), about="made on the fly"),
-    Dataset("planted_4", "planted, 4 classes", (), _planted(4), about="made on the fly"),
-    Dataset("synthetic", "synthetic", (), about="made on the fly by the cells themselves"),
+    Dataset("planted_2", "planted, 2 classes", (), _planted(2), about="generated"),
+    Dataset("planted_4", "planted, 4 classes", (), _planted(4), about="generated"),
+    Dataset("synthetic", "synthetic", (), about="generated by the cells"),
 )
 
 
 def register(dataset: Dataset) -> Any:
-    """Makes a dataset known; for modules that read their own files."""
+    """Register a dataset; for modules that read their own files."""
     DATASETS[dataset.name] = dataset
     return dataset

@@ -1,4 +1,4 @@
-"""Figure 1: active features against iterations, along the runs of Table 3 and along runs that nothing stops."""
+"""Figure 1: active features against iterations, for the runs of Table 3 and for runs without early stopping."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def cells(setting: Setting) -> list[Cell]:
 
 
 def run(cell: Cell, context: Context) -> dict[str, Any]:
-    """A run without early stopping: how many features and pairs there are on the way."""
+    """A run without early stopping: the number of features and pairs over the iterations."""
     train = data.load(cell.dataset, context.data, cell.seed).train
     learner = HDSL(
         scale=cell.get("scale"), triplets=data.DATASETS[cell.dataset].triplets, preprocess="none",
@@ -62,14 +62,14 @@ def report(found: Found, page: Page) -> str:
                 ])  # fmt: skip
         ax.set(title=data.DATASETS[name].title, xlabel="iteration", ylabel="features in use", xlim=(0, None), ylim=(0, None))
         ax.legend(fontsize="small", frameon=False)
-    text = page.figure("figure1", figure, "Features in use against iterations, a panel a dataset")
-    text += "\nRuns of Table 3, at the λ that was chosen, until validation stopped them; below, the first seed.\n\n"
+    text = page.figure("figure1", figure, "Features in use against iterations, one panel per dataset")
+    text += "\nThe runs of Table 3 at the chosen λ, with early stopping; below, the first seed.\n\n"
     text += table(["dataset", "λ", "iterations", "chosen", "features there", "features at the end"], rows)
     return text + endless(found, page, sets)
 
 
 def endless(found: Found, page: Page, sets: list[str]) -> str:
-    """Runs that nothing stops but the number of iterations."""
+    """Runs without early stopping."""
     figure, axes = panels(len(sets))
     rows = []
     for ax, name in zip(axes, sets):
@@ -87,10 +87,10 @@ def endless(found: Found, page: Page, sets: list[str]) -> str:
             ax.legend(fontsize="small", frameon=False)
     if not rows:
         return ""
-    text = "\n### Runs that nothing stops early\n\n"
-    text += page.figure("figure1-long", figure, "Features in use along long runs, a panel a dataset")
-    text += "\nThe first seed, without early stopping.\n\n"
+    text = "\n### Runs without early stopping\n\n"
+    text += page.figure("figure1-long", figure, "Features in use along long runs, one panel per dataset")
+    text += "\nThe first seed.\n\n"
     return text + table(
-        ["dataset", "λ", "iterations", "why it ended", "most features", "features at the end", "pairs at the end", "loss"],
+        ["dataset", "λ", "iterations", "reason of the end", "most features", "features at the end", "pairs at the end", "loss"],
         rows,
     )

@@ -12,7 +12,7 @@ from experiments.pictures import ALIKE, UNLIKE, panels
 
 TITLE = "Figure 2: the sparsity of M"
 
-#: Entries that are not 0, as the paper has them.
+#: Non-zero entries in the paper.
 PAPER = {"dexter": 712, "reuters_top4": 5263}
 
 
@@ -33,7 +33,7 @@ def report(found: Found, page: Page) -> str:
         size = entries["size"]
         for which, color, label in [(1, ALIKE, "above 0"), (-1, UNLIKE, "below 0")]:
             here = sign == which
-            # Thousands of dots are a picture, not shapes: they are drawn as pixels inside the SVG.
+            # Thousands of dots are drawn as pixels inside the SVG.
             ax.plot(j[here], i[here], ".", color=color, markersize=2.2, markeredgewidth=0, label=label, rasterized=True)
         ax.set(xlim=(0, size), ylim=(size, 0), aspect="equal")
         ax.set_title(f"{data.DATASETS[name].title}: {len(i):,} of {size:,}² entries", fontsize="medium")
@@ -47,8 +47,8 @@ def report(found: Found, page: Page) -> str:
     handles = axes[0].get_legend_handles_labels() if len(sets) else ([], [])
     legend = figure.legend(*handles, loc="outside lower center", ncols=2, frameon=False, markerscale=5)
     legend.set_in_layout(True)
-    text = page.figure("figure2", figure, "Entries of M: above 0 in blue, below 0 in red, a panel a dataset")
-    text += "\nThe first seed of Table 3. The paper says that about 0.0001% of the entries are not 0.\n\n"
+    text = page.figure("figure2", figure, "Entries of M: positive in blue, negative in red, one panel per dataset")
+    text += "\nThe first seed of Table 3. According to the paper about 0.0001% of the entries are not 0.\n\n"
     return text + table(
         ["dataset", "features", "in use", "entries not 0", "paper", "above 0", "below 0", "on the diagonal", "share"], rows
     )

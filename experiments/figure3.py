@@ -46,11 +46,11 @@ def report(found: Found, page: Page) -> str:
     if sets:
         labels = axes[0].get_legend_handles_labels()
         figure.legend(*labels, loc="outside lower center", ncols=6, frameon=False, fontsize="small")
-    text = page.figure("figure3", figure, "Test error against dimension on a log axis, a panel a dataset")
+    text = page.figure("figure3", figure, "Test error against dimension on a log axis, one panel per dataset")
     text += (
-        "\nMeans over the seeds. HDSL is one run a seed, at iterations spread on a log scale; its dimension is the rank of M "
-        "there, and errors of a seed are carried on to the next of its dimensions to be averaged. Below, the lowest point of "
-        "each curve and its dimension, which is chosen by test rows and so is no result, but tells where a curve goes.\n\n"
+        "\nMeans over the seeds. HDSL is one run per seed, at iterations on a log scale; its dimension is the rank of M there, and "
+        "the error of a seed between two of its dimensions is that at the lower one. Below, the lowest point of each curve and "
+        "its dimension: chosen by test rows, it describes the curve and is not a result.\n\n"
     )
     return text + table(["dataset", *(SYSTEMS[name].title for name in STYLES)], rows)
 
@@ -59,7 +59,7 @@ def curve(several: list[list[dict[str, float]]]) -> tuple[np.ndarray, np.ndarray
     """The mean of curves that have points at different dimensions: each is a step function from its first point on."""
     places = sorted({point["dimension"] for one in several for point in one})
     if len({tuple(point["dimension"] for point in one) for one in several}) > 1:
-        # Runs of HDSL have dimensions of their own: a common grid keeps the mean smooth.
+        # Runs of HDSL have different dimensions: a common grid keeps the mean smooth.
         first = max(min(point["dimension"] for point in one) for one in several)
         last = max(places)
         places = sorted({int(round(x)) for x in np.geomspace(first, last, 25)})

@@ -1,7 +1,7 @@
 """Table 1, measured: time and memory of an iteration as T, D and k grow.
 
-Every point is measured in a process of its own, so that its memory is its own. They are forks of one that has loaded
-everything and fitted nothing, which `python -m experiments.growth '{...}'` is.
+Every point is measured in a process of its own, for its memory. The processes are forks of one that has loaded all modules
+and fitted nothing, which `python -m experiments.growth '{...}'` is.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from experiments.cells import Cell, Context, Found, Setting, cell
 from experiments.page import Page, table
 
-TITLE = "Table 1, measured: what an iteration costs"
+TITLE = "Table 1, measured: the cost of an iteration"
 VERSION = 1
 SCALE = 100.0
 
@@ -34,7 +34,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "batch_heuristic": ("mini-batch + heuristic", {"batch": True}, "MD + Tk", "T + MD + k"),
     "heuristic": ("heuristic on all triplets, our default", {}, "TD + Tk, not in the paper", "TD + k, not in the paper"),
 }
-#: The exponents that the paper's formulas allow, of time and of memory: of a sum, anything between its terms.
+#: The exponents of the paper's formulas, of time and of memory; for a sum, the range of its terms.
 PAPER = {
     ("exact", "T"): ("1", "1"), ("exact", "D"): ("2", "2"), ("exact", "k"): ("0 to 1", "0 to 1"),
     ("batch", "T"): ("0 to 1", "0 to 1"), ("batch", "D"): ("0 to 2", "0 to 2"), ("batch", "k"): ("0 to 1", "0 to 1"),
@@ -42,14 +42,14 @@ PAPER = {
     ("batch_heuristic", "k"): ("0 to 1", "0 to 1"), ("heuristic", "T"): ("1", "1"), ("heuristic", "D"): ("0 to 1", "0 to 1"),
     ("heuristic", "k"): ("0 to 1", "0 to 1"),
 }  # fmt: skip
-AXES = {"T": "triplets (T)", "D": "values in a row (D)", "k": "iteration (k)"}
+AXES = {"T": "triplets (T)", "D": "values per row (D)", "k": "iteration (k)"}
 
 
 def cells(setting: Setting) -> list[Cell]:
-    """One a variant and axis; `values` are what grows."""
+    """One per variant and axis; `values` are those of the axis."""
     found = []
     for variant, (_, options, _, _) in VARIANTS.items():
-        # The exact search goes through pairs of features, so that less will do to see it grow.
+        # The exact search visits pairs of features: smaller data suffices to measure its growth.
         exact = options.get("search") == "exact"
         rows = setting.choose(full=2_000 if exact else 20_000, quick=500 if exact else 3_000, tiny=100)
         base = {
@@ -60,7 +60,7 @@ def cells(setting: Setting) -> list[Cell]:
             "batch": rows if "batch" in options else 0,
             "iterations": setting.choose(full=40 if exact else 150, quick=25, tiny=12),
             "repeats": setting.choose(full=3, quick=1, tiny=1),
-            # An interpreter takes longer to start than all tiny points together.
+            # Starting an interpreter takes longer than all tiny points together.
             "apart": not setting.tiny or variant == "exact",
         }
         many = setting.choose(full=400 if exact else 3_000, quick=100, tiny=60)
@@ -74,7 +74,7 @@ def cells(setting: Setting) -> list[Cell]:
     return found
 
 
-#: Which setting an axis changes.
+#: The setting that an axis changes.
 GROWS = {"T": "triplets", "D": "per_row", "k": "iterations"}
 
 
@@ -111,11 +111,11 @@ def apart(asked: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def synthetic(rows: int, per_row: int, features: int, seed: int = 0) -> tuple[sp.csr_matrix, np.ndarray]:
-    """Rows of this many values over features of Zipf frequencies (exponent 0.8); some features go by the class."""
+    """Rows of this many values over features of Zipf frequencies (exponent 0.8); some features depend on the class."""
     random = np.random.default_rng(seed)
     y = np.arange(rows) % 2
     shares = np.cumsum(np.arange(1, features + 1) ** -0.8)
-    # Half as many again as needed: a feature is kept once a row, and a row is cut to its length.
+    # 50% more than needed: duplicates are removed, and rows are cut to their length.
     drawn = np.searchsorted(shares, random.random((rows, 3 * per_row // 2 + 8)) * shares[-1])
     drawn[:, :3] = random.integers(0, 20, (rows, 3)) + 20 * y[:, None] + features // 20
     indices = [np.sort(list(dict.fromkeys(row))[:per_row]) for row in drawn.tolist()]
@@ -125,7 +125,7 @@ def synthetic(rows: int, per_row: int, features: int, seed: int = 0) -> tuple[sp
 
 
 def peak() -> int:
-    """The most memory this process has held since `reset_peak`, in bytes."""
+    """The peak memory of this process since `reset_peak`, in bytes."""
     status = Path("/proc/self/status")
     if status.exists():
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
@@ -135,7 +135,7 @@ def peak() -> int:
 
 
 def reset_peak() -> None:
-    """Forgets the peak that making the data left; where that cannot be done, small figures come out as 0."""
+    """Reset the peak after making the data; if that is not possible, small measurements are 0."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
@@ -149,10 +149,10 @@ def measure(asked: dict[str, Any]) -> dict[str, Any]:
     options = dict(VARIANTS[asked["variant"]][1])
     if options.pop("batch", False):
         options["batch"] = max(1, asked["batch"])
-    # Threads and what a first call loads are nobody's iteration.
+    # A first call, so that starting threads and loading code are not measured.
     HDSL(scale=SCALE, triplets="random:2", preprocess="none", max_iter=5, n_jobs=1).fit(X[:50], y[:50])
     runs, atoms, memory = [], [], 0
-    # Time of the processor, of one thread: others on the machine do not enter. Hearing of an iteration takes some 50 µs.
+    # Processor time of one thread, independent of other load. The callback takes about 50 µs per iteration.
     for repeat in range(asked["repeats"]):
         clock: list[float] = []
         atoms = []
@@ -169,7 +169,7 @@ def measure(asked: dict[str, Any]) -> dict[str, Any]:
         before = peak()
         learner.fit(X, y)
         if repeat == 0:
-            # Later runs find memory that the first has left.
+            # Later runs reuse memory of the first.
             memory = max(0, peak() - before)
         runs.append(clock)
     length = min(map(len, runs))
@@ -177,7 +177,7 @@ def measure(asked: dict[str, Any]) -> dict[str, Any]:
     found = {"n_triplets": int(learner.n_triplets_), "memory": memory, "per_row": X.nnz / X.shape[0]}
     if asked["axis"] == "k":
         return found | {"windows": windows(seconds, atoms)}
-    # The first steps are cheap, and set-up is in none of them.
+    # Without the first steps, which are cheap; set-up is not included.
     return found | {"seconds": statistics.mean(seconds[len(seconds) // 5 :])}
 
 
@@ -191,7 +191,7 @@ def windows(seconds: list[float], atoms: list[int]) -> list[tuple[float, float, 
 
 
 def exponent(points: list[tuple[float, float]]) -> float | None:
-    """b of the power law x^b that fits best in logarithms, if there are two points."""
+    """b of the best-fitting power law x^b in logarithms, if there are two points."""
     if len(points) < 2 or min(y for _, y in points) <= 0:
         return None
     x, y = np.log([p[0] for p in points]), np.log([p[1] for p in points])
@@ -209,7 +209,7 @@ def series(found: Found, variant: str, axis: str) -> tuple[list[tuple[float, flo
                 return [(at, seconds) for at, seconds, _ in point["windows"]], []
             x = point["n_triplets"] if axis == "T" else point["per_row"]
             times.append((x, point["seconds"]))
-            # Under a megabyte, it is the allocator that is measured.
+            # Below a megabyte, the allocator dominates.
             if point["memory"] >= 1_000_000:
                 bytes_.append((x, point["memory"]))
     return sorted(times), sorted(bytes_)
@@ -236,22 +236,22 @@ def report(found: Found, page: Page) -> str:
             if memory:
                 axes[1, place].plot(*zip(*[(x, y / 1e6) for x, y in memory]), "o-", markersize=3, label=title)
     for place, axis in enumerate(AXES):
-        axes[0, place].set(xscale="log", yscale="log", xlabel=AXES[axis], ylabel="ms an iteration" if place == 0 else "")
+        axes[0, place].set(xscale="log", yscale="log", xlabel=AXES[axis], ylabel="ms per iteration" if place == 0 else "")
         if axis == "k":
             axes[1, place].set_axis_off()
             handles, labels = axes[0, 0].get_legend_handles_labels()
             axes[1, place].legend(handles, labels, loc="center", frameon=False, fontsize="small")
         else:
             axes[1, place].set(xscale="log", yscale="log", xlabel=AXES[axis], ylabel="MB of a run" if place == 0 else "")
-    text = page.figure("growth", figure, "Time of an iteration and memory of a run, over T, D and k")
+    text = page.figure("growth", figure, "Time per iteration and memory of a run, over T, D and k")
     text += (
-        "\nFitted exponents b of *x^b*, in bold, beside what the paper's Table 1 allows; of a sum of terms, anything between\n"
+        "\nFitted exponents b of *x^b*, in bold, and those of the paper's Table 1; for a sum of terms, the range between\n"
         "them. Synthetic rows of Zipf frequencies, random triplets, λ = 100, one thread; batches as large as the number of rows (a\n"
-        "tenth of it over T). Time is the processor's, the mean of an iteration past the first fifth, by the median of three runs;\n"
-        "memory is what a run adds to the process at its peak, beyond the rows, and is left out under 1 MB.\n\n"
+        "tenth of it over T). Time is processor time per iteration, the mean without the first fifth, by the median of three\n"
+        "runs; memory is the peak of a run beyond the rows, and is left out below 1 MB.\n\n"
     )
     text += table(
-        ["variant", "in", "from – to", "ms an iteration", "exponent", "paper", "MB", "exponent", "paper"], rows,
+        ["variant", "in", "from – to", "ms per iteration", "exponent", "paper", "MB", "exponent", "paper"], rows,
         right=[2, 3, 4, 5, 6, 7, 8],
     )  # fmt: skip
     text += "\nThe paper's orders, of time and of memory: "

@@ -1,4 +1,4 @@
-"""What a report is written with: tables, figures and the remarks of `remarks.md`."""
+"""Tables, figures and the remarks of `remarks.md` for the report."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ HERE = Path(__file__).resolve().parent
 
 
 class Page:
-    """Where an experiment's report draws its figures and finds what was remarked about it."""
+    """The figures and remarks of the report."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
         self.remarks = remarks((HERE / "remarks.md").read_text(encoding="utf-8"))
 
     def figure(self, name: str, figure: Any, alt: str) -> str:
-        """Saves a matplotlib figure as a small SVG; the markdown that shows it."""
+        """Save a matplotlib figure as a small SVG; return the markdown that shows it."""
         import matplotlib
         import matplotlib.pyplot as plt
 
-        # The same picture gives the same bytes.
+        # The same figure gives the same bytes.
         with matplotlib.rc_context({"svg.hashsalt": name}):
             path = self.home / "figures" / f"{name}.svg"
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What the figures share: panels side by side, and colors."""
+"""Panels and colors of the figures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DARK, LIGHT = ALIKE, "#a9c9e4"
 
 
 def panels(count: int, square: bool = False) -> tuple[Any, list[Any]]:
-    """A figure with so many panels, two a line."""
+    """A figure with so many panels, two per line."""
     lines = max(1, (count + 1) // 2)
     figure, axes = plt.subplots(
         lines, 2, figsize=(8.4, (4.2 if square else 3.1) * lines), layout="constrained", squeeze=False

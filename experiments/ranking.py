@@ -1,4 +1,4 @@
-"""Ranking, which the paper leaves open: triplets from judgments, folds over queries."""
+"""Ranking, which the paper leaves open: triplets from judgments, cross-validation over queries."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from experiments.retrieval import Collection, Quality, bm25, by_chance, collecti
 TITLE = "Ranking: judgments instead of classes"
 VERSION = 2
 
-#: Unjudged documents that rank highest by cosine are what a learner has to tell from answers; so many, of which so many
-#: stand against each answer.
+#: Hard negatives: the number of unjudged documents of the highest cosine, and how many of them are drawn per answer.
 HARD, AGAINST = 50, 5
 FOLDS = 5
 
@@ -90,7 +89,7 @@ def judged(scores: np.ndarray, of: Collection, queries: np.ndarray) -> Quality:
 
 
 def told(scores: np.ndarray, of: Collection, queries: np.ndarray) -> dict[str, list[float]]:
-    """Both measures a query, and again with the sources as wrong answers, which is how some read the judgments."""
+    """Both measures per query, and again with the sources as wrong answers, another reading of the judgments."""
     without, within = judged(scores, of, queries), quality(scores, of.gains[queries])
     return {
         "ndcg": without.ndcg.round(6).tolist(), "ap": without.precision.round(6).tolist(),
@@ -99,7 +98,7 @@ def told(scores: np.ndarray, of: Collection, queries: np.ndarray) -> dict[str, l
 
 
 class Rows:
-    """The rows that triplets name: queries, documents, titles, bodies."""
+    """The rows of the triplets: queries, documents, titles, bodies."""
 
     def __init__(self, of: Collection) -> None:
         parts = [tfidf(part, of, True) for part in (of.queries, of.documents, of.titles, of.bodies)]
@@ -131,7 +130,7 @@ def triplets(
     judged = np.array(weights) / np.sum(weights)
     if titles == 0.0:
         return np.array(found), judged
-    # A title and its own abstract, against abstracts that look like it: no judgment is needed, nor used.
+    # A title and its own abstract, against similar abstracts: no judgments are used.
     usable = np.flatnonzero((np.diff(rows.titles.indptr) >= 2) & (np.diff(rows.bodies.indptr) >= 5))
     own = []
     for document in usable:
@@ -145,7 +144,7 @@ def triplets(
 
 @dataclass(frozen=True)
 class Learned:
-    """A similarity that was learned, and how it scores."""
+    """A learned similarity with its normalization."""
 
     M: Any
     normalization: str
@@ -155,11 +154,11 @@ class Learned:
         return len(np.unique(self.M.tocoo().row))
 
     def scores(self, queries: sp.csr_matrix, documents: sp.csr_matrix) -> np.ndarray:
-        """Of each query and document; in the cosine form divided by both their lengths under M."""
+        """Of each query and document; under cosine normalization divided by both norms under M."""
         scores = ((queries @ self.M) @ documents.T).toarray()
         if self.normalization == "cosine":
             lengths = [np.sqrt(np.asarray((rows @ self.M).multiply(rows).sum(axis=1))).ravel() for rows in (queries, documents)]
-            # A row without any of the words in use has no length, and scores nothing either way.
+            # A row without any of the words in use has norm 0, and all its scores are 0.
             scores /= np.maximum(np.outer(*lengths), 1e-12)
         return scores
 
@@ -167,8 +166,8 @@ class Learned:
 def learned_along(
     of: Collection, rows: Rows, learn: np.ndarray, scale: float, titles: float, cell: Cell
 ) -> dict[int, Any]:
-    """M by iteration: the mean of several models, each with other documents against the answers; such a mean is again
-    a convex combination of atoms."""
+    """M by iteration: the average of several models with different hard negatives; such an average is again a convex
+    combination of atoms."""
     from hdsl import HDSL
 
     iterations = cell.get("iterations")
@@ -184,7 +183,7 @@ def learned_along(
 
 
 def learned(cell: Cell, of: Collection, learn: np.ndarray, test: np.ndarray) -> dict[str, Any]:
-    """All is chosen by folds within the queries that are not for the test; then learned from all of them."""
+    """Choose by cross-validation within the training queries, then train on all of them."""
     rows = Rows(of)
     ways = [(scale, titles) for scale in cell.get("scales") for titles in cell.get("titles")]
     alone: dict[tuple[Any, ...], np.ndarray] = defaultdict(lambda: np.zeros(len(learn)))
@@ -217,13 +216,13 @@ def learned(cell: Cell, of: Collection, learn: np.ndarray, test: np.ndarray) -> 
 
 
 def unit_of(model: Learned, rows: Rows, learn: np.ndarray) -> float:
-    """What brings learned scores to the spread of the cosine, on the queries learned from."""
+    """The factor that gives learned scores the standard deviation of the cosine, on the training queries."""
     spread = float(model.scores(rows.queries[learn], rows.documents).std())
     return float(rows.cosine[learn].std()) / (spread or 1.0)
 
 
 def planted() -> Collection:
-    """Abstracts of a few topics whose words stand for each other, and queries that use few of them; for the tests."""
+    """Abstracts of a few topics with interchangeable words, and queries that use few of them; for the tests."""
     random = np.random.default_rng(3)
     names = [f"{a}{b}{c}" for a in "bdfgklmnprst" for b in ("ab", "el", "ip", "or") for c in ("tux", "nim")]
     topics = [names[6 * topic : 6 * topic + 6] for topic in range(5)]
@@ -244,7 +243,7 @@ def planted() -> Collection:
 
 
 def rankings(found: Found) -> dict[str, dict[str, np.ndarray]]:
-    """By ranking: each measure, one number a query, in the order of the folds."""
+    """For each ranking and measure, one number per query, in the order of the folds."""
     result: dict[str, dict[str, np.ndarray]] = {}
     for system, title in SYSTEMS.items():
         cells_ = found.of(system=system)
@@ -273,9 +272,9 @@ def report(found: Found, page: Page) -> str:
     number = len(next(iter(found_rankings.values()))["ndcg"])
     text = (
         f"{data.DATASETS[found.results[0][0].dataset].title}: {number} queries, each in the test once ({FOLDS} folds over "
-        "queries). All choices, BM25's k1 and b among\nthem, are made on the queries of the other folds; for HDSL by folds "
-        "within those. Words are stems without stop words, for\neverybody. A difference is told with how often signs at random "
-        "would give one as large.\n\n"
+        "queries). All choices, including BM25's\nk1 and b, are made on the queries of the other folds; for HDSL by cross-validation "
+        "within those. All systems use stems without\nstop words. The p-value of a difference is that of a sign-flip test over "
+        "queries.\n\n"
     )
     text += table(["ranking", "nDCG@10", "mean average precision", "nDCG less cosine's", "nDCG less BM25's"], rows)
     figure, ax = plt.subplots(figsize=(7.2, 0.45 * len(rows) + 1.0), layout="constrained")
@@ -289,8 +288,8 @@ def report(found: Found, page: Page) -> str:
     text += "\n" + page.figure("ranking", figure, "nDCG@10 of each ranking")
     text += (
         "\nThe collection's grades go from 1, a complete answer, to 4, of minimum interest; the gain of an answer is 5 less its\n"
-        "grade. One document a query has the grade -1, of which the collection's notes say nothing: it is the one the query\n"
-        "was written from, and is left out of the ranking. With it as a wrong answer, as some read it:\n\n"
+        "grade. One document per query has the grade -1, which the collection's notes do not explain: it is the document that\n"
+        "the query was written for, and is left out of the ranking. With it as a wrong answer, another reading:\n\n"
     )
     text += table(["ranking", "nDCG@10", "mean average precision"], wrong)
     choices = []
@@ -298,7 +297,7 @@ def report(found: Found, page: Page) -> str:
         for cell, result in found.of(system=system):
             told_ = {k: v for k, v in result.items() if k.startswith("choice")}
             choices.append([SYSTEMS[system], cell.seed, "; ".join(f"{in_words(k, v)}" for k, v in told_.items())])
-    text += "\nWhat was chosen, by fold:\n\n" + table(["system", "fold", "choice"], choices, right=[1])
+    text += "\nChosen settings, by fold:\n\n" + table(["system", "fold", "choice"], choices, right=[1])
     return text
 
 

@@ -1,4 +1,4 @@
-"""Runs cells side by side in processes of their own, one thread each, and notes every one that ends."""
+"""Runs cells in parallel processes of one thread each, and records every one that ends."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ THREADS = ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXP
 
 
 def work(cell: Cell, context: Context) -> tuple[float, dict[str, Any]]:
-    """One cell, in a worker: its seconds, and its outcome."""
+    """Run one cell in a worker: its seconds and its outcome."""
     started, used = time.perf_counter(), processor_time()
     try:
         module = importlib.import_module(f"experiments.{cell.task}")
@@ -41,7 +41,7 @@ def work(cell: Cell, context: Context) -> tuple[float, dict[str, Any]]:
 
 
 def versions() -> str:
-    """Of what results may depend on; told in the report, and no part of the key."""
+    """Versions of the packages, for the report; not part of the key."""
     names = ["hdsl", "numpy", "scipy", "scikit-learn"]
     modules = [importlib.import_module(name.replace("scikit-learn", "sklearn")) for name in names]
     told = [f"{name} {module.__version__}" for name, module in zip(names, modules)]
@@ -49,13 +49,13 @@ def versions() -> str:
 
 
 def processor_time() -> float:
-    """Of this process and of those it waited for: what a cell costs on a machine that others use too."""
+    """Processor time of this process and its children, which does not depend on other load."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 
 
 def leave_with(parent: int) -> None:
-    """Ends this worker when its parent is gone: a run that was killed leaves nobody behind."""
+    """End this worker when its parent is gone, so that a killed run leaves no processes behind."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -66,7 +66,7 @@ def leave_with(parent: int) -> None:
 
 
 class Run:
-    """A list of cells on their way to a store."""
+    """A list of cells to run, and the store of their results."""
 
     def __init__(self, todo: Sequence[tuple[Cell, str]], store: Store, context: Context, jobs: int) -> None:
         self.todo, self.store, self.context, self.jobs = list(todo), store, context, jobs
@@ -74,7 +74,7 @@ class Run:
         self.failures = 0
 
     def go(self) -> int:
-        """Runs all of them; how many failed."""
+        """Run all cells; return the number of failures."""
         os.environ.update({name: "1" for name in THREADS})
         waiting = list(reversed(self.todo))
         died: dict[Cell, int] = {}
@@ -83,19 +83,19 @@ class Run:
                 try:
                     self._with_pool(waiting, died)
                 except BrokenProcessPool:
-                    continue  # Cells in flight are back in `waiting`, or noted as failed.
+                    continue  # Running cells are back in `waiting`, or recorded as failed.
         return self.failures
 
     def _with_pool(self, waiting: list[tuple[Cell, str]], died: dict[Cell, int]) -> None:
         flying: dict[Future[Any], tuple[Cell, str]] = {}
-        # A fork of a process with threads may hang; a fresh interpreter does not.
+        # A fork of a process with threads may hang; a new interpreter does not.
         fresh = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(self.jobs, fresh, initializer=leave_with, initargs=(os.getpid(),)) as pool:
             try:
                 while waiting or flying:
-                    # After a death, one at a time tells who is to blame.
+                    # After a crash, one cell at a time identifies the culprit.
                     while waiting and len(flying) < (1 if died else self.jobs):
-                        # The pool may be found broken here: a cell is waiting until it was taken.
+                        # `submit` may raise if the pool is broken: the cell stays in the list until then.
                         cell, fingerprint = waiting[-1]
                         flying[pool.submit(work, cell, self.context)] = (cell, fingerprint)
                         waiting.pop()
@@ -110,12 +110,12 @@ class Run:
                     died[cell] = died.get(cell, 0) + 1
                     if died[cell] > 1:
                         del died[cell]
-                        self._note(cell, fingerprint, 0.0, {"failed": "its process was killed, perhaps for lack of memory"})
+                        self._note(cell, fingerprint, 0.0, {"failed": "its process was killed, possibly for lack of memory"})
                     else:
                         waiting.append((cell, fingerprint))
                 raise
             except BaseException:
-                # Ctrl-C: what is in flight is lost, what is finished is kept.
+                # Ctrl-C: running cells are lost, finished ones are kept.
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
@@ -129,7 +129,7 @@ class Run:
         self.progress.show(left / self.jobs, flying)
 
     def _expected(self, cell: Cell) -> float:
-        """Seconds a cell will take: what its like took, or what all took."""
+        """The expected seconds of a cell: the mean of similar cells, or of all."""
         like = self.store.seconds(cell)
         if like:
             return statistics.mean(like)
@@ -137,7 +137,7 @@ class Run:
 
 
 class Lines:
-    """Progress for a pipe: a line a cell."""
+    """Progress for a pipe: one line per cell."""
 
     def __init__(self, total: int) -> None:
         self.total, self.done, self.spent = total, 0, 0.0
@@ -168,7 +168,7 @@ class Lines:
 
 
 class Bar(Lines):
-    """Progress for a terminal: a bar with the time left, and a line for what went wrong."""
+    """Progress for a terminal: a bar with the time left, and one line per failure."""
 
     def __init__(self, total: int) -> None:
         super().__init__(total)

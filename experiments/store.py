@@ -1,8 +1,8 @@
-"""Finished cells on disk: one line of JSON a cell, one file a task.
+"""Finished cells on disk: one line of JSON per cell, one file per task.
 
-A line is written by a single append and synchronised before the next cell is taken up, so that a run that is killed
-loses at most the cells in flight; a line that was cut off is passed over when the file is read. Of two lines with one
-key the later counts. Cells that failed or were left out are noted in the same way, and tried again by the next run.
+A line is written by a single append and synchronized before the next cell is started, so that a run that is killed loses at
+most the running cells; an incomplete line is ignored when the file is read. Of two lines with one key the later counts.
+Cells that failed or were left out are recorded in the same way, and tried again by the next run.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Store:
                     record = json.loads(line)
                     records[record["key"]] = record
                 except (ValueError, KeyError, TypeError):
-                    continue  # Cut off by a kill; its cell runs again.
+                    continue  # Incomplete, the run was killed; the cell runs again.
         return records
 
     def record(self, cell: Cell, fingerprint: str) -> dict[str, Any] | None:
-        """What is known of a cell: `result`, or `failed` or `left_out` with a reason; None if nothing is."""
+        """The record of a cell: `result`, or `failed` or `left_out` with a reason; None if there is none."""
         return self._records(cell.task).get(cell.key(fingerprint))
 
     def result(self, cell: Cell, fingerprint: str) -> dict[str, Any] | None:
@@ -52,18 +52,18 @@ class Store:
         return (self.record(cell, fingerprint) or {}).get("result")
 
     def seconds(self, cell: Cell) -> list[float]:
-        """How long cells of the same task, data and system took."""
+        """The times of cells of the same task, data and system."""
         like = (cell.dataset, cell.system)
         records = self._records(cell.task).values()
         return [r["seconds"] for r in records if (r["dataset"], r["system"]) == like and "result" in r]
 
     def add(self, cell: Cell, fingerprint: str, seconds: float, **outcome: Any) -> None:
-        """Notes `result=`, `failed=` or `left_out=` of a cell, for good."""
+        """Record `result=`, `failed=` or `left_out=` of a cell permanently."""
         record = {"key": cell.key(fingerprint), **cell.facts(fingerprint), "seconds": round(seconds, 3), **outcome}
         before = self._records(cell.task).get(record["key"], {})
         reason = {name: outcome[name] for name in ("failed", "left_out") if name in outcome}
         if reason and {name: before.get(name) for name in reason} == reason:
-            return  # It fails as it did before.
+            return  # The same failure as before.
         line = (_line(record) + "\n").encode()
         self.folder.mkdir(parents=True, exist_ok=True)
         with open(self._file(cell.task), "ab+") as file:
@@ -72,14 +72,14 @@ class Store:
             if file.seek(0, os.SEEK_END) > 0:
                 file.seek(-1, os.SEEK_END)
                 if file.read(1) != b"\n":
-                    line = b"\n" + line  # The last line was cut off.
+                    line = b"\n" + line  # The last line is incomplete.
             file.write(line)
             file.flush()
             os.fsync(file.fileno())
         self._records(cell.task)[record["key"]] = record
 
     def tidy(self, wanted: Iterable[tuple[Cell, str]]) -> int:
-        """Keeps only these cells, in a fixed order; how many lines went."""
+        """Keep only these cells, in a fixed order; return the number of deleted lines."""
         keep: dict[str, set[str]] = {}
         for cell, fingerprint in wanted:
             keep.setdefault(cell.task, set()).add(cell.key(fingerprint))
@@ -102,7 +102,7 @@ def _line(record: dict[str, Any]) -> str:
 
 
 def write(path: Path, text: str) -> None:
-    """Writes a file as a whole or not at all."""
+    """Write a file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

@@ -50,7 +50,7 @@ def report(found: Found, page: Page) -> str:
             name, dimension, sparsity, *sizes = PAPER[cell.dataset]
             rows.append([f"paper: {name}", f"{dimension:,}", "", f"{sparsity}%", *(f"{n:,}" for n in sizes), ""])
     text = table(
-        ["dataset", "dimension", "in training rows", "sparsity", "training", "validation", "test", "training rows a class"],
+        ["dataset", "dimension", "in training rows", "sparsity", "training", "validation", "test", "training rows per class"],
         rows,
     )
     text += "\nSparsity is the share of values that are not 0 in the training part; the sizes are those of the first seed.\n\n"

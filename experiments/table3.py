@@ -32,7 +32,7 @@ PAPER: dict[str, dict[str, tuple[float, int | None]]] = {
         "diag_l1": (7.2, 3878), "hdsl": (5.7, 1888),
     },
 }  # fmt: skip
-#: Whose data the paper's figures are of.
+#: The paper's data sets that these take the place of.
 STANDS_FOR = {"farm_ads": "rcv1_2", "reuters_top4": "rcv1_4"}
 
 
@@ -45,7 +45,7 @@ def report(found: Found, page: Page) -> str:
 
 
 def comparison(found: Found, names: list[str], paper: dict[str, dict[str, tuple[float, int | None]]]) -> str:
-    """Errors of systems on every dataset, the best in bold, and what speaks for or against HDSL."""
+    """Errors of systems on every dataset, the best in bold, and paired comparisons with HDSL."""
     sets = [name for name in found.setting.datasets if found.of(dataset=name)]
     titles = [data.DATASETS[name].title for name in sets]
     figures = {(d, s): summary(found.of(dataset=d, system=s)) for d in sets for s in names}
@@ -67,13 +67,13 @@ def comparison(found: Found, names: list[str], paper: dict[str, dict[str, tuple[
         "number of features (dimensions, for projections). The lowest mean is in bold.\n\n"
     )
     if found.missing:
-        text += "Not every cell is there yet: means of different systems may be over different seeds.\n\n"
+        text += "Some cells are missing: means of different systems may be over different seeds.\n\n"
     text += table(head, rows)
-    text += "\n### HDSL against each of them\n\n"
+    text += "\n### Paired comparisons with HDSL\n\n"
     text += (
         "Difference of test errors, in points: above 0, HDSL is better. In brackets the seeds on which HDSL was better, "
-        "equal and worse, and the p-value of a paired t-test over the seeds, which share training rows and so make it "
-        "look surer than it is.\n\n"
+        "equal and worse, and the p-value of a paired t-test over the seeds, which is too optimistic because seeds share "
+        "training rows.\n\n"
     )
     rows = []
     for system in names:
@@ -87,8 +87,8 @@ def comparison(found: Found, names: list[str], paper: dict[str, dict[str, tuple[
 
 
 def searched(names: list[str]) -> str:
-    """What each system was chosen from."""
-    text = "\n<details><summary>What was searched, on validation rows</summary>\n\n"
+    """The grid of each system."""
+    text = "\n<details><summary>Grids, searched on validation rows</summary>\n\n"
     for name in names:
         text += f"- {SYSTEMS[name].title}: {SYSTEMS[name].searched}.\n"
     return text + "\n</details>\n"
@@ -114,13 +114,13 @@ def verdict(found: Found) -> str:
             data.DATASETS[name].title, SYSTEMS[system].title, plain(ours), standing(ours, papers), standing(ours, others),
             sparser, as_good_as_diagonal(found, name, system),
         ])  # fmt: skip
-    text = "\n### What the paper claims of HDSL\n\n"
+    text = "\n### Claims of the paper about HDSL\n\n"
     text += (
-        "That it is the best similarity, with fewer features than DIAG-l1. *Within* means that the difference is at most the "
-        "larger of the two deviations. Other variants of HDSL are not counted among the others, nor, against HDSL as in the "
-        "paper, those that choose their recipe. The last column is how many features HDSL needs, at whichever λ and "
-        "iteration, for a validation error as low as that of the DIAG-l1 chosen: the mean over the seeds where it gets "
-        "there.\n\n"
+        "The paper claims that HDSL is the best similarity, with fewer features than DIAG-l1. *Within* means that the "
+        "difference is at most the larger of the two standard deviations. Other variants of HDSL are not among the others, "
+        "nor, for HDSL as in the paper, the systems that choose their recipe. The last column is the number of features that "
+        "HDSL needs, at any λ and iteration, for the validation error of the chosen DIAG-l1: the mean over the seeds where "
+        "it reaches it.\n\n"
     )
     head = [
         "dataset", "system", "error", "against the paper's others", "against all others", "features, and of DIAG-l1",
@@ -130,7 +130,7 @@ def verdict(found: Found) -> str:
 
 
 def standing(ours: Summary, others: dict[str, Summary]) -> str:
-    """How we stand to the best of others."""
+    """Our result compared with the best of the others."""
     if not others:
         return "–"
     baseline = min(others, key=lambda other: others[other].mean)
@@ -145,7 +145,7 @@ def standing(ours: Summary, others: dict[str, Summary]) -> str:
 
 
 def as_good_as_diagonal(found: Found, dataset: str, system: str) -> str:
-    """The fewest features with which HDSL has the validation error of DIAG-l1."""
+    """The smallest number of features with which HDSL has the validation error of DIAG-l1."""
     theirs = {cell.seed: result["valid_error"] for cell, result in found.of(dataset=dataset, system="diag_l1")}
     needed, seeds = [], 0
     for cell, result in found.of(dataset=dataset, system=system):

@@ -1,4 +1,4 @@
-"""Text as the paper reads it: the strongest pairs of words of each sign."""
+"""Text, as in the paper: the pairs of words of the largest weights of each sign."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ SHOWN = 20
 data.register(
     data.Dataset(
         "r8_text", "R8 news", ("r8_text/train.tsv.bz2", "r8_text/test.tsv.bz2"),
-        about="news of eight topics, real words; a fifth of the training documents chooses",
+        about="news of eight topics, real words; a fifth of the training documents is used for validation",
     )  # fmt: skip
 )
 
 
-#: Rows as the paper scales them with its triplets, and unit rows with random ones, which suit text better.
+#: The paper's preprocessing and triplets, and unit rows with random triplets, which suit text better.
 WAYS = (("max", "knn:3:5"), ("unit", "random:20"))
 
 
@@ -85,7 +85,7 @@ def read(folder: Path) -> tuple[list[str], np.ndarray, list[str], np.ndarray]:
 
 
 def planted_texts() -> tuple[list[str], np.ndarray, list[str], np.ndarray]:
-    """Reviews of few words, one of which tells; for the tests."""
+    """Reviews of few words, one of which depends on the class; for the tests."""
     random = np.random.default_rng(0)
     kinds = {"good": ["tasty", "delicious", "savoury"], "bad": ["stale", "soggy", "bland"]}
 
@@ -100,13 +100,13 @@ NOISE = [f"{a}{b}" for a in ("ba", "du", "ki", "lo", "mu") for b in ("ran", "sil
 
 
 def plain_error(X: Any, y: np.ndarray, test: Any, y_test: np.ndarray) -> float:
-    """3-NN error of the dot product of the same scaled rows: of all words, unweighted."""
+    """3-NN error of the dot product of the same preprocessed rows, over all words."""
     parts = data.scaled(data.Parts(data.Rows(X, y), data.Rows(test, y_test), data.Rows(test, y_test)))
     return error(by_dot_product(parts.train)(parts.test.X), parts.test)
 
 
 def strongest(pairs: Any, sign: int, X: Any, y: np.ndarray) -> list[dict[str, Any]]:
-    """The heaviest pairs of one sign, each word with the topics its documents have."""
+    """The pairs of the largest weights of one sign, each word with the topics of its documents."""
     columns = X.tocsc()
 
     def topics(word: int) -> str:
@@ -128,7 +128,7 @@ def strongest(pairs: Any, sign: int, X: Any, y: np.ndarray) -> list[dict[str, An
 
 def report(found: Found, page: Page) -> str:
     cell, result = min(found.results, key=lambda pair: (pair[1]["valid_error"], pair[1]["n_features"]))
-    chosen = f"λ = {cell.get('scale'):g}, rows scaled by `{cell.get('preprocess')}`, triplets `{cell.get('triplets')}`"
+    chosen = f"λ = {cell.get('scale'):g}, preprocessing `{cell.get('preprocess')}`, triplets `{cell.get('triplets')}`"
     text = (
         f"{data.DATASETS[cell.dataset].title}: {result['n_words']:,} words. Validation rows chose {chosen}, and iteration "
         f"{result['iteration']:,}.\n{result['n_features']:,} words are in use, in {result['n_pairs']:,} pairs. Test error "
@@ -142,8 +142,8 @@ def report(found: Found, page: Page) -> str:
         for c, r in found.results
     ]  # fmt: skip
     text += table(["preprocess, triplets", "λ", "validation error", "words", "iteration"], tried)
-    text += "\nThe strongest pairs of the one chosen. Beside each word: the topics of the training documents that have it.\n"
-    for key, title in [("alike", "Pairs that make two documents alike"), ("unlike", "Pairs that make them unlike")]:
+    text += "\nThe pairs of the largest weights of the chosen model. Beside each word: the topics of its training documents.\n"
+    for key, title in [("alike", "Pairs that make two documents more similar"), ("unlike", "Pairs that make them less similar")]:
         rows = [
             [
                 f"{pair['weight']:+.3g}", f"**{pair['words'][0]}**", pair["topics"][0], f"**{pair['words'][1]}**",
@@ -152,5 +152,5 @@ def report(found: Found, page: Page) -> str:
             for pair in result[key]
         ]  # fmt: skip
         text += f"\n{title}:\n\n"
-        text += table(["weight", "one has", "which is of", "the other has", "which is of"], rows, right=[0])
+        text += table(["weight", "word of one", "topics", "word of the other", "topics"], rows, right=[0])
     return text

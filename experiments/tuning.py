@@ -1,4 +1,4 @@
-"""The best similarity in one call, `hdsl.tune`, and what each part of it is worth."""
+"""The hyperparameter search `hdsl.tune`, and the contribution of each of its parts."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from experiments.page import Page, count, percent, table
 TITLE = "One call: hdsl.tune"
 VERSION = 2
 
-#: Test error in per cent and features at most: what was aimed at, from what linear SVMs reach on such cuts.
+#: Test error in per cent and number of features to aim at, from linear SVMs on such splits.
 AIMS = {"dexter": (9.5, 400), "dorothea": (6.3, 400), "farm_ads": (10.0, 1500), "reuters_top4": (3.4, 900)}
 
-#: What is left out, in words.
+#: Descriptions of the parts.
 PARTS = {
     "mining-rounds": "mining rounds under the learned similarity",
     "ensembles": "averages of three models",
@@ -45,7 +45,7 @@ def run(cell: Cell, context: Context) -> dict[str, Any]:
 
     cut = data.DATASETS[cell.dataset].cut
     assert cut is not None
-    parts = cut(context.data, cell.seed)  # raw rows: how they are scaled is part of the search
+    parts = cut(context.data, cell.seed)  # raw rows: their preprocessing is part of the search
     train, valid, test = parts.train, parts.valid, parts.test
     best = hdsl.tune(
         train.X, train.y, X_val=valid.X, y_val=valid.y, time=cell.get("time"), random_state=cell.seed, n_jobs=1
@@ -81,7 +81,7 @@ def _lines(frame: Any) -> list[dict[str, Any]]:
 
 
 def among(learner: Any, rows: data.Rows) -> Any:
-    """The same model, with these rows as the neighbors that decide; as `hdsl evaluate MODEL --train ROWS` does."""
+    """The same model with neighbors among these rows, as `hdsl evaluate MODEL --train ROWS` does."""
     from hdsl import HDSLClassifier
 
     with tempfile.TemporaryDirectory() as folder:
@@ -115,19 +115,19 @@ def report(found: Found, page: Page) -> str:
             f"{np.mean(each['seconds']):,.0f}", f"{np.mean(each['n_models']):,.0f}",
         ])  # fmt: skip
     text = (
-        "One call a cut, with nothing said but where the rows are, one thread. The test error is that of the model with the\n"
-        "training rows as the neighbors that decide, then with the validation rows among them. *Expected* is what the search\n"
-        "itself says its error on new rows will be, before it saw any of them.\n\n"
+        "One call of `hdsl.tune` per split with default settings, one thread. The test error is that of the model with neighbors\n"
+        "among the training rows, then among training and validation rows. *Expected* is the estimate of the error on new rows\n"
+        "that the search returns.\n\n"
     )
     head = [
-        "dataset", "cuts", "test error", "among all rows", "features", "expected", "aim [features]", "seconds", "models judged",
+        "dataset", "splits", "test error", "among all rows", "features", "expected", "aim [features]", "seconds", "models evaluated",
     ]  # fmt: skip
     text += table(head, rows, right=[1, 7, 8])
-    text += "\n### What each part is worth\n\n"
+    text += "\n### Ablations\n\n"
     text += (
-        "Test error, in points, of what would have been chosen without a part, less that of what was chosen: above 0, the part\n"
-        "helped. The choice is made again on the same validation rows among all that was judged and has nothing of that part,\n"
-        "and trained as the winner was. With its deviation over the cuts; in brackets what the search expected the part to be worth.\n\n"
+        "The test error without a part, minus the test error with it, in points: positive if the part helped. Without a part, the\n"
+        "choice is repeated on the same validation rows among all evaluated models that do not use it, and the result is trained as\n"
+        "the winner was. With the standard deviation over the splits; in brackets the difference that the search expected.\n\n"
     )
     rows = []
     for part, words in PARTS.items():
@@ -147,7 +147,7 @@ def report(found: Found, page: Page) -> str:
             row.append(told + (f" ({np.mean(hopes):+.1f})" if hopes else ""))
         rows.append(row)
     text += table(["without", *(data.DATASETS[name].title for name in sets)], rows)
-    text += "\n<details><summary>What was chosen</summary>\n\n"
+    text += "\n<details><summary>Chosen configurations</summary>\n\n"
     lines = []
     for name in sets:
         for cell, result in found.of(dataset=name):

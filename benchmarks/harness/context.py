@@ -1,4 +1,4 @@
-"""What every section needs: progress, processes with their time and peak memory, our programs, and baselines."""
+"""Shared by all sections: progress, processes with their time and peak memory, our programs, and baselines."""
 
 import json
 import os
@@ -18,7 +18,7 @@ THREAD_VARIABLES = ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 
 
 class LeftOut(Exception):
-    """Something that cannot be measured here, and why."""
+    """A measurement that is not possible here, and the reason."""
 
 
 class Context:
@@ -42,7 +42,7 @@ class Context:
         self.left_out.append({"what": what, "why": why})
 
     def attempt(self, what, work):
-        """The result of work, or None where it cannot be done here."""
+        """The result of work, or None if it is not possible here."""
         try:
             return work()
         except LeftOut as reason:
@@ -50,7 +50,7 @@ class Context:
             return None
 
     def build(self):
-        # One after the other: built together, the program would be measured with the benchmarks' feature in it.
+        # Separately: built together, the program would include the feature of the benchmarks.
         for package in ["hdsl-cli", "hdsl-benchmarks"]:
             self.step(f"building {package}")
             command = ["cargo", "build", "--release", "--locked", "--quiet", "-p", package]
@@ -67,7 +67,7 @@ class Context:
             words = [str(word) for word in command]
             process = subprocess.Popen(words, cwd=ROOT, env=environment, stdout=out, stderr=errors)
             peak = 0
-            # The mark never falls, so the last look before the end counts.
+            # The high-water mark never decreases, so the last reading counts.
             while process.poll() is None:
                 peak = max(peak, high_water_mark(process.pid))
                 if timeout is not None and time.monotonic() - started > timeout:
@@ -85,7 +85,7 @@ class Context:
         return said, seconds, peak
 
     def train(self, data, triplets, scale, iterations, threads=1, extra=()):
-        """Our training: milliseconds an iteration, over several runs."""
+        """Our training: milliseconds per iteration, over several runs."""
         model = self.folder / "model.hdsl"
         command = [
             relative(self.hdsl), "train", relative(data), "--triplets", triplets, "--scale", str(scale),
@@ -110,11 +110,11 @@ class Context:
         }
 
     def ours(self, *arguments):
-        """Our measuring program's answer."""
+        """The output of our measuring program."""
         return json.loads(self.run([self.tool, *arguments])[0])
 
     def baseline(self, script, python=None, timeout=None, threads=1, **arguments):
-        """A baseline's answer, from a process of its own with so many threads."""
+        """The output of a baseline, in a process of its own with so many threads."""
         command = [python or sys.executable, BASELINES / f"{script}.py", json.dumps(arguments, default=str)]
         return json.loads(self.run(command, timeout=timeout, threads=threads)[0].splitlines()[-1])
 
@@ -130,5 +130,5 @@ def high_water_mark(pid):
 
 
 def relative(path):
-    """A path as one would type it in the project's folder."""
+    """A path relative to the project's folder."""
     return os.path.relpath(path, ROOT)

@@ -1,4 +1,4 @@
-"""Measures section by section, keeps what was found under target/benchmarks, and writes the report."""
+"""Runs the sections, stores their results under target/benchmarks, and writes the report."""
 
 import argparse
 import datetime
@@ -20,7 +20,7 @@ def arguments():
     parser.add_argument("--quick", action="store_true", help="small sizes, once, into target/benchmarks/quick")
     parser.add_argument(
         "--only", action="append", choices=SECTIONS, metavar="SECTION",
-        help=f"measure only this, and keep what was measured before of the others: {', '.join(SECTIONS)}",
+        help=f"run only this section, and keep the stored results of the others: {', '.join(SECTIONS)}",
     )  # fmt: skip
     parser.add_argument("--repeats", type=int, metavar="N", help="runs of which the median is told (3; quick: 1)")
     parser.add_argument("--report", action="store_true", help="measure nothing, write the report again")
@@ -47,7 +47,7 @@ def main():
     if not asked.report:
         context.build()
         if not asked.only:
-            # A full run tells of nothing older than itself.
+            # A full run reports no older results.
             for old in store.glob("*.json"):
                 old.unlink()
         for name in asked.only or SECTIONS:
@@ -55,7 +55,7 @@ def main():
             try:
                 result = modules[name].measure(context)
             except LeftOut as reason:
-                # Hours of other sections are worth more than this one.
+                # The failure of one section must not lose the others.
                 context.leave_out(modules[name].TITLE, reason)
                 result = {}
             found = {"name": name, "result": result, "left_out": context.left_out, **facts}

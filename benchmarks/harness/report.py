@@ -1,4 +1,4 @@
-"""BENCHMARKS.md from what was measured."""
+"""BENCHMARKS.md from the stored results."""
 
 from text import table
 
@@ -15,7 +15,7 @@ per cent; whether a change made a kernel slower is told by instruction counts in
 
 
 def render(results, sections, plots):
-    """The report of all sections that have results; `plots` is where pictures are, as seen from it."""
+    """The report of all sections with results; `plots` is the relative path of the figures."""
     have = [(name, module) for name, module in sections.items() if any(facts(results, name).values())]
     text = BEGINNING
     rows = [row for name, module in have for row in module.glance(results[name]["result"])]
@@ -40,7 +40,7 @@ def facts(results, name):
 
 
 def conditions(results):
-    """Machine, versions, commit and command; where sections differ in them, all are told."""
+    """Machine, versions, commit and command; all of them if sections differ."""
     text = ""
     groups = {}
     for result in results:
@@ -56,7 +56,7 @@ def conditions(results):
                 ["date, commit", f"{date}, {commit}"],
                 [
                     "machine",
-                    f"{machine['processor']}, {machine['cores']} cores ({machine['threads_a_core']} threads a core), "
+                    f"{machine['processor']}, {machine['cores']} cores ({machine['threads_a_core']} threads per core), "
                     f"{machine['memory_gb']} GB, {machine['system']}",
                 ],
                 ["load before", machine["load_before"]],

@@ -1,4 +1,4 @@
-//! The measuring program: makes data, times pieces of work through the public library, runs a kernel under a counter.
+//! The measuring program: makes data, measures calls of the public library, runs a kernel under an instruction counter.
 //! Results are one JSON object on standard output. `benchmarks/run` and `benchmarks/instructions` call it.
 
 mod commands;
@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 use commands::Failure;
 use commands::{count, knn, read, split, synthesize, trace};
 
-/// Makes data and measures single pieces of work
+/// Makes data and measures single operations
 #[derive(Parser)]
 struct Args {
     /// Threads to use
@@ -21,13 +21,13 @@ struct Args {
 enum Command {
     /// Write synthetic rows as svmlight
     Synthesize(synthesize::Args),
-    /// Cut a file into parts, every class in proportion
+    /// Split a file into parts, stratified by class
     Split(split::Args),
     /// Time the reading of a file
     Read(read::Args),
     /// Time the k-NN evaluation of a model or of the dot product
     Knn(knn::Args),
-    /// Train, and tell when what was reached
+    /// Train, and report errors or iterations with their times
     Trace(trace::Args),
     /// Run a kernel once, for `benchmarks/instructions`
     Count(count::Args),

@@ -1,17 +1,17 @@
-//! Data of any size: rows of a given length over features of Zipf frequencies, two classes, and a few planted
-//! features that tell the classes apart.
+//! Data of any size: rows of a given length over features of Zipf frequencies, two classes, and a few planted features that
+//! distinguish the classes.
 
 use hdsl::{Dataset, IndexBase, Labels, Rows, SparseRow};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// What the data is like.
+/// The parameters of the data.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Synthetic {
     /// Rows
     #[arg(long, default_value_t = Self::default().rows)]
     pub rows: usize,
-    /// Values in each row (D in the paper)
+    /// Values per row (D in the paper)
     #[arg(long, default_value_t = Self::default().per_row)]
     pub per_row: usize,
     /// Features to draw from (d in the paper)
@@ -20,16 +20,16 @@ pub struct Synthetic {
     /// Exponent a of Zipf's law: the feature of rank r is drawn in proportion to r^-a
     #[arg(long, default_value_t = Self::default().zipf)]
     pub zipf: f64,
-    /// Features that speak for each of the two classes
+    /// Planted features per class
     #[arg(long, default_value_t = Self::default().planted)]
     pub planted: usize,
-    /// Planted features in each row, among its values
+    /// Planted features per row, among its values
     #[arg(long, default_value_t = Self::default().telling)]
     pub telling: usize,
-    /// How likely a planted feature in a row speaks for the wrong class
+    /// The probability that a planted feature of a row is one of the other class
     #[arg(long, default_value_t = Self::default().stray)]
     pub stray: f64,
-    /// Number feature i as i times this: the same columns among so many times more
+    /// Multiply feature indices by this: the same columns in a larger space
     #[arg(long, default_value_t = Self::default().spread)]
     pub spread: usize,
     /// Same seed, same data
@@ -65,7 +65,7 @@ impl Synthetic {
     /// ```
     ///
     /// # Panics
-    /// If a row cannot hold so many different features.
+    /// If a row cannot contain so many different features.
     pub fn make(&self) -> Dataset {
         let n_noise = self.features - 2 * self.planted;
         assert!(
@@ -125,7 +125,7 @@ impl Synthetic {
         }
     }
 
-    /// The feature of each rank, in random order, so that a number says nothing of how frequent a feature is.
+    /// The feature of each rank, in random order, so that indices and frequencies are independent.
     fn numbers(&self, rng: &mut ChaCha8Rng) -> Vec<u32> {
         let mut numbers: Vec<u32> = (0..self.features as u32).collect();
         for last in (1..numbers.len()).rev() {

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from experiments.cells import Context, Setting
 from experiments.data import Rows
 
-#: Neighbors that vote, everywhere.
+#: The number of neighbors, for all systems.
 K = 3
 
 Predictor = Callable[[sp.csr_matrix], np.ndarray]
@@ -21,7 +21,7 @@ Predictor = Callable[[sp.csr_matrix], np.ndarray]
 
 @dataclass(frozen=True)
 class Problem:
-    """What a system may look at. Test rows are not among it."""
+    """The data that a system may use, without the test rows."""
 
     train: Rows
     valid: Rows
@@ -50,7 +50,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What came of a fit: the setting with the lowest validation error, and what it was chosen from."""
+    """The result of a fit: the setting of the lowest validation error, and all settings that were tried."""
 
     predict: Predictor
     n_features: int
@@ -60,7 +60,7 @@ class Fitted:
     tried: list[dict[str, Any]]
     #: The same system at other numbers of dimensions, for Figure 3.
     curve: list[Point] = field(default_factory=list)
-    #: More to tell, small and of what JSON can hold.
+    #: Further results for tables and figures, as small JSON values.
     extra: dict[str, Any] = field(default_factory=dict)
 
 
@@ -72,9 +72,9 @@ class System:
     title: str
     version: int
     fit: Callable[..., Fitted]
-    #: Keyword arguments of `fit` by setting: what is searched. They go into the key too.
+    #: Keyword arguments of `fit`, the grid; part of the key.
     grid: Callable[[Setting], dict[str, Any]] = lambda setting: {}
-    #: What is searched, in words.
+    #: A description of the grid.
     searched: str = ""
 
 
@@ -88,10 +88,10 @@ def decades(first: int, last: int) -> list[float]:
 
 
 def lowest(points: list[Any], key: Callable[[Any], Any]) -> Any:
-    """The first of the best: settings are tried in the order in which they are preferred among equals."""
+    """The first of the best: settings are tried in order of preference."""
     return min(points, key=key)
 
 
 def seed_of(*facts: Any) -> int:
-    """A seed of its own for everything that is drawn."""
+    """A separate seed for each random draw."""
     return int.from_bytes(hashlib.sha256(repr(facts).encode()).digest()[:4], "big")

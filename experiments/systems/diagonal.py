@@ -1,4 +1,4 @@
-"""DIAG: a weight a feature, with an l1 or l2 penalty."""
+"""DIAG: one weight per feature, with an l1 or l2 penalty."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hdsl import DiagonalSimilarity
 
 
 def fit(problem: Problem, *, penalty: str, strengths: tuple[float, ...], max_iter: int) -> Fitted:
-    """The penalty with the lowest validation error; among equals the strongest.
+    """The penalty of the lowest validation error; the strongest in case of ties.
 
-    From strong to weak, each starting from the weights of the one before: weak penalties alone take very long.
+    From strong to weak with warm starts, because weak penalties alone take very long.
     """
     triplets = problem.mined()
     learner = DiagonalSimilarity(penalty=penalty, preprocess="none", max_iter=max_iter, warm_start=True, n_jobs=1)
@@ -26,7 +26,7 @@ def fit(problem: Problem, *, penalty: str, strengths: tuple[float, ...], max_ite
         about = {"strength": strength, "valid_error": round(wrong, 6), "n_features": learner.n_active_features_}
         tried.append({**about, "iterations": learner.n_iter_, "stop": learner.stop_})
         if best is None or wrong < lowest:
-            # The learner goes on from here; this copy stays as it is.
+            # A copy, because the learner continues from here.
             best, lowest, chosen = learner._with_model(learner._model), wrong, {"strength": strength}
     assert best is not None
     return Fitted(best.predict, best.n_active_features_, lowest, chosen, tried)
@@ -46,7 +46,7 @@ def grid(penalty: str) -> Any:
 def fit_recipe(
     problem: Problem, *, recipes: Any, scout_strengths: tuple[float, ...], scout_iter: int, **settings: Any
 ) -> Fitted:
-    """`fit` with the triplets and the length of rows that do best on validation rows in short runs."""
+    """`fit` with the triplets and row normalization of the lowest validation error in short runs."""
     scout = {"penalty": settings["penalty"], "strengths": scout_strengths, "max_iter": scout_iter}
     return chosen_by(fit, problem, recipes, scout, settings)
 
@@ -61,10 +61,10 @@ def recipe(penalty: str) -> Any:
 
 
 CHOSEN = (
-    "short runs with penalties of 10^-5, ..., 1 choose between 3 x 5 neighbors and 20 random triplets a row, and between "
-    "rows as they are and of length 1; then as above"
+    "short runs with penalties of 10^-5, ..., 1 choose between 3 x 5 neighbors and 20 random triplets per row, and between "
+    "raw rows and rows of unit norm; then as above"
 )
-SEARCHED = "penalties of 10^-9, ..., 10^8, each from the weights of the stronger one before it, up to 1,000 iterations"
+SEARCHED = "penalties of 10^-9, ..., 10^8, each with a warm start from the next stronger one, up to 1,000 iterations"
 SYSTEMS = [
     System("diag_l2", "DIAG-l2", 2, fit, grid("l2"), SEARCHED),
     System("diag_l1", "DIAG-l1", 2, fit, grid("l1"), SEARCHED),

@@ -1,7 +1,7 @@
 """Distances learned after TruncatedSVD: NCA of scikit-learn, LMNN and SCML of metric-learn.
 
-metric-learn does not run on the scikit-learn of today: it is started in an environment of its own and gives back the
-matrix of its map.
+metric-learn does not work with current versions of scikit-learn: it runs in an environment of its own and returns the matrix
+of its map.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SCRIPT = Path(__file__).resolve().with_name("metric_learn_script.py")
 
 
 def fit(problem: Problem, *, method: str, dimensions: tuple[int, ...], max_iter: int) -> Fitted:
-    """The number of dimensions with the lowest validation error; among equals the smallest."""
+    """The number of dimensions of the lowest validation error; the smallest in case of ties."""
     if method != "nca":
         check_metric_learn(problem.context.metric_learn)
     most = max(dimensions)
@@ -53,8 +53,8 @@ def fit(problem: Problem, *, method: str, dimensions: tuple[int, ...], max_iter:
 def check_metric_learn(python: str | None) -> None:
     if python is None:
         raise LeftOut(
-            "metric-learn needs a Python of its own, since it does not run on the scikit-learn of today: use "
-            "experiments/run, or give one with --metric-learn"
+            "metric-learn needs a Python environment of its own, since it does not work with current versions of scikit-learn: "
+            "use experiments/run, or pass one with --metric-learn"
         )
     try:
         done = subprocess.run([python, "-c", "import metric_learn"], capture_output=True, text=True)
@@ -65,7 +65,7 @@ def check_metric_learn(python: str | None) -> None:
 
 
 def by_metric_learn(problem: Problem, method: str, rows: np.ndarray, y: np.ndarray, max_iter: int) -> np.ndarray:
-    """The map that metric-learn finds, from a process of its own."""
+    """The map that metric-learn learns in a process of its own."""
     asked = {"method": method, "max_iter": max_iter, "seed": problem.seed}
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Votes of the nearest rows: by our k-NN for sparse rows, by products of dense blocks for projected ones."""
+"""k-NN votes: by our search for sparse rows, by dense matrix products for projected ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hdsl._matrix import as_csr
 
 
 def by_dot_product(train: Rows) -> Predictor:
-    """3-NN under the plain dot product, by our own engine."""
+    """3-NN under the dot product, by our own search."""
     classes, codes = np.unique(train.y, return_inverse=True)
     fitted, index = as_csr(train.X), _core.Index()
 
@@ -25,7 +25,7 @@ def by_dot_product(train: Rows) -> Predictor:
 
 
 def by_scores(scores: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Classes by a block of scores, a row a query: the vote of the three highest, the first row among equals."""
+    """Classes from a block of scores, one row per query: the vote of the three highest, the first row in case of ties."""
     classes, codes = np.unique(y, return_inverse=True)
     scores = np.array(scores, dtype=np.float64)
     near = np.empty((len(scores), K), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""HDSL, by each of the paper's ways to find the next pair of features (Table 1)."""
+"""HDSL, with each of the paper's search methods (Table 1)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from experiments.systems.base import Fitted, Point, Problem, System, decades
 from experiments.systems.recipes import RECIPES, as_given, with_recipe
 from hdsl import HDSLClassifier
 
-#: Points of the path that are kept, for Figures 1 and 3.
+#: Points of the stored path and curve, for Figures 1 and 3.
 PATH_POINTS, CURVE_POINTS = 120, 25
 
 
@@ -37,10 +37,9 @@ def fit(
     scout: bool = False,
     matrix: bool = False,
 ) -> Fitted:
-    """The λ and the iteration with the lowest validation error; among equals the fewest features.
+    """The λ and the iteration of the lowest validation error; the fewest features in case of ties.
 
-    With `scout`, the quick search first tries every λ, and only the best of them and its neighbors are tried with the
-    search that was asked for.
+    With `scout`, the heuristic search first tries every λ, and `search` only the best of them and its neighbors.
     """
     tried: list[dict[str, Any]] = []
     if scout:
@@ -84,7 +83,7 @@ def fit_recipe(
     scout_iter: int,
     **settings: Any,
 ) -> Fitted:
-    """`fit` with the triplets, and rows of length 1 or as they are, that do best on validation rows in short runs."""
+    """`fit` with the triplets and row normalization of the lowest validation error in short runs."""
     scouts = []
     for triplets, unit in recipes:
         changed = with_recipe(problem, triplets, unit)
@@ -112,14 +111,14 @@ def about(learner: HDSLClassifier) -> dict[str, Any]:
 
 
 def judged(learner: HDSLClassifier) -> list[tuple[int, float]]:
-    """Features and validation error of every iterate that was judged."""
+    """Features and validation error of every evaluated iterate."""
     path = learner.path_
     there = ~np.isnan(path["valid_error"])
     return list(zip(path["n_features"][there].tolist(), path["valid_error"][there].tolist()))
 
 
 def front(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
-    """The lowest validation error for so many features: points that no other beats in both."""
+    """The Pareto front of number of features and validation error."""
     kept: list[tuple[int, float]] = []
     for n_features, wrong in sorted(points):
         if not kept or wrong < kept[-1][1] - 1e-12:
@@ -128,7 +127,7 @@ def front(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
 
 
 def curve(learner: HDSLClassifier, problem: Problem) -> list[Point]:
-    """The run at iterations spread on a log scale: each is a projection with more dimensions."""
+    """The run at iterations on a log scale: each is a projection with more dimensions."""
     last = len(learner.path_) - 1
     points = []
     for iteration in np.unique(np.geomspace(1, last + 1, CURVE_POINTS).astype(int) - 1):
@@ -139,10 +138,10 @@ def curve(learner: HDSLClassifier, problem: Problem) -> list[Point]:
 
 
 def dimension(learner: HDSLClassifier) -> int:
-    """The rank of M, which is the number of dimensions of the space where the similarity is a dot product.
+    """The rank of M, which is the dimension of the space in which the similarity is a dot product.
 
     M is a positive sum of (e_i ± e_j)(e_i ± e_j)'. A vector is in its kernel if it is 0 outside the features in use, and
-    s_i = ∓ s_j for each atom: one such vector a component of the graph of atoms, unless signs contradict each other.
+    s_i = ∓ s_j for each atom: one such vector per component of the graph of atoms, unless signs contradict each other.
     """
     (i, j, _), signs = learner._model.atoms()
     parent: dict[int, int] = {}
@@ -227,8 +226,8 @@ SYSTEMS = [
         1,
         fit_recipe,
         recipes,
-        "short runs with λ of 10, ..., 10^5 choose between 3 x 5 neighbors and 20 random triplets a row, and between rows as "
-        "they are and of length 1; then as HDSL",
+        "short runs with λ of 10, ..., 10^5 choose between 3 x 5 neighbors and 20 random triplets per row, and between raw "
+        "rows and rows of unit norm; then as HDSL",
     ),
     System(
         "hdsl_exact",

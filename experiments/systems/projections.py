@@ -19,13 +19,13 @@ Projection = Callable[[Any], np.ndarray]
 
 
 def random_projection(problem: Problem, most: int) -> tuple[Projection, int, Callable[[int], float]]:
-    """Coordinates are drawn independently, so that the first r of them are a random projection to r dimensions."""
+    """Coordinates are drawn independently, so the first r of them are a random projection to r dimensions."""
     drawn = GaussianRandomProjection(most, random_state=problem.seed).fit(problem.train.X)
     return drawn.transform, most, lambda r: float(np.sqrt(most / r))
 
 
 def pca(problem: Problem, most: int) -> tuple[Projection, int, Callable[[int], float]]:
-    """PCA by way of the products of rows, which are few: the same coordinates, and sparse rows stay sparse."""
+    """PCA by the Gram matrix of the rows, which are few: the same coordinates without dense rows."""
     most = min(most, len(problem.train) - 1)
     found = KernelPCA(most, kernel="linear", eigen_solver="dense").fit(problem.train.X)
     kept = len(found.eigenvalues_)
@@ -36,7 +36,7 @@ PROJECTIONS = {"rp": random_projection, "pca": pca}
 
 
 def fit_plain(problem: Problem, *, projection: str, dimensions: tuple[int, ...]) -> Fitted:
-    """The number of dimensions with the lowest validation error; among equals the smallest."""
+    """The number of dimensions of the lowest validation error; the smallest in case of ties."""
     project, most, factor = PROJECTIONS[projection](problem, max(dimensions))
     train, valid = project(problem.train.X), project(problem.valid.X)
     points = []
@@ -60,12 +60,12 @@ def fit_oasis(
     narrow: int,
     hopeful: int,
 ) -> Fitted:
-    """The number of dimensions and the aggressiveness with the lowest validation error.
+    """The number of dimensions and the aggressiveness of the lowest validation error.
 
-    OASIS takes r^2 a step, so that the search goes from coarse to fine: all values of aggressiveness at `scout`
-    dimensions; the best of them and its neighbors up to `narrow` dimensions; above that the best at the number of
-    dimensions before, and the lowest of all, which hardly leaves the dot product and so is never much worse than the
-    projection alone. More than `hopeful` dimensions are tried only if the number before was the best of all.
+    OASIS needs r^2 operations per step, so the search is coarse to fine: all values of aggressiveness at `scout` dimensions;
+    the best of them and its neighbors up to `narrow` dimensions; above that the best of the previous number of dimensions,
+    and the lowest of all, which is close to the dot product and so never much worse than the projection alone. More than
+    `hopeful` dimensions are tried only if the previous number was the best of all.
     """
     project, most, factor = PROJECTIONS[projection](problem, max(dimensions))
     train, valid = project(problem.train.X), project(problem.valid.X)
@@ -103,7 +103,7 @@ def fit_oasis(
 
 
 def available(dimensions: tuple[int, ...], most: int) -> list[int]:
-    """Numbers of dimensions up to what there is, that number included."""
+    """Numbers of dimensions up to the available number, which is included."""
     return [r for r in dimensions if r < most] + [most]
 
 

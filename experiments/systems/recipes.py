@@ -1,6 +1,6 @@
-"""Choosing what to learn from on validation rows: which triplets, and rows as they are or of length 1.
+"""The choice of triplets and of row normalization on validation rows.
 
-The paper does as much by hand, when it takes random triplets for dexter because they do better there.
+The paper makes this choice by hand, with random triplets for dexter because they do better there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sklearn.preprocessing import normalize
 from experiments.data import Rows
 from experiments.systems.base import Fitted, Predictor, Problem
 
-#: Triplets, and whether rows are brought to length 1.
+#: Triplets, and whether rows are normalized to unit length.
 RECIPES = [(triplets, unit) for triplets in ("knn:3:5", "random:20") for unit in (False, True)]
 
 
@@ -26,7 +26,7 @@ def with_recipe(problem: Problem, triplets: str, unit: bool) -> Problem:
 
 
 def as_given(fitted: Fitted, triplets: str, unit: bool, tried: list[dict[str, Any]]) -> Fitted:
-    """What was fitted to a recipe, for rows that know nothing of it."""
+    """A fit to preprocessed rows as a fit to the original ones."""
 
     def adapted(predict: Predictor) -> Predictor:
         return (lambda X: predict(normalize(X))) if unit else predict
@@ -43,7 +43,7 @@ def as_given(fitted: Fitted, triplets: str, unit: bool, tried: list[dict[str, An
 def chosen_by(
     fit: Callable[..., Fitted], problem: Problem, recipes: Any, scout: dict[str, Any], settings: dict[str, Any]
 ) -> Fitted:
-    """`fit` with the recipe of the lowest validation error under the settings of `scout`; among equals the first."""
+    """`fit` with the recipe of the lowest validation error under the settings of `scout`; the first in case of ties."""
     tried, best = [], None
     for triplets, unit in recipes:
         fitted = fit(with_recipe(problem, triplets, unit), **scout)

@@ -15,12 +15,12 @@ from experiments.systems.base import Fitted, Problem, System, decades, error
 
 
 def fit_linear(problem: Problem, *, penalty: str, costs: tuple[float, ...], max_iter: int) -> Fitted:
-    """The C with the lowest validation error; among equals the smallest, which regularizes most."""
+    """The C of the lowest validation error; in case of ties the smallest, which regularizes most."""
     train, valid = problem.train, problem.valid
     tried: list[dict[str, Any]] = []
     best = None
     for cost in sorted(costs):
-        # l1 has no dual form; l2 is quicker in it where features outnumber rows.
+        # l1 has no dual form; for l2 the dual is faster if features outnumber rows.
         svc = LinearSVC(C=cost, penalty=penalty, dual=penalty == "l2", max_iter=max_iter, random_state=problem.seed)
         model = OneVsOneClassifier(svc) if len(np.unique(train.y)) > 2 else svc
         with warnings.catch_warnings(record=True) as told:
@@ -38,7 +38,7 @@ def fit_linear(problem: Problem, *, penalty: str, costs: tuple[float, ...], max_
 
 
 def n_features(model: Any) -> int:
-    """Features with a weight other than 0 in any of the binary machines."""
+    """Features of non-zero weight in any of the binary machines."""
     machines = model.estimators_ if isinstance(model, OneVsOneClassifier) else [model]
     used = np.zeros(machines[0].coef_.shape[1], dtype=bool)
     for machine in machines:
@@ -51,8 +51,8 @@ def fit_polynomial(
 ) -> Fitted:
     """(γ x·z + r)^degree with the γ, r and C of the lowest validation error.
 
-    γ is told in units of one over the mean squared length of training rows, which makes grids mean the same everywhere.
-    The products x·z are computed once and libsvm is given the kernel.
+    γ is relative to one over the mean squared norm of the training rows, which makes grids comparable. The products x·z are
+    computed once, and libsvm gets the kernel.
     """
     train, valid = problem.train, problem.valid
     products = (train.X @ train.X.T).toarray()
@@ -65,7 +65,7 @@ def fit_polynomial(
             kernel = (gamma * unit * products + offset) ** degree
             kernel_across = (gamma * unit * across + offset) ** degree
             for cost in costs:
-                # Most of these are hopeless and would take the longest; libsvm is told when to give up on them.
+                # Bad settings take the longest; a limit of iterations bounds their time.
                 machine = SVC(C=cost, kernel="precomputed", cache_size=500, max_iter=200_000)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ConvergenceWarning)

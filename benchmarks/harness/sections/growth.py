@@ -1,4 +1,4 @@
-"""How the time of an iteration grows: fitted exponents beside the paper's Table 1."""
+"""The growth of the time per iteration: fitted exponents, compared with the paper's Table 1."""
 
 import math
 import shlex
@@ -12,12 +12,12 @@ TITLE = "Growth"
 
 # Name, flags, and its row of Table 1.
 VARIANTS = {
-    "default": ("all triplets, heuristic", [], "not there; would be O(TD + Tk)"),
+    "default": ("all triplets, heuristic", [], "not in the paper; O(TD + Tk)"),
     "exact": ("all triplets, exact", ["--search", "exact"], "exact: O(TD² + Tk)"),
     "batch_exact": ("mini-batch, exact", ["--search", "exact", "--batch", "{M}"], "mini-batch: O(MD² + Tk)"),
     "batch": ("mini-batch, heuristic", ["--batch", "{M}"], "mini-batch + heuristic: O(MD + Tk)"),
 }
-# What the paper's formula says the exponent is, where its search term or its triplet term rules.
+# The exponent of the paper's formula if its search term or its triplet term dominates.
 PAPER = {
     ("default", "T"): "1", ("default", "D"): "0 to 1", ("default", "k"): "0 to 1", ("default", "d"): "0",
     ("exact", "T"): "1", ("exact", "D"): "2", ("exact", "k"): "0 to 1", ("exact", "d"): "0",
@@ -29,7 +29,7 @@ PAPER = {
 AXES = {
     "T": "triplets (T)",
     "M": "triplets in a batch (M)",
-    "D": "values in a row (D)",
+    "D": "values per row (D)",
     "k": "iteration (k)",
     "d": "features (d), the same columns in use",
 }
@@ -46,7 +46,7 @@ def plan(context):
     lengths = [10, 20, 40] if quick else [10, 20, 50, 100, 200]
     batches = [100, 300, 1_000] if quick else [1_000, 3_000, 10_000, 30_000, 100_000]
     for variant in VARIANTS:
-        # The exact search goes through all pairs of features: a tenth of the rows and of the features will do.
+        # The exact search visits all pairs of features: a tenth of the rows and of the features suffices.
         exact = "exact" in variant
         n, d = (rows // 10, features // 10) if exact else (rows, features)
         base = {
@@ -68,7 +68,7 @@ def plan(context):
 
 
 def seconds_of(context, variant, point, calls):
-    """The clock after each iteration of a run."""
+    """The time after each iteration of a run."""
     flags = [flag.format(M=point["batch"]) for flag in VARIANTS[variant][1]]
     path = synthetic(context, point["rows"], point["per_row"], point["features"], point["spread"])
     asked = ["trace", relative(path), "--scale", "100", "--triplets", f"random:{point['triplets']}"]
@@ -78,7 +78,7 @@ def seconds_of(context, variant, point, calls):
 
 
 def an_iteration(iterations):
-    """Mean seconds, past the first fifth: set-up and the cheap first steps are not what grows."""
+    """Mean seconds without the first fifth, which contains the set-up and the cheap first steps."""
     start = len(iterations) // 5
     if len(iterations) - start < 2:
         return None
@@ -86,7 +86,7 @@ def an_iteration(iterations):
 
 
 def windows(iterations):
-    """Mean seconds of an iteration within windows that double, and the active atoms there."""
+    """Mean seconds per iteration in windows of doubling length, and the active atoms there."""
     points, start = [], 25
     while 2 * start <= len(iterations):
         spent = iterations[2 * start - 1][0] - iterations[start - 1][0]
@@ -118,7 +118,7 @@ def measure(context):
 
 
 def slope(points):
-    """The exponent of the power law that fits best, in logarithms."""
+    """The exponent of the best-fitting power law, by least squares in logarithms."""
     x = [math.log(point[0]) for point in points]
     y = [math.log(point[1]) for point in points]
     middle_x, middle_y = statistics.mean(x), statistics.mean(y)
@@ -127,7 +127,7 @@ def slope(points):
 
 
 def explanations():
-    """Hand-written remarks by axis, from benchmarks/explanations.md: they outlive a new run."""
+    """Hand-written remarks by axis, from benchmarks/explanations.md."""
     path = ROOT / "benchmarks" / "explanations.md"
     found, axis = {}, None
     for line in path.read_text().splitlines() if path.exists() else []:
@@ -145,7 +145,7 @@ def glance(result):
 
 def render(result):
     text = paragraph(
-        "The exponent b in *time of an iteration ∝ x^b*, fitted to the medians in logarithms, on synthetic data of",
+        "The exponent b in *time per iteration ∝ x^b*, fitted to the medians in logarithms, on synthetic data of",
         "Zipf exponent 0.8 with random triplets, λ = 100, one thread. The first fifth of each run and the set-up are",
         "left out. Where the paper's formula is a sum, its exponent lies between those of the terms.",
     )
@@ -166,7 +166,7 @@ def render(result):
     remarks = explanations()
     for axis, title in AXES.items():
         if any(one["axis"] == axis for one in result["series"]):
-            text += f"\n### In {title}\n\n![Time of an iteration over {title}]({{plots}}/growth-{FILES[axis]}.svg)\n"
+            text += f"\n### In {title}\n\n![Time per iteration over {title}]({{plots}}/growth-{FILES[axis]}.svg)\n"
             if axis == "k":
                 text += f"\nActive atoms: {atoms(result)}.\n"
             if remarks.get(axis):
@@ -175,7 +175,7 @@ def render(result):
 
 
 def atoms(result):
-    """How many atoms are active at the ends of each series in k."""
+    """The number of active atoms at the ends of each series in k."""
     ends = [one for one in result["series"] if one["axis"] == "k"]
     told = [f"{one['points'][0][2]} – {one['points'][-1][2]} ({VARIANTS[one['variant']][0]})" for one in ends]
     return ", ".join(told)

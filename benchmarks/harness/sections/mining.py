@@ -1,4 +1,4 @@
-"""Mining triplets: 3 nearest of the same class and 5 nearest of others, for each row."""
+"""Mining triplets: the 3 nearest rows of the same class and the 5 nearest of other classes, for each row."""
 
 import statistics
 
@@ -55,8 +55,8 @@ def glance(result):
 
 def render(result):
     text = paragraph(
-        "`mine_seconds` of `hdsl train --json`, medians. Beside it scipy: X Xᵀ as a sparse product, made dense, and",
-        "`argpartition` for the rows of the same class and for those of others, one thread.",
+        "`mine_seconds` of `hdsl train --json`, medians. For comparison scipy: X Xᵀ as a sparse product, made dense, and",
+        "`argpartition` for the rows of the same class and for those of other classes, one thread.",
     )
     text += table(
         ["rows", "hdsl, 1 thread", "2 threads", "scipy", "ratio, 1 thread"],

@@ -77,8 +77,8 @@ def glance(result):
 def render(result):
     text = paragraph(
         "reuters21578: 2,347 test rows classified by 3 neighbors of 5,946 training rows, 65 classes; medians, one thread",
-        "unless said. Rows are read and scaled beforehand. Ours includes mapping and indexing the rows; FAISS and, for the",
-        "learned similarity, scikit-learn get them mapped already (`hdsl transform`). scikit-learn has no dot product and",
+        "unless noted. Reading and preprocessing are not measured. Ours includes mapping and indexing the rows; FAISS and, for",
+        "the learned similarity, scikit-learn get mapped rows (`hdsl transform`). scikit-learn has no dot product and",
         "ranks by cosine, so its error differs.",
     )
     rows = []

@@ -1,4 +1,4 @@
-"""Training on much data: time an iteration, threads, memory."""
+"""Training on large data: time per iteration, threads, memory."""
 
 from data import synthetic
 from text import commands, memory, milliseconds, number, paragraph, table
@@ -7,13 +7,13 @@ TITLE = "Training on much data"
 
 
 def cases(context):
-    """Name, file, random triplets a row, iterations, threads, further flags."""
+    """Name, file, random triplets per row, iterations, threads, further flags."""
     rows = 2_000 if context.quick else 100_000
     features = 20_000 if context.quick else 1_000_000
     batch = ["--batch", str(rows)]
     base = lambda: synthetic(context, rows, features=features)  # noqa: E731
     narrow = features // 10
-    # The set-up is shared out among the iterations, so there have to be enough of them.
+    # The set-up is divided among the iterations, so there have to be enough of them.
     iterations = (lambda full: full // 20) if context.quick else (lambda full: full)
     yield "T1", base, 10, iterations(1000), 1, []
     yield "T1, 2 threads", base, 10, iterations(1000), 2, []
@@ -47,7 +47,7 @@ def glance(result):
         yield (
             "100 times as many features, the same columns in use",
             milliseconds(wide),
-            "as they are",
+            "original numbering",
             milliseconds(narrow),
             f"{number(wide / narrow, 3)}× the time",
         )

@@ -1,4 +1,4 @@
-"""Training on real data: time an iteration."""
+"""Training on real data: time per iteration."""
 
 from data import real, split
 from text import commands, milliseconds, paragraph, ratio, table

@@ -1,5 +1,5 @@
-//! One kernel, once, with everything around it kept apart: an instruction counter is switched on and off by
-//! [`counted_kernel`].
+//! Runs one kernel once, with set-up and clean-up outside of [`counted_kernel`], which switches an instruction counter on
+//! and off.
 
 use super::Failure;
 use hdsl_benchmarks::kernels::{Kernel, Size, with_kernel};

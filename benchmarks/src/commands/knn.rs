@@ -1,4 +1,4 @@
-//! How long it takes to index rows and classify others by them. Reading and preprocessing are left out.
+//! The time to index rows and classify others by them. Reading and preprocessing are not measured.
 
 use super::{Failure, labeled, times};
 use hdsl::knn::evaluate_similarity;
@@ -17,7 +17,7 @@ pub(crate) struct Args {
     /// Neighbors that vote
     #[arg(short, default_value_t = 3)]
     k: usize,
-    /// How many times
+    /// Number of repetitions
     #[arg(long, default_value_t = 3)]
     repeats: usize,
 }

@@ -1,4 +1,4 @@
-//! A file a command.
+//! One file per command.
 
 pub(crate) mod count;
 pub(crate) mod knn;
@@ -14,7 +14,7 @@ use std::time::Instant;
 
 pub(crate) type Failure = Box<dyn std::error::Error>;
 
-/// Reads rows that count features as `like` does and have labels.
+/// Reads labeled rows whose feature indices start at the same base as those of `like`.
 fn labeled(path: &Path, like: Option<&Dataset>) -> Result<(Dataset, Labels), Failure> {
     let options = ReadOptions {
         index_base: like.map(|data| data.index_base),
@@ -32,7 +32,7 @@ fn write(path: &Path, data: &Dataset) -> Result<(), Failure> {
     Ok(out.commit()?)
 }
 
-/// Seconds of each of several times.
+/// The seconds of each repetition.
 fn times<T>(repeats: usize, mut work: impl FnMut() -> T) -> (Vec<f64>, Option<T>) {
     let mut last = None;
     let seconds = (0..repeats).map(|_| {

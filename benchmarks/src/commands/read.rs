@@ -1,4 +1,4 @@
-//! How long a file takes to read.
+//! The time to read a file.
 
 use super::{Failure, times};
 use hdsl::{ReadOptions, read_dataset};
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub(crate) struct Args {
     /// Any file `hdsl` reads
     file: PathBuf,
-    /// How many times
+    /// Number of repetitions
     #[arg(long, default_value_t = 3)]
     repeats: usize,
 }

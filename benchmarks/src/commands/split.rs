@@ -1,4 +1,4 @@
-//! A file cut into parts, every class in proportion, so that we and others learn from the same rows.
+//! Splits a file into parts, stratified by class, so that all programs learn from the same rows.
 
 use super::{Failure, labeled, write};
 use hdsl::Dataset;
@@ -9,13 +9,13 @@ use std::path::PathBuf;
 pub(crate) struct Args {
     /// Rows with labels
     rows: PathBuf,
-    /// The share of each part; they sum to 1
+    /// The fraction of each part; they sum to 1
     #[arg(long, value_delimiter = ',', required = true)]
     shares: Vec<f64>,
     /// Same seed, same parts
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// A file for each part
+    /// One file per part
     #[arg(short, long, num_args = 1.., required = true)]
     output: Vec<PathBuf>,
 }

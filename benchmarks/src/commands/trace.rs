@@ -1,4 +1,4 @@
-//! A training run with a clock beside it: when which validation error was reached, or what each iteration took.
+//! A training run with the time of each event: the validation errors over time, or the time per iteration.
 
 use super::{Failure, labeled};
 use hdsl::{Event, Preprocess, Search, SolverParams, TrainParams, TripletSource, train};
@@ -11,9 +11,9 @@ use std::time::Instant;
 pub(crate) struct Args {
     /// Rows to learn from
     train: PathBuf,
-    /// Rows to choose with; without them, every iteration is told
+    /// Validation rows; without them, every iteration is reported
     valid: Option<PathBuf>,
-    /// λ, tried one after the other
+    /// Values of λ, tried in order
     #[arg(long, value_delimiter = ',', required = true)]
     scale: Vec<f64>,
     /// knn:K:M or random:N

@@ -1,16 +1,16 @@
 """
-Clicks: from what people choose to a better ranking
-===================================================
+Learning to rank from clicks
+============================
 
-A search page shows results in some order; people skip some and click others. Each click below a skipped result says
-"for this query, this one is more like it than that one", which is a triplet. No labels are needed.
+A search page shows results in some order; users skip some and click others. Each click below a skipped result means "this
+result is more similar to the query than that one", which is a triplet. No labels are needed.
 """
 
 # %%
 # Queries, documents and clicks
 # -----------------------------
-# Made up: ten subjects. Queries and documents on the same subject often use different words for it, so matching words
-# is not enough. The page shows ten results, and people click on the first that is on their subject.
+# Simulated data: ten subjects. Queries and documents on the same subject often use different words for it, so matching
+# words is not enough. The page shows ten results, and users click the first one on their subject.
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,14 +36,14 @@ def texts(subjects, subject_words, n_noise):
 
 query_subjects, document_subjects = rng.integers(0, n_subjects, 400), rng.integers(0, n_subjects, 1000)
 queries, documents = texts(query_subjects, query_words, 1), texts(document_subjects, document_words, 20)
-X = sp.vstack([queries, documents], format="csr")  # one matrix: triplets name rows of it
+X = sp.vstack([queries, documents], format="csr")  # one matrix, whose rows the triplets refer to
 
 log = []
 for query in np.repeat(np.arange(300), 4):  # four pages each; the last 100 queries are for testing
     page = rng.choice(documents.shape[0], 10, replace=False)
     clicked = next((d for d in page if document_subjects[d] == query_subjects[query]), None)
     if clicked is None or rng.random() < 0.1:
-        clicked = page[-1]  # nothing there, or a slip
+        clicked = page[-1]  # no result on the subject, or an accidental click
     skipped = page[: list(page).index(clicked)]
     log += [(query, 400 + clicked, 400 + other) for other in skipped]
 triplets = np.array(log)
@@ -52,8 +52,8 @@ print(f"{len(triplets)} triplets from {len(np.unique(triplets[:, 0]))} queries, 
 # %%
 # Learning
 # --------
-# Cutting triplets into folds at random would test on queries that were learned from. `AnchorKFold` keeps all triplets of
-# a query on one side.
+# Random folds of triplets would test on queries that were trained on. `AnchorKFold` keeps all triplets of a query in one
+# fold.
 
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
@@ -62,14 +62,14 @@ from hdsl.model_selection import AnchorKFold
 
 learner = TripletHDSL(preprocessor=X, preprocess="unit", max_iter=300)
 search = GridSearchCV(learner, {"scale": [10, 100, 1000]}, cv=AnchorKFold(3)).fit(triplets)
-print(f"lambda {search.best_params_['scale']}: {search.best_score_:.1%} of new queries' clicks agree")
+print(f"lambda {search.best_params_['scale']}: {search.best_score_:.1%} of the clicks of new queries agree")
 leaky = cross_val_score(search.best_estimator_, triplets, cv=KFold(3, shuffle=True, random_state=0)).mean()
-print(f"cut at random one would have believed {leaky:.1%}")
+print(f"with random folds the estimate would be {leaky:.1%}")
 
 # %%
 # Ranking
 # -------
-# For queries that nobody has clicked on: how many of the ten best documents are on the subject?
+# For queries without clicks: the fraction of the ten best documents that are on the subject.
 
 best = HDSL(scale=search.best_params_["scale"], preprocess="unit", max_iter=300).fit_triplets(X, triplets)
 test = np.arange(300, 400)
@@ -85,9 +85,9 @@ learned = best.similarity(queries[test], documents)
 print(f"matching words {precision(words):.1%}, learned {precision(learned):.1%}")
 
 # %%
-# New feedback
-# ------------
-# A day later there are more clicks. `partial_fit_triplets` goes on from what there is, without learning everything again.
+# Online learning
+# ---------------
+# A day later there are more clicks. `partial_fit_triplets` continues from the present similarity.
 
 fresh = []
 for query in test[:50]:

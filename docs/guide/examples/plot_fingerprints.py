@@ -1,17 +1,17 @@
 """
-Fingerprints: fragments that can stand in for each other
-========================================================
+Molecular fingerprints: interchangeable fragments
+=================================================
 
-Molecules are often described by the fragments they contain: a hundred thousand yes-or-no columns, of which a molecule
-has some dozens. Chemists know that some fragments can take each other's place without changing what a molecule does.
-Nobody told the learner; it finds them, and says which.
+Molecules are often described by the fragments they contain: a hundred thousand binary columns, of which a molecule has some
+dozens. Some fragments can replace each other without changing the activity of a molecule (bioisosteres). The similarity
+learns them from activities alone.
 """
 
 # %%
 # Molecules
 # ---------
-# Made up: a molecule binds to one of three targets. Each target wants one fragment of a group of four that can replace
-# each other, and does not care for the rest.
+# Simulated data: a molecule binds to one of three targets. Each target needs one fragment of a group of four
+# interchangeable ones; the other fragments have no effect.
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,7 +31,7 @@ names[:12] = [
 
 def molecules(n):
     target = rng.integers(0, 3, n)
-    # Fragments by chance, few of them common, as in real collections.
+    # Random fragments, few of them frequent, as in real collections.
     columns = np.exp(rng.uniform(np.log(12), np.log(n_fragments), (n, each))).astype(int)
     columns[:, 0] = groups[target, rng.integers(0, 4, n)]
     rows = np.repeat(np.arange(n), each)
@@ -45,9 +45,9 @@ X_test, y_test = molecules(400)
 print(X.shape, f"{X.nnz / np.prod(X.shape):.4%} of it is not zero")
 
 # %%
-# Learning, and stopping in time
-# ------------------------------
-# Some rows are set aside to see when the similarity stops getting better.
+# Training with early stopping
+# ----------------------------
+# Some rows are held out to find the iteration of the lowest error.
 
 learner = HDSLClassifier(
     scale=[1, 10, 100], triplets="random:20", max_iter=200, early_stopping=True, validation_fraction=0.25, n_iter_no_change=50
@@ -57,17 +57,17 @@ print(f"lambda {learner.scale_:g}, {learner.chosen_iter_} iterations, {learner.n
 print(f"error {1 - learner.score(X_test, y_test):.1%}")
 
 # %%
-# Which fragments take each other's place?
-# ----------------------------------------
+# Interchangeable fragments
+# -------------------------
 
 pairs = learner.explain().pairs
 pairs[pairs["weight"] > 0].head(10)
 
 # %%
-# A small space for other tools
-# -----------------------------
-# `transform` maps each molecule into a few dimensions where the similarity is a dot product. Two orthogonal ones make a
-# picture.
+# A low-dimensional map
+# ---------------------
+# `transform` maps each molecule into a space in which the similarity is a dot product. Two orthogonal coordinates can be
+# plotted.
 
 import matplotlib.pyplot as plt
 

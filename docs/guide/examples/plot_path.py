@@ -2,14 +2,14 @@
 The path: choosing λ and the number of features
 ===============================================
 
-Training adds one pair of features at a time and remembers every step. So one fit holds a whole family of models, from
-two features to hundreds, and choosing among them costs no training.
+Training adds one pair of features per iteration and stores every step. One fit therefore contains a whole family of models,
+from two features to hundreds, and choosing among them needs no further training.
 """
 
 # %%
 # One fit for each λ
 # ------------------
-# λ says how far the similarity may go. Several are tried in one fit, on validation rows.
+# λ is the size of the domain. Several values are tried in one fit, on validation rows.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,7 +22,7 @@ rng = np.random.default_rng(3)
 
 
 def rows(n, n_columns=3000):
-    """Six classes with five marker columns each, of which a row has one, and twenty columns by chance."""
+    """Six classes with five marker columns each, of which a row has one, and twenty random columns."""
     y = rng.integers(0, 6, n)
     columns = rng.integers(30, n_columns, (n, 21))
     columns[:, 0] = 5 * y + rng.integers(0, 5, n)
@@ -37,7 +37,7 @@ learner = HDSLClassifier(scale=[1, 10, 100, 1000], max_iter=300).fit(X, y, X_val
 pd.DataFrame(learner.scale_results_)
 
 # %%
-# The run of the best λ: the objective falls to the end, the validation error is at its best long before.
+# The run of the best λ: the objective decreases to the end, the validation error is lowest long before.
 
 fig, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 plot.objective(learner, axes[0])
@@ -50,7 +50,7 @@ axes[1].legend()
 # %%
 # Fewer features
 # --------------
-# `at` takes a sparser model from the path. How much does it cost?
+# `at` returns a sparser model of the path, with a higher error.
 
 for n_features in [5, 10, 20, 30, 60]:
     sparse = learner.at(n_features=n_features)
@@ -60,7 +60,7 @@ for n_features in [5, 10, 20, 30, 60]:
     )
 
 # %%
-# The error against the dimension of the map, beside principal components of the same dimension:
+# The error against the dimension of the map, compared with principal components:
 
 from sklearn.decomposition import TruncatedSVD
 from sklearn.neighbors import KNeighborsClassifier
@@ -73,9 +73,9 @@ for dim in [2, 5, 10, 20, 40]:
 plot.error(learner, X_test, y_test, others={"principal components": components})
 
 # %%
-# Saving it
-# ---------
-# The file holds the whole path too, and the command line's `hdsl` reads it: `hdsl explain m.hdsl --max-features 10`.
+# Saving the model
+# ----------------
+# The file contains the whole path, and the command line program `hdsl` reads it: `hdsl explain m.hdsl --max-features 10`.
 
 import os
 import tempfile

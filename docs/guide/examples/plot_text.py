@@ -1,17 +1,17 @@
 """
-Texts: which words make two reviews alike
-=========================================
+Text: which words make two reviews similar
+==========================================
 
-Reviews as bags of words have thousands of columns, of which a review has some dozens and of which few say anything.
-The similarity that is learned here uses a handful of words, joins words that stand for each other although no review
-has both, and gives reasons in words.
+Reviews as bags of words have thousands of columns, of which a review has some dozens and of which few are relevant. The
+similarity learned here uses a handful of words, relates words of the same meaning although no review contains both, and
+explains its scores in words.
 """
 
 # %%
 # Reviews
 # -------
-# We make some up: each has one word on the food, one on the staff, and twelve words that mean nothing. What counts is
-# whether food and staff are good, so there are four classes.
+# Simulated data: each has one word on the food, one on the staff, and twelve random words. The class is whether food and
+# staff are good, so there are four classes.
 
 import numpy as np
 
@@ -41,17 +41,17 @@ print(texts[0], "->", y[0])
 # %%
 # Learning
 # --------
-# The classifier stands in a pipeline behind a vectorizer and gets a sparse matrix, which is never made dense.
+# The classifier follows a vectorizer in a pipeline and gets a sparse matrix, which is never made dense.
 
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
 model = make_pipeline(CountVectorizer(binary=True), HDSLClassifier(scale=10, max_iter=60, triplets="random:20"))
 model.fit(texts, y)
-print(f"{1 - model.score(test_texts, test_y):.1%} of new reviews get a wrong class")
+print(f"{1 - model.score(test_texts, test_y):.1%} of new reviews are misclassified")
 
 # %%
-# The plain dot product, which is what one has before learning, is lost in the noise:
+# Without learning, the irrelevant words dominate:
 
 from sklearn.neighbors import KNeighborsClassifier
 
@@ -59,9 +59,9 @@ plain = make_pipeline(CountVectorizer(binary=True), KNeighborsClassifier(3, metr
 print(f"{1 - plain.score(test_texts, test_y):.1%} with cosine similarity")
 
 # %%
-# What was learned
-# ----------------
-# The vectorizer knows the words. Pairs of words above 0 mean alike, below 0 unlike.
+# The learned similarity
+# ----------------------
+# Pairs of words with a positive weight make two reviews more similar, those with a negative weight less similar.
 
 words, learner = model[0].get_feature_names_out(), model[-1]
 learner.set_feature_names(words)
@@ -69,15 +69,15 @@ print(f"{learner.n_active_features_} of {len(words)} words are in use")
 learner.explain().pairs.head(10)
 
 # %%
-# A picture of the whole similarity, zoomed to the words in use:
+# The matrix of the similarity, restricted to the words in use:
 
 ax = plot.matrix(learner.at(n_features=16), names=True)
 ax.figure.set_size_inches(7, 6)
 
 # %%
-# Why are these two alike?
-# ------------------------
-# Two reviews of one class without a word in common that matters. The contributions add up to the score.
+# Explaining a score
+# ------------------
+# Two reviews of one class without a common relevant word. The contributions sum to the score.
 
 matter = set().union(*food.values(), *staff.values())
 X = model[:-1].transform(texts)

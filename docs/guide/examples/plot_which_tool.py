@@ -1,8 +1,8 @@
 """
-Which tool when, measured
-=========================
+Comparison of methods
+=====================
 
-Three made-up problems, each of which another tool wins. The page :doc:`/which_tool` says when to use which.
+Three problems, each of which suits another method best. The page :doc:`/which_tool` gives recommendations.
 """
 
 import numpy as np
@@ -42,7 +42,7 @@ def matrix(columns, n_columns):
 
 
 def noise(n, each, low, high):
-    """Columns by chance, few of them popular, as words are."""
+    """Random columns, few of them frequent, as for words."""
     return np.exp(rng.uniform(np.log(low), np.log(high), (n, each))).astype(int)
 
 
@@ -51,7 +51,7 @@ results = {}
 # %%
 # Fixed classes, each with words of its own: linear SVM
 # -----------------------------------------------------
-# A weight a word and class is all that is needed, and nothing estimates that better or faster.
+# One weight per word and class is sufficient, and a linear SVM estimates it best and fastest.
 
 
 def sums(n, n_columns=300):
@@ -65,17 +65,17 @@ results["sums of many words"] = errors(*sums(1500), *sums(800))
 # %%
 # Dense data of few columns: k-NN on principal components
 # -------------------------------------------------------
-# Handwritten digits: neighboring pixels say the same, nothing is noise. There is nothing to leave out.
+# Handwritten digits: neighboring pixels are correlated, and no column is noise.
 
 X, y = load_digits(return_X_y=True)
 X, X_test, y, y_test = train_test_split(X, y, random_state=0)
 results["digits"] = errors(X, y, X_test, y_test)
 
 # %%
-# Few columns matter, and what matters is which go together: hdsl
-# ---------------------------------------------------------------
-# The class is whether two words of a row agree (both of the first kind or both of the second), so that no single word
-# says anything about it.
+# Few relevant columns, in pairs: hdsl
+# ------------------------------------
+# The class is whether two words of a row agree (both of the first kind or both of the second), so no single word is
+# informative.
 
 
 def agreement(n, n_columns=4000):
@@ -95,11 +95,11 @@ results["words that agree"] = errors(*agreement(1500), *agreement(800))
 (pd.DataFrame(results) * 100).round(1)
 
 # %%
-# Classes that were never seen
-# ----------------------------
-# A linear SVM has weights for each of its classes, and nothing to say of others. A similarity compares any two rows. Here
-# a class is a combination of three properties, each told by one of three words that stand for each other. We learn on
-# six of the eight combinations and look for neighbors among rows of the other two.
+# Classes that are not in the training data
+# -----------------------------------------
+# A linear SVM has weights for the classes of the training data only. A similarity compares any two rows. Here a class is a
+# combination of three properties, each expressed by one of three interchangeable words. The similarity is learned on six of
+# the eight combinations and used to find neighbors among rows of the other two.
 
 
 def combinations(n, classes):

@@ -52,16 +52,13 @@ fn svmlight_errors_name_line_and_token() {
         ),
         (
             "# c\n\n1 3:1 2:1 3:0\n",
-            "3: index `3` is repeated, expected each index once a row",
+            "3: index `3` is repeated, expected each index once per row",
         ),
         (
             "1 2:1 2:1\n",
-            "1: index `2` is repeated, expected each index once a row",
+            "1: index `2` is repeated, expected each index once per row",
         ),
-        (
-            "1 2:1 word\n",
-            "1: `word` is not of the normalization index:value",
-        ),
+        ("1 2:1 word\n", "1: `word` is not of the form index:value"),
         (
             "1 2:1\n3:4 5:6\n",
             "2: the line starts with `3:4`, expected a label before the features",
@@ -106,11 +103,15 @@ fn svmlight_errors_name_line_and_token() {
     };
     assert_eq!(
         message("x", b"1 1:1\n1 4:1\n", &few),
-        "x:2: index `4` is feature 4 counted from 1, but there are 3 features"
+        "x:2: index `4` is feature 4 counted from 1, but there are only 3 features"
+    );
+    assert_eq!(
+        message("x", b"1 1:1\n1 0:1 4294967295:1\n", &ReadOptions::default()),
+        "x:2: index `4294967295` is feature 4294967296 counted from 1, but there are at most 4294967295 features"
     );
     assert_eq!(
         message("x", b"1 1:1 \xff\xfe\n", &ReadOptions::default()),
-        "x:1: `\u{fffd}\u{fffd}` is not of the normalization index:value"
+        "x:1: `\u{fffd}\u{fffd}` is not of the form index:value"
     );
     assert!(parse_dataset("x".as_ref(), b"\xff 1:1\n", &ReadOptions::default()).is_ok());
 }
@@ -123,7 +124,7 @@ fn nips_errors_name_line_and_token() {
     };
     assert_eq!(
         message("x", b"1:1\n2:1 2:3\n", &nips),
-        "x:2: index `2` is repeated, expected each index once a row"
+        "x:2: index `2` is repeated, expected each index once per row"
     );
     assert_eq!(
         message("x", b"1 2\n3 4:1\n", &nips),
@@ -131,11 +132,11 @@ fn nips_errors_name_line_and_token() {
     );
     assert_eq!(
         message("x", b"1 2\n3 3\n", &nips),
-        "x:2: index `3` is repeated, expected each index once a row"
+        "x:2: index `3` is repeated, expected each index once per row"
     );
     assert_eq!(
         message("x", b"1:2\n3\n", &nips),
-        "x:2: `3` is not of the normalization index:value"
+        "x:2: `3` is not of the form index:value"
     );
 }
 
@@ -431,7 +432,10 @@ fn texts_and_vocabularies() {
             .to_string()
     };
     assert_eq!(vocabulary("a\nb\na\n"), "v:3: `a` is repeated");
-    assert_eq!(vocabulary("a\n\nb\n"), "v:2: no word, expected one a line");
+    assert_eq!(
+        vocabulary("a\n\nb\n"),
+        "v:2: no word, expected one word per line"
+    );
     assert!(
         vocabulary("# hdsl vocabulary 2\na\t1\n")
             .starts_with("v:1: `# hdsl vocabulary 2` is not a vocabulary of version 1")

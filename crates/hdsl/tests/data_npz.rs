@@ -109,7 +109,12 @@ fn every_lie_is_found_out() {
         (
             "shape",
             Some(whole(&[1 << 40, 4])),
-            "expected at most 2^32 - 1 rows",
+            "expected at most 2^32 - 1 of each",
+        ),
+        (
+            "shape",
+            Some(whole(&[2, 1 << 32])),
+            "has 2 rows and 4294967296 columns, expected at most 2^32 - 1 of each",
         ),
         ("shape", Some(floats(&[2.0, 4.0])), "expected whole numbers"),
         ("indptr", Some(whole(&[0, 1])), "does not fit together"),

@@ -1,24 +1,17 @@
-//! Rows turned on their side.
+//! Rows by column.
 
+use super::groups::group_starts;
 use super::rows::Rows;
 use std::ops::Range;
 
-/// Rows turned on their side (CSC): for each column the rows that store a value there, in increasing order.
+/// A matrix by columns (CSC): for each column the rows that store a value there, in increasing order.
 ///
-/// Meant for rows with few columns, such as those of [`Columns::compact`](super::Columns::compact): it keeps two numbers
-/// a column. Values that are 1 throughout a column, as preprocessing by the maximum makes of most rare ones, are not kept.
-///
-/// ```
-/// use hdsl::{Rows, data::ColumnLists};
-/// let rows = Rows::from_parts(2, vec![0, 1, 3], vec![1, 0, 1], vec![5.0, 6.0, 7.0])?;
-/// let lists = ColumnLists::of(&rows);
-/// assert_eq!(lists.column(1), (&[0, 1][..], &[5.0, 7.0][..]));
-/// # Ok::<(), hdsl::Error>(())
-/// ```
+/// Meant for rows whose columns all occur: it stores two numbers per column. A column whose values are all 1, as
+/// preprocessing by the maximum makes of most rare ones, shares its values with the other such columns.
 #[derive(Clone, Debug)]
-pub struct ColumnLists {
+pub(crate) struct ColumnLists {
     /// Where the rows and the values of each column start; at the end, where the last column's rows end.
-    starts: Starts,
+    starts: Vec<[usize; 2]>,
     rows: Vec<u32>,
     /// As many ones as the longest column of ones has, then the values of all other columns.
     values: Vec<f64>,
@@ -26,36 +19,33 @@ pub struct ColumnLists {
 
 impl ColumnLists {
     /// Sorts the stored values by column.
-    pub fn of(rows: &Rows) -> Self {
-        let n_columns = rows.n_features();
-        let mut counts = vec![0u32; n_columns];
-        let mut all_ones = vec![true; n_columns];
+    pub(crate) fn of(rows: &Rows) -> Self {
+        let row_starts = group_starts(rows.n_features(), rows.indices().iter().copied());
+        let mut all_ones = vec![true; rows.n_features()];
         for (&column, &value) in rows.indices().iter().zip(rows.values()) {
-            counts[column as usize] += 1;
             all_ones[column as usize] &= value == 1.0;
         }
-        let of_ones = counts.iter().zip(&all_ones).filter(|(_, ones)| **ones);
-        let longest = of_ones.map(|(&count, _)| count).max().unwrap_or(0) as usize;
-        let mut starts = Starts::with_capacity(longest + rows.nnz(), n_columns + 1);
-        let (mut next_row, mut next_value) = (0, longest);
-        for (&count, &ones) in counts.iter().zip(&all_ones) {
-            starts.push([next_row, if ones { 0 } else { next_value }]);
-            next_row += count as usize;
-            next_value += if ones { 0 } else { count as usize };
+        let lengths = row_starts.windows(2).map(|bounds| bounds[1] - bounds[0]);
+        let of_ones = lengths.clone().zip(&all_ones).filter(|(_, ones)| **ones);
+        let mut next_value = of_ones.map(|(length, _)| length).max().unwrap_or(0);
+        let mut starts = Vec::with_capacity(row_starts.len());
+        for ((&row_start, length), &ones) in row_starts.iter().zip(lengths).zip(&all_ones) {
+            starts.push([row_start, if ones { 0 } else { next_value }]);
+            next_value += if ones { 0 } else { length };
         }
-        starts.push([next_row, next_value]);
+        starts.push([rows.nnz(), next_value]);
+        let mut filled = vec![0u32; rows.n_features()];
         let mut row_numbers = vec![0u32; rows.nnz()];
         let mut values = vec![1.0; next_value];
-        // From the last row to the first, each column from its end.
-        for number in (0..rows.n_rows()).rev() {
-            for (column, value) in rows.row(number).iter() {
-                let column = column as usize;
-                let [row, at] = starts.get(column);
-                counts[column] -= 1;
-                row_numbers[row + counts[column] as usize] = number as u32;
-                if !all_ones[column] {
-                    values[at + counts[column] as usize] = value;
+        for (number, row) in rows.iter().enumerate() {
+            for (column, value) in row.iter() {
+                let [row_at, value_at] = starts[column as usize];
+                let place = &mut filled[column as usize];
+                row_numbers[row_at + *place as usize] = number as u32;
+                if !all_ones[column as usize] {
+                    values[value_at + *place as usize] = value;
                 }
+                *place += 1;
             }
         }
         Self {
@@ -66,18 +56,8 @@ impl ColumnLists {
     }
 
     /// How many columns there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.starts.len() - 1
-    }
-
-    /// Whether there is no column.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// How many values are stored in the rows.
-    pub fn nnz(&self) -> usize {
-        self.rows.len()
     }
 
     /// The rows that store a value in a column, and the values.
@@ -85,15 +65,16 @@ impl ColumnLists {
     /// # Panics
     /// If `column` is not below [`ColumnLists::len`].
     #[inline]
-    pub fn column(&self, column: u32) -> (&[u32], &[f64]) {
-        let ([start, at], end) = self.starts.around(column as usize);
-        let rows = &self.rows[start..end];
+    pub(crate) fn column(&self, column: u32) -> (&[u32], &[f64]) {
+        let bounds = &self.starts[column as usize..column as usize + 2];
+        let [start, at] = bounds[0];
+        let rows = &self.rows[start..bounds[1][0]];
         (rows, &self.values[at..at + rows.len()])
     }
 
     /// How many values a range of columns holds.
     pub(crate) fn values_in(&self, columns: Range<usize>) -> usize {
-        self.starts.get(columns.end)[0] - self.starts.get(columns.start)[0]
+        self.starts[columns.end][0] - self.starts[columns.start][0]
     }
 
     /// Cuts numbers for the first columns into ranges that hold about as many values each, with their first columns.
@@ -102,81 +83,22 @@ impl ColumnLists {
         mut by_column: &'a mut [f64],
         n_parts: usize,
     ) -> Vec<(usize, &'a mut [f64])> {
-        let [total, _] = self.starts.get(by_column.len());
+        let [total, _] = self.starts[by_column.len()];
         let (mut parts, mut from) = (Vec::with_capacity(n_parts), 0);
         for part in 1..=n_parts {
             let end = from + by_column.len();
+            let share = part * total / n_parts;
             let to = match part == n_parts {
                 true => end,
-                false => self
-                    .starts
-                    .first_from(part * total / n_parts)
+                false => (self.starts)
+                    .partition_point(|start| start[0] < share)
                     .clamp(from, end),
             };
-            let (here, rest) = std::mem::take(&mut by_column).split_at_mut(to - from);
+            let (here, rest) = by_column.split_at_mut(to - from);
             parts.push((from, here));
             (by_column, from) = (rest, to);
         }
         parts
-    }
-}
-
-/// Places in two long arrays, in as few bytes as they need.
-#[derive(Clone, Debug)]
-enum Starts {
-    Short(Vec<[u32; 2]>),
-    Long(Vec<[usize; 2]>),
-}
-
-impl Starts {
-    /// No places yet, up to `most` each, with room for so many.
-    fn with_capacity(most: usize, room: usize) -> Self {
-        match u32::try_from(most) {
-            Ok(_) => Self::Short(Vec::with_capacity(room)),
-            Err(_) => Self::Long(Vec::with_capacity(room)),
-        }
-    }
-
-    fn push(&mut self, places: [usize; 2]) {
-        match self {
-            Self::Short(all) => all.push(places.map(|place| place as u32)),
-            Self::Long(all) => all.push(places),
-        }
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Self::Short(all) => all.len(),
-            Self::Long(all) => all.len(),
-        }
-    }
-
-    #[inline]
-    fn get(&self, number: usize) -> [usize; 2] {
-        match self {
-            Self::Short(all) => all[number].map(|place| place as usize),
-            Self::Long(all) => all[number],
-        }
-    }
-
-    /// Both places of a number, and the first of the next.
-    #[inline]
-    fn around(&self, number: usize) -> ([usize; 2], usize) {
-        match self {
-            Self::Short(all) => {
-                let two = &all[number..number + 2];
-                (two[0].map(|place| place as usize), two[1][0] as usize)
-            }
-            Self::Long(all) => (all[number], all[number + 1][0]),
-        }
-    }
-
-    /// The first number whose first place is not below `place`; first places never fall.
-    fn first_from(&self, place: usize) -> usize {
-        match self {
-            Self::Short(all) => all.partition_point(|p| (p[0] as usize) < place),
-            Self::Long(all) => all.partition_point(|p| p[0] < place),
-        }
     }
 }
 
@@ -197,7 +119,7 @@ mod tests {
                 rows.push(super::super::SparseRow::new(&features, &values));
             }
             let lists = ColumnLists::of(&rows);
-            prop_assert_eq!((lists.len(), lists.nnz()), (5, rows.nnz()));
+            prop_assert_eq!((lists.len(), lists.values_in(0..5)), (5, rows.nnz()));
             for j in 0..5 {
                 let (numbers, values) = lists.column(j as u32);
                 let expected: Vec<(u32, f64)> = (0..dense.len())
@@ -208,22 +130,6 @@ mod tests {
                 prop_assert_eq!(found, expected);
                 prop_assert_eq!(lists.values_in(j..j + 1), numbers.len());
             }
-        }
-    }
-
-    #[test]
-    fn long_places_are_told_apart_from_short_ones() {
-        let far = u32::MAX as usize + 7;
-        for (most, short) in [(far, false), (9, true)] {
-            let mut starts = Starts::with_capacity(most, 2);
-            starts.push([3, 0]);
-            starts.push([most, most - 1]);
-            assert_eq!(matches!(starts, Starts::Short(_)), short);
-            assert_eq!((starts.len(), starts.get(1)), (2, [most, most - 1]));
-            assert_eq!(
-                (starts.around(0), starts.first_from(4)),
-                (([3, 0], most), 1)
-            );
         }
     }
 }

@@ -1,27 +1,17 @@
 //! The columns that occur at all.
 
-use super::rows::{Rows, RowsView, SparseRow};
+use super::map::map_rows;
+use super::rows::{Rows, RowsView};
 
 const ABSENT: u32 = u32::MAX;
 
 /// The distinct non-empty columns of some rows, numbered from 0 in increasing order.
 ///
-/// Of millions of features only those that occur can matter, and everything that keeps a number per feature
-/// keeps one per *occurring* feature. Lookup is a table when the features are few against the stored values, a
+/// Of millions of features only those that occur can matter, and everything that stores one number per feature
+/// stores one per *occurring* feature. Lookup is a table when the features are few compared with the stored values, a
 /// binary search otherwise, so that nothing of the size of the feature space is ever allocated for sparse data.
-///
-/// ```
-/// use hdsl::{Rows, data::Columns};
-/// let rows = Rows::from_parts(4_000_000_000, vec![0, 2, 3], vec![7, 3_000_000_000, 7], vec![1.0, 2.0, 3.0])?;
-/// let columns = Columns::of(&rows);
-/// assert_eq!(columns.len(), 2);
-/// assert_eq!(columns.number(3_000_000_000), Some(1));
-/// assert_eq!(columns.feature(1), 3_000_000_000);
-/// assert_eq!(columns.compact(&rows).row(0).indices(), [0, 1]);
-/// # Ok::<(), hdsl::Error>(())
-/// ```
 #[derive(Clone, Debug)]
-pub struct Columns {
+pub(crate) struct Columns {
     features: Vec<u32>,
     table: Option<Vec<u32>>,
 }
@@ -35,43 +25,30 @@ impl PartialEq for Columns {
 
 impl Columns {
     /// The columns in which some row stores a value.
-    pub fn of<'a>(rows: impl Into<RowsView<'a>>) -> Self {
+    pub(crate) fn of<'a>(rows: impl Into<RowsView<'a>>) -> Self {
         let rows = rows.into();
-        if table_pays(rows.n_features(), rows.nnz()) {
-            let mut table = vec![ABSENT; rows.n_features()];
-            for &feature in rows.indices() {
-                table[feature as usize] = 0;
-            }
-            let mut features = Vec::new();
-            for (feature, number) in table.iter_mut().enumerate() {
-                if *number != ABSENT {
-                    *number = features.len() as u32;
-                    features.push(feature as u32);
-                }
-            }
-            features.shrink_to_fit();
-            Self {
-                features,
-                table: Some(table),
-            }
-        } else {
-            let mut features = rows.indices().to_vec();
-            features.sort_unstable();
-            features.dedup();
-            features.shrink_to_fit();
-            Self {
-                features,
-                table: None,
-            }
+        if !table_pays(rows.n_features(), rows.nnz()) {
+            return Self::from_features(rows.n_features(), rows.indices().to_vec());
         }
+        let mut occurs = vec![false; rows.n_features()];
+        for &feature in rows.indices() {
+            occurs[feature as usize] = true;
+        }
+        let features = (0..rows.n_features() as u32).filter(|&feature| occurs[feature as usize]);
+        Self::from_sorted(rows.n_features(), rows.nnz(), features.collect())
     }
 
     /// Given features, in any order, of `n_features`; repetitions and those outside are left out.
-    pub fn from_features(n_features: usize, mut features: Vec<u32>) -> Self {
-        features.retain(|&f| (f as usize) < n_features);
+    pub(crate) fn from_features(n_features: usize, mut features: Vec<u32>) -> Self {
+        features.retain(|&feature| (feature as usize) < n_features);
         features.sort_unstable();
         features.dedup();
-        let table = table_pays(n_features, features.len()).then(|| {
+        features.shrink_to_fit();
+        Self::from_sorted(n_features, features.len(), features)
+    }
+
+    fn from_sorted(n_features: usize, n_values: usize, features: Vec<u32>) -> Self {
+        let table = table_pays(n_features, n_values).then(|| {
             let mut table = vec![ABSENT; n_features];
             for (number, &feature) in features.iter().enumerate() {
                 table[feature as usize] = number as u32;
@@ -82,17 +59,17 @@ impl Columns {
     }
 
     /// How many columns occur.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.features.len()
     }
 
-    /// Whether none does.
-    pub fn is_empty(&self) -> bool {
+    /// Whether no column occurs.
+    pub(crate) fn is_empty(&self) -> bool {
         self.features.is_empty()
     }
 
     /// The compact number of a feature, if it occurs.
-    pub fn number(&self, feature: u32) -> Option<u32> {
+    pub(crate) fn number(&self, feature: u32) -> Option<u32> {
         match &self.table {
             Some(table) => table
                 .get(feature as usize)
@@ -106,12 +83,12 @@ impl Columns {
     ///
     /// # Panics
     /// If `number` is not below [`Columns::len`].
-    pub fn feature(&self, number: u32) -> u32 {
+    pub(crate) fn feature(&self, number: u32) -> u32 {
         self.features[number as usize]
     }
 
     /// All occurring features, in increasing order.
-    pub fn features(&self) -> &[u32] {
+    pub(crate) fn features(&self) -> &[u32] {
         &self.features
     }
 
@@ -121,33 +98,54 @@ impl Columns {
     }
 
     /// The same rows with compact numbers for features. Values of other columns are left out.
-    pub fn compact(&self, rows: &Rows) -> Rows {
-        let mut starts = Vec::with_capacity(rows.n_rows() + 1);
-        let mut indices = Vec::with_capacity(rows.nnz());
-        let mut values = Vec::with_capacity(rows.nnz());
-        starts.push(0);
-        for row in rows.iter() {
-            for (feature, value) in row.iter() {
-                if let Some(number) = self.number(feature) {
-                    indices.push(number);
-                    values.push(value);
+    pub(crate) fn compact(&self, rows: &Rows) -> Rows {
+        map_rows(
+            rows,
+            self.len(),
+            || (),
+            |(), row, indices, values| {
+                for (feature, value) in row.iter() {
+                    if let Some(number) = self.number(feature) {
+                        indices.push(number);
+                        values.push(value);
+                    }
                 }
-            }
-            starts.push(indices.len());
-        }
-        Rows::from_parts(self.len(), starts, indices, values)
-            .expect("renumbering keeps the order of columns")
-    }
-
-    /// One row with compact numbers for features. Values of other columns are left out.
-    pub fn compact_row(&self, row: SparseRow<'_>) -> (Vec<u32>, Vec<f64>) {
-        row.iter()
-            .filter_map(|(feature, value)| self.number(feature).map(|number| (number, value)))
-            .unzip()
+            },
+        )
     }
 }
 
 /// A table of all features costs no more than the data itself, give or take a quarter of a megabyte.
 fn table_pays(n_features: usize, nnz: usize) -> bool {
     n_features <= nnz.saturating_mul(4).saturating_add(65_536)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_numbered_with_and_without_a_table() {
+        for (n_features, last, has_table) in [(4_000_000_000, 3_000_000_000, false), (50, 40, true)]
+        {
+            let rows = Rows::from_parts(
+                n_features,
+                vec![0, 2, 3],
+                vec![7, last, 7],
+                vec![1.0, 2.0, 3.0],
+            );
+            let rows = rows.unwrap();
+            let columns = Columns::of(&rows);
+            assert_eq!(columns.table.is_some(), has_table);
+            assert_eq!(columns.features(), [7, last]);
+            assert_eq!((columns.number(last), columns.number(8)), (Some(1), None));
+            assert_eq!(columns.feature(1), last);
+            let expected = Rows::from_parts(2, vec![0, 2, 3], vec![0, 1, 0], vec![1.0, 2.0, 3.0]);
+            assert_eq!(columns.compact(&rows), expected.unwrap());
+            assert_eq!(
+                columns,
+                Columns::from_features(n_features, vec![last, 7, last, u32::MAX])
+            );
+        }
+    }
 }

@@ -1,6 +1,7 @@
-//! Opening a file, whatever it is compressed with, and handing out its lines.
+//! Input files: opened, decompressed, and handed out line by line.
 
 use super::decompress;
+use super::text::Parsed;
 use crate::error::{Error, Result};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -17,15 +18,6 @@ pub(crate) struct Input<'a> {
     /// Read already, not handed out yet.
     ahead: Vec<u8>,
     ended: bool,
-    next_line: u64,
-}
-
-/// Some whole lines in a row.
-pub(crate) struct Block {
-    /// The number of the first, counted from 1.
-    pub(crate) first_line: u64,
-    /// All of them, line ends included (the last line of a file may lack its own).
-    pub(crate) bytes: Vec<u8>,
 }
 
 impl<'a> Input<'a> {
@@ -60,19 +52,15 @@ impl<'a> Input<'a> {
                 source,
             })?;
         if magic.is_empty() {
-            return Err(Error::File {
-                path: path.to_owned(),
-                reason: format!("is empty, expected {want}"),
-            });
+            return Err(Error::file(path, format!("is empty, expected {want}")));
         }
         let codec = decompress::codec_of(&magic);
         let raw = BufReader::with_capacity(1 << 16, Cursor::new(magic).chain(raw));
         let reader: Box<dyn Read + Send + 'a> = match codec {
             None => Box::new(raw),
-            Some(codec) => decompress::decoder(codec, raw).map_err(|reason| Error::File {
-                path: path.to_owned(),
-                reason,
-            })?,
+            Some(codec) => {
+                decompress::decoder(codec, raw).map_err(|reason| Error::file(path, reason))?
+            }
         };
         let mut input = Self {
             path: path.to_owned(),
@@ -80,10 +68,9 @@ impl<'a> Input<'a> {
             codec,
             ahead: Vec::new(),
             ended: false,
-            next_line: 1,
         };
         if input.peek(3)?.is_empty() {
-            return Err(input.fail(format!("is empty, expected {want}")));
+            return Err(Error::file(path, format!("is empty, expected {want}")));
         }
         if input.ahead.starts_with(b"\xEF\xBB\xBF") {
             input.ahead.drain(..3); // a byte order mark, as some editors put before UTF-8
@@ -108,8 +95,8 @@ impl<'a> Input<'a> {
         Ok(self.ahead)
     }
 
-    /// The next lines, or `None` at the end.
-    pub(crate) fn next_block(&mut self) -> Result<Option<Block>> {
+    /// Some whole lines, ends included (the last line of a file may lack its own), or `None` at the end.
+    pub(crate) fn next_block(&mut self) -> Result<Option<Vec<u8>>> {
         let mut wanted = BLOCK;
         let end = loop {
             self.read_ahead(wanted)?;
@@ -125,10 +112,7 @@ impl<'a> Input<'a> {
             return Ok(None);
         }
         let rest = self.ahead.split_off(end);
-        let bytes = std::mem::replace(&mut self.ahead, rest);
-        let first_line = self.next_line;
-        self.next_line += count_lines(&bytes);
-        Ok(Some(Block { first_line, bytes }))
+        Ok(Some(std::mem::replace(&mut self.ahead, rest)))
     }
 
     /// Whether every line has been handed out.
@@ -136,25 +120,20 @@ impl<'a> Input<'a> {
         self.ended && self.ahead.is_empty()
     }
 
-    /// Calls `each` with every line and its number; a line comes without its end.
+    /// Calls `each` with the number and the content of every line, without its end. What `each` says is wrong becomes
+    /// an error with the file's name and the line.
     pub(crate) fn each_line(
         mut self,
-        mut each: impl FnMut(u64, &[u8]) -> Result<()>,
+        mut each: impl FnMut(u64, &[u8]) -> Parsed<()>,
     ) -> Result<()> {
+        let mut number = 0;
         while let Some(block) = self.next_block()? {
-            for (line, number) in lines(&block.bytes).zip(block.first_line..) {
-                each(number, line)?;
+            for line in lines(&block) {
+                number += 1;
+                each(number, line).map_err(|reason| Error::parse(&self.path, number, reason))?;
             }
         }
         Ok(())
-    }
-
-    /// An error about the file as a whole.
-    pub(crate) fn fail(&self, reason: impl Into<String>) -> Error {
-        Error::File {
-            path: self.path.clone(),
-            reason: reason.into(),
-        }
     }
 
     fn read_ahead(&mut self, wanted: usize) -> Result<()> {
@@ -166,7 +145,8 @@ impl<'a> Input<'a> {
                 Err(source) => {
                     return Err(match self.codec {
                         Some(codec) => {
-                            self.fail(format!("truncated or corrupt {codec} data: {source}"))
+                            let reason = format!("truncated or corrupt {codec} data: {source}");
+                            Error::file(&self.path, reason)
                         }
                         None => Error::Read {
                             path: self.path.clone(),

@@ -18,18 +18,20 @@ mod packed;
 mod planted;
 mod preprocess;
 mod read;
+mod row_builder;
 mod rows;
 mod split;
 #[cfg(feature = "sprs")]
 mod sprs;
 mod svmlight;
 pub(crate) mod text;
-mod triples;
+mod texts;
 mod vectorize;
+mod vocabulary;
 pub(crate) mod write;
 
-pub use column_lists::ColumnLists;
-pub use columns::Columns;
+pub(crate) use column_lists::ColumnLists;
+pub(crate) use columns::Columns;
 #[allow(unused_imports)]
 pub(crate) use groups::{Groups, group_starts};
 pub use labels::Labels;
@@ -39,12 +41,11 @@ pub use output::OutputFile;
 pub(crate) use overlap::Overlap;
 pub(crate) use packed::PackedRows;
 pub use planted::{Planted, PlantedParams, planted};
-pub use preprocess::{Preprocess, Preprocessor, ScalingReport};
+pub use preprocess::{Preprocess, Preprocessor};
 pub use read::{Dataset, Format, IndexBase, ReadOptions, parse_dataset, read_dataset};
 pub use rows::{Rows, RowsView, SparseRow};
 pub use split::stratified_split;
-pub use vectorize::{
-    Frequency, VectorizeOptions, Vectorizer, Vocabulary, Weighting, parse_names, parse_texts,
-    read_names, read_texts,
-};
+pub use texts::{parse_names, parse_texts, read_names, read_texts};
+pub use vectorize::{Frequency, VectorizeOptions, Vectorizer};
+pub use vocabulary::{Vocabulary, Weighting};
 pub use write::write_svmlight;

@@ -1,49 +1,31 @@
 //! scipy's sparse matrices: a zip of numpy arrays, as `scipy.sparse.save_npz` writes them.
 //!
-//! Nothing a header says is believed before the bytes that bear it out have been read: memory follows what is
-//! in the file, not what it claims.
+//! No number of a header is trusted before the bytes that it announces have been read: memory follows the content of
+//! the file, not its claims. (The crates `npyz` and `ndarray-npy` allocate what a header asks for.)
 
-use crate::data::input::{Input, quote};
-use crate::data::read::declared_features;
-use crate::data::triples::{check_row_count, empty_rows_note};
-use crate::data::{Dataset, Groups, IndexBase, Rows};
+use super::input::{Input, quote};
+use super::read::declared_features;
+use super::row_builder::{RowBuilder, check_row_count};
+use super::text::Parsed;
+use super::{Dataset, Groups, IndexBase, Rows};
 use crate::error::{Error, Result};
 use std::io::{self, Cursor, Read, Write};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 type Archive<'a> = ZipArchive<Cursor<&'a [u8]>>;
-/// A piece of the file, or what is wrong with it; [`read`] adds the file's name.
-type Checked<T> = std::result::Result<T, String>;
 
 /// Reads a CSR or CSC matrix. Unsorted indices are sorted, repeated ones refused, zeros dropped.
-pub(crate) fn read(input: Input<'_>, n_features: Option<usize>) -> Result<Dataset> {
+pub(super) fn read(input: Input<'_>, n_features: Option<usize>) -> Result<Dataset> {
     let path = input.path().to_owned();
-    let bytes = input.read_all()?;
-    let fail = |reason: String| Error::File {
-        path: path.clone(),
-        reason,
-    };
-    let compressed = read_parts(&bytes).map_err(fail)?;
-    drop(bytes);
-    let n_features = declared_features(&path, compressed.n_columns, n_features)?;
-    if !compressed.by_rows {
-        check_row_count(&path, compressed.n_rows, compressed.indices.len())?;
+    let fail = |reason: String| Error::file(&path, reason);
+    let matrix = Matrix::parse(&input.read_all()?).map_err(fail)?;
+    let n_features = declared_features(&path, matrix.n_columns, n_features)?;
+    if !matrix.by_rows {
+        check_row_count(&path, matrix.n_rows, matrix.indices.len())?;
     }
-    let (rows, n_unsorted) = compressed.into_rows(n_features).map_err(fail)?;
-    let n_empty = rows.iter().filter(|row| row.nnz() == 0).count();
-    let mut notes = empty_rows_note(&path, n_empty);
-    if n_unsorted > 0 {
-        let have = if n_unsorted == 1 {
-            "row has"
-        } else {
-            "rows have"
-        };
-        notes.push(format!(
-            "{}: {n_unsorted} {have} unsorted indices (sorted)",
-            path.display()
-        ));
-    }
+    let rows = matrix.into_rows().map_err(fail)?;
+    let (rows, notes) = rows.finish(&path, n_features)?;
     Ok(Dataset {
         rows,
         labels: None,
@@ -54,297 +36,214 @@ pub(crate) fn read(input: Input<'_>, n_features: Option<usize>) -> Result<Datase
 }
 
 /// The arrays of a CSR or CSC matrix that fit together: starts never decrease, columns and rows exist.
-struct Compressed {
+struct Matrix {
     by_rows: bool,
     n_rows: usize,
     n_columns: usize,
-    starts: Vec<usize>,
-    indices: Vec<u32>,
+    starts: Vec<u64>,
+    indices: Vec<u64>,
     values: Vec<f64>,
 }
 
-fn read_parts(bytes: &[u8]) -> Checked<Compressed> {
-    let mut archive = ZipArchive::new(Cursor::new(bytes))
-        .map_err(|e| format!("truncated or corrupt npz data: {e}"))?;
-    let by_rows = match read_array(&mut archive, "format")?.into_text()?.as_str() {
-        "csr" => true,
-        "csc" => false,
-        other => {
+impl Matrix {
+    fn parse(bytes: &[u8]) -> Parsed<Self> {
+        let mut archive = ZipArchive::new(Cursor::new(bytes))
+            .map_err(|e| format!("truncated or corrupt npz data: {e}"))?;
+        let mut array = |member| Array::read(&mut archive, member);
+        let by_rows = match array("format")?.text()?.as_str() {
+            "csr" => true,
+            "csc" => false,
+            other => {
+                return Err(format!(
+                    "is a sparse matrix in format {}, expected csr or csc (save `matrix.tocsr()`)",
+                    quote(other.as_bytes())
+                ));
+            }
+        };
+        let shape = array("shape")?.whole_numbers()?;
+        let &[n_rows, n_columns] = shape.as_slice() else {
+            let n = shape.len();
+            return Err(format!("has a shape of {n} numbers, expected 2"));
+        };
+        if n_rows.max(n_columns) > u64::from(u32::MAX) {
             return Err(format!(
-                "is a sparse matrix in format {}, expected csr or csc (save `matrix.tocsr()`)",
-                quote(other.as_bytes())
+                "has {n_rows} rows and {n_columns} columns, expected at most 2^32 - 1 of each"
             ));
         }
-    };
-    let shape = read_array(&mut archive, "shape")?.into_whole("shape")?;
-    let &[n_rows, n_columns] = shape.as_slice() else {
-        return Err(format!(
-            "has a shape of {} numbers, expected 2",
-            shape.len()
-        ));
-    };
-    if n_rows > u64::from(u32::MAX) || n_columns > 1 << 32 {
-        return Err(format!(
-            "has {n_rows} rows and {n_columns} columns, expected at most 2^32 - 1 rows and 2^32 columns"
-        ));
-    }
-    if n_rows == 0 {
-        return Err("has no rows".to_owned());
-    }
-    let starts = read_array(&mut archive, "indptr")?.into_whole("indptr")?;
-    let indices = read_array(&mut archive, "indices")?.into_whole("indices")?;
-    let values = read_array(&mut archive, "data")?.into_floats()?;
-
-    let (outer, inner) = if by_rows {
-        (n_rows, n_columns)
-    } else {
-        (n_columns, n_rows)
-    };
-    let n = indices.len() as u64;
-    if starts.len() as u64 != outer + 1 || values.len() as u64 != n {
-        return Err(format!(
-            "has shape ({n_rows}, {n_columns}), {} starts, {n} indices and {} values, \
-             which does not fit together",
-            starts.len(),
-            values.len()
-        ));
-    }
-    if starts[0] != 0 || starts.windows(2).any(|w| w[0] > w[1]) || starts[starts.len() - 1] != n {
-        return Err(format!("has an indptr that does not rise from 0 to {n}"));
-    }
-    if let Some(index) = indices.iter().find(|&&index| index >= inner) {
-        return Err(format!("has index {index}, expected one below {inner}"));
-    }
-    if let Some(value) = values.iter().find(|v| !v.is_finite()) {
-        return Err(format!("has the value {value}, expected finite numbers"));
-    }
-    Ok(Compressed {
-        by_rows,
-        n_rows: n_rows as usize,
-        n_columns: n_columns as usize,
-        starts: starts.into_iter().map(|s| s as usize).collect(),
-        indices: indices.into_iter().map(|i| i as u32).collect(),
-        values,
-    })
-}
-
-impl Compressed {
-    /// Rows with increasing columns and no zeros, and how many of them were out of order.
-    fn into_rows(self, n_features: usize) -> Checked<(Rows, usize)> {
-        let by_rows = self.by_rows;
-        let n_rows = self.n_rows;
-        let (starts, columns, values) = if by_rows {
-            (self.starts, self.indices, self.values)
-        } else {
-            self.transpose()
-        };
-        let mut out_starts = Vec::with_capacity(n_rows + 1);
-        out_starts.push(0);
-        let mut out_indices = Vec::with_capacity(columns.len());
-        let mut out_values = Vec::with_capacity(columns.len());
-        let mut n_unsorted = 0;
-        let mut entries: Vec<(u32, f64)> = Vec::new();
-        for row in 0..n_rows {
-            let range = starts[row]..starts[row + 1];
-            entries.clear();
-            entries.extend(
-                columns[range.clone()]
-                    .iter()
-                    .copied()
-                    .zip(values[range].iter().copied()),
-            );
-            if entries.windows(2).any(|w| w[0].0 >= w[1].0) {
-                entries.sort_unstable_by_key(|&(column, _)| column);
-                if let Some(pair) = entries.windows(2).find(|w| w[0].0 == w[1].0) {
-                    return Err(format!(
-                        "row {row} has column {} twice (counted from 0; \
-                         call `matrix.sum_duplicates()` before saving)",
-                        pair[0].0
-                    ));
-                }
-                n_unsorted += 1;
-            }
-            for &(column, value) in entries.iter().filter(|(_, value)| *value != 0.0) {
-                out_indices.push(column);
-                out_values.push(value);
-            }
-            out_starts.push(out_indices.len());
+        if n_rows == 0 {
+            return Err("has no rows".to_owned());
         }
-        let rows = Rows::from_parts(n_features, out_starts, out_indices, out_values)
-            .map_err(|e| e.to_string())?;
-        Ok((rows, n_unsorted))
+        let matrix = Self {
+            by_rows,
+            n_rows: n_rows as usize,
+            n_columns: n_columns as usize,
+            starts: array("indptr")?.whole_numbers()?,
+            indices: array("indices")?.whole_numbers()?,
+            values: array("data")?.floats()?,
+        };
+        matrix.check(n_rows, n_columns)?;
+        Ok(matrix)
     }
 
-    /// From columns to rows, by counting.
-    fn transpose(self) -> (Vec<usize>, Vec<u32>, Vec<f64>) {
-        let columns = self.starts.windows(2).zip(0u32..);
-        let columns =
-            columns.flat_map(|(bounds, column)| (bounds[0]..bounds[1]).map(move |_| column));
-        let entries = columns.zip(self.values.iter().copied());
-        let entries = self.indices.iter().copied().zip(entries);
-        let (starts, entries) = Groups::new(self.n_rows, entries).into_parts();
-        let (columns, values) = entries.into_iter().unzip();
-        (starts, columns, values)
+    fn check(&self, n_rows: u64, n_columns: u64) -> Parsed<()> {
+        let (outer, inner) = match self.by_rows {
+            true => (n_rows, n_columns),
+            false => (n_columns, n_rows),
+        };
+        let Self {
+            starts,
+            indices,
+            values,
+            ..
+        } = self;
+        let n = indices.len() as u64;
+        if starts.len() as u64 != outer + 1 || values.len() as u64 != n {
+            return Err(format!(
+                "has shape ({n_rows}, {n_columns}), {} starts, {n} indices and {} values, \
+                 which does not fit together",
+                starts.len(),
+                values.len()
+            ));
+        }
+        if starts[0] != 0 || !starts.is_sorted() || starts.last() != Some(&n) {
+            return Err(format!("has an indptr that does not rise from 0 to {n}"));
+        }
+        if let Some(index) = indices.iter().find(|&&index| index >= inner) {
+            return Err(format!("has index {index}, expected one below {inner}"));
+        }
+        match values.iter().find(|value| !value.is_finite()) {
+            Some(value) => Err(format!("has the value {value}, expected finite numbers")),
+            None => Ok(()),
+        }
+    }
+
+    fn into_rows(self) -> Parsed<RowBuilder> {
+        let indices = self.indices.iter().map(|&index| index as u32);
+        let entries = indices.zip(self.values.iter().copied());
+        let mut rows = RowBuilder::with_capacity(self.values.len());
+        let end_row = |rows: &mut RowBuilder, row: usize| match rows.end_row() {
+            Ok(_) => Ok(()),
+            Err(column) => Err(format!(
+                "row {row} has column {column} twice (counted from 0; \
+                 call `matrix.sum_duplicates()` before saving)"
+            )),
+        };
+        if self.by_rows {
+            let mut entries = entries;
+            for (row, bounds) in self.starts.windows(2).enumerate() {
+                let entries = entries.by_ref().take((bounds[1] - bounds[0]) as usize);
+                entries.for_each(|(column, value)| rows.entry(column, value));
+                end_row(&mut rows, row)?;
+            }
+        } else {
+            let bounds = self.starts.windows(2).zip(0u32..);
+            let columns = bounds.flat_map(|(b, column)| (b[0]..b[1]).map(move |_| column));
+            let by_row =
+                (entries.zip(columns)).map(|((row, value), column)| (row, (column, value)));
+            let by_row = Groups::new(self.n_rows, by_row);
+            for row in 0..self.n_rows {
+                let entries = by_row.of(row).iter();
+                entries.for_each(|&(column, value)| rows.entry(column, value));
+                end_row(&mut rows, row)?;
+            }
+        }
+        Ok(rows)
     }
 }
 
 /// One numpy array: its type and as many bytes as its shape calls for.
 struct Array {
     member: &'static str,
+    /// numpy's letter: b, i, u, f, S or U.
     kind: u8,
+    /// Bytes per number or per letter.
     width: usize,
     big_endian: bool,
     bytes: Vec<u8>,
 }
 
-/// Reads one member of the archive.
-fn read_array(archive: &mut Archive<'_>, member: &'static str) -> Checked<Array> {
-    let broken =
-        |e: &dyn std::fmt::Display| format!("truncated or corrupt npz data in `{member}`: {e}");
-    let file = archive
-        .by_name(&format!("{member}.npy"))
-        .map_err(|e| match e {
-            zip::result::ZipError::FileNotFound => {
-                format!("has no member `{member}`, expected what scipy.sparse.save_npz writes")
-            }
-            other => broken(&other),
-        })?;
-    read_npy(file, member).map_err(|e| match e {
-        Npy::Io(e) => broken(&e),
-        Npy::Bad(reason) => format!("member `{member}`: {reason}"),
-    })
-}
-
-enum Npy {
-    Io(io::Error),
-    Bad(String),
-}
-
-impl From<io::Error> for Npy {
-    fn from(error: io::Error) -> Self {
-        Npy::Io(error)
-    }
-}
-
-fn read_npy(mut file: impl Read, member: &'static str) -> std::result::Result<Array, Npy> {
-    let bad = |reason: String| Err(Npy::Bad(reason));
-    let mut start = [0u8; 8];
-    file.read_exact(&mut start)?;
-    if !start.starts_with(b"\x93NUMPY") {
-        return bad("is not a numpy array".to_owned());
-    }
-    let header_length = match start[6] {
-        1 => {
-            let mut length = [0u8; 2];
-            file.read_exact(&mut length)?;
-            u64::from(u16::from_le_bytes(length))
-        }
-        2 | 3 => {
-            let mut length = [0u8; 4];
-            file.read_exact(&mut length)?;
-            u64::from(u32::from_le_bytes(length))
-        }
-        version => {
+impl Array {
+    /// Reads one member of the archive.
+    fn read(archive: &mut Archive<'_>, member: &'static str) -> Parsed<Self> {
+        let broken =
+            |e: &dyn std::fmt::Display| format!("truncated or corrupt npz data in `{member}`: {e}");
+        let mut file = archive
+            .by_name(&format!("{member}.npy"))
+            .map_err(|e| match e {
+                zip::result::ZipError::FileNotFound => {
+                    format!("has no member `{member}`, expected what scipy.sparse.save_npz writes")
+                }
+                other => broken(&other),
+            })?;
+        let bad = |reason: String| Err(format!("member `{member}`: {reason}"));
+        let mut start = [0u8; 8];
+        file.read_exact(&mut start).map_err(|e| broken(&e))?;
+        let length_bytes = match &start {
+            [magic @ .., 1, _] if magic == b"\x93NUMPY" => 2,
+            [magic @ .., 2 | 3, _] if magic == b"\x93NUMPY" => 4,
+            _ => return bad("is not a numpy array of version 1 to 3".to_owned()),
+        };
+        let mut length = [0u8; 4];
+        file.read_exact(&mut length[..length_bytes])
+            .map_err(|e| broken(&e))?;
+        let length = u32::from_le_bytes(length);
+        if length > 1 << 16 {
             return bad(format!(
-                "has numpy format version {version}, expected 1 to 3"
+                "has a header of {length} bytes, expected a short one"
             ));
         }
-    };
-    if header_length > 1 << 16 {
-        return bad(format!(
-            "has a header of {header_length} bytes, expected a short one"
-        ));
-    }
-    let mut header = Vec::new();
-    file.by_ref().take(header_length).read_to_end(&mut header)?;
-    if (header.len() as u64) < header_length {
-        return Err(Npy::Io(io::ErrorKind::UnexpectedEof.into()));
-    }
-    let header = String::from_utf8_lossy(&header);
-    let descr = header_value(&header, "descr").unwrap_or("");
-    let Some((order, kind, width)) = parse_descr(descr) else {
-        return bad(format!(
-            "has the type {}, expected plain numbers or text",
-            quote(descr.as_bytes())
-        ));
-    };
-    let shape = header_value(&header, "shape").unwrap_or("");
-    let Some(n) = parse_shape(shape) else {
-        return bad(format!(
-            "has shape {}, expected at most one dimension",
-            quote(shape.as_bytes())
-        ));
-    };
-    let Some(length) = n.checked_mul(width as u64) else {
-        return bad(format!("has shape {}, too large", quote(shape.as_bytes())));
-    };
-    // Grows as bytes arrive; one byte more than announced would mean that header and content disagree.
-    let mut bytes = Vec::new();
-    file.take(length.saturating_add(1))
-        .read_to_end(&mut bytes)?;
-    if bytes.len() as u64 != length {
-        let than = if (bytes.len() as u64) < length {
-            "fewer"
-        } else {
-            "more"
+        let mut header = vec![0; length as usize];
+        file.read_exact(&mut header).map_err(|e| broken(&e))?;
+        let header = String::from_utf8_lossy(&header);
+        let (descr, shape) = (
+            header_value(&header, "descr"),
+            header_value(&header, "shape"),
+        );
+        let Some((big_endian, kind, letters, width)) = parse_descr(descr) else {
+            let descr = quote(descr.as_bytes());
+            return bad(format!(
+                "has the type {descr}, expected plain numbers or text"
+            ));
         };
-        return bad(format!(
+        let Some(n) = parse_shape(shape) else {
+            let shape = quote(shape.as_bytes());
+            return bad(format!("has shape {shape}, expected at most one dimension"));
+        };
+        let Some(length) = n.checked_mul(letters * width as u64) else {
+            return bad(format!("has shape {}, too large", quote(shape.as_bytes())));
+        };
+        // Grows as bytes arrive; one byte more than announced would mean that header and content disagree.
+        let mut bytes = Vec::new();
+        let mut content = file.take(length.saturating_add(1));
+        content.read_to_end(&mut bytes).map_err(|e| broken(&e))?;
+        let than = match (bytes.len() as u64).cmp(&length) {
+            std::cmp::Ordering::Less => "fewer",
+            std::cmp::Ordering::Greater => "more",
+            std::cmp::Ordering::Equal => {
+                return Ok(Self {
+                    member,
+                    kind,
+                    width,
+                    big_endian,
+                    bytes,
+                });
+            }
+        };
+        bad(format!(
             "has {than} bytes than the {length} its header announces"
-        ));
+        ))
     }
-    Ok(Array {
-        member,
-        kind,
-        width,
-        big_endian: order == b'>',
-        bytes,
-    })
-}
 
-/// The text of one value in a header such as `{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }`.
-fn header_value<'h>(header: &'h str, key: &str) -> Option<&'h str> {
-    let after = &header[header.find(&format!("'{key}'"))? + key.len() + 2..];
-    let value = after.trim_start().strip_prefix(':')?.trim_start();
-    let end = match value.bytes().next()? {
-        b'\'' => value[1..].find('\'')? + 2,
-        b'(' => value.find(')')? + 1,
-        _ => value.find([',', '}'])?,
-    };
-    Some(&value[..end])
-}
-
-/// Byte order, kind and width in bytes of a type such as `'<f8'`.
-fn parse_descr(descr: &str) -> Option<(u8, u8, usize)> {
-    let &[order @ (b'<' | b'>' | b'|' | b'='), kind, ref width @ ..] =
-        descr.strip_prefix('\'')?.strip_suffix('\'')?.as_bytes()
-    else {
-        return None;
-    };
-    let width: usize = std::str::from_utf8(width).ok()?.parse().ok()?;
-    let bytes = match (kind, width) {
-        (b'b', 1) | (b'i' | b'u', 1 | 2 | 4 | 8) | (b'f', 2 | 4 | 8) => width,
-        (b'S', 1..=16) => width,
-        (b'U', 1..=16) => 4 * width,
-        _ => return None,
-    };
-    Some((order, kind, bytes))
-}
-
-/// How many elements `()`, `(n,)` or `(n)` has.
-fn parse_shape(shape: &str) -> Option<u64> {
-    let inside = shape.strip_prefix('(')?.strip_suffix(')')?.trim();
-    let inside = inside.strip_suffix(',').unwrap_or(inside).trim_end();
-    if inside.is_empty() {
-        return Some(1);
-    }
-    inside.strip_suffix('L').unwrap_or(inside).parse().ok()
-}
-
-impl Array {
-    fn refuse<T>(&self, want: &str) -> Checked<T> {
+    fn refuse<T>(&self, want: &str) -> Parsed<T> {
+        let Self {
+            member,
+            kind,
+            width,
+            ..
+        } = self;
+        let kind = *kind as char;
         Err(format!(
-            "member `{}`: has the type `{}{}`, expected {want}",
-            self.member, self.kind as char, self.width
+            "member `{member}`: has the type `{kind}{width}`, expected {want}"
         ))
     }
 
@@ -360,67 +259,91 @@ impl Array {
         })
     }
 
-    /// Sign-extended, for signed whole numbers.
+    /// Signed whole numbers.
     fn signed(&self) -> impl Iterator<Item = i64> + '_ {
         let unused = 64 - 8 * self.width as u32;
         self.words()
             .map(move |word| (word << unused) as i64 >> unused)
     }
 
-    fn into_whole(self, what: &str) -> Checked<Vec<u64>> {
+    fn whole_numbers(&self) -> Parsed<Vec<u64>> {
+        let member = self.member;
+        let positive = |n| {
+            u64::try_from(n).map_err(|_| format!("has {n} in `{member}`, expected numbers from 0"))
+        };
         match self.kind {
-            b'i' => self
-                .signed()
-                .map(|n| {
-                    u64::try_from(n)
-                        .map_err(|_| format!("has {n} in `{what}`, expected numbers from 0"))
-                })
-                .collect(),
+            b'i' => self.signed().map(positive).collect(),
             b'u' => Ok(self.words().collect()),
             _ => self.refuse("whole numbers"),
         }
     }
 
-    fn into_floats(self) -> Checked<Vec<f64>> {
+    fn floats(&self) -> Parsed<Vec<f64>> {
+        let words = self.words();
         Ok(match (self.kind, self.width) {
-            (b'f', 8) => self.words().map(f64::from_bits).collect(),
-            (b'f', 4) => self
-                .words()
-                .map(|word| f64::from(f32::from_bits(word as u32)))
+            (b'f', 8) => words.map(f64::from_bits).collect(),
+            (b'f', 4) => words
+                .map(|word| f32::from_bits(word as u32).into())
                 .collect(),
-            (b'f', _) => self.words().map(|word| half(word as u16)).collect(),
+            (b'f', _) => words.map(|word| half(word as u16)).collect(),
             (b'i', _) => self.signed().map(|n| n as f64).collect(),
-            (b'u', _) => self.words().map(|n| n as f64).collect(),
-            (b'b', _) => self.words().map(|n| f64::from(u8::from(n != 0))).collect(),
+            (b'u', _) => words.map(|n| n as f64).collect(),
+            (b'b', _) => words.map(|n| f64::from(u8::from(n != 0))).collect(),
             _ => return self.refuse("numbers"),
         })
     }
 
-    /// A short ASCII word, from bytes or from UTF-32.
-    fn into_text(self) -> Checked<String> {
-        let letters: Vec<u32> = match self.kind {
-            b'S' => self.bytes.iter().map(|&b| u32::from(b)).collect(),
-            b'U' => self
-                .bytes
-                .chunks_exact(4)
-                .map(|c| {
-                    let c = [c[0], c[1], c[2], c[3]];
-                    if self.big_endian {
-                        u32::from_be_bytes(c)
-                    } else {
-                        u32::from_le_bytes(c)
-                    }
-                })
-                .collect(),
-            _ => return self.refuse("a word"),
-        };
-        Ok(letters
-            .into_iter()
-            .take(16)
-            .take_while(|&letter| letter != 0)
-            .map(|letter| char::from_u32(letter).unwrap_or('\u{fffd}'))
-            .collect())
+    /// A short word, from bytes or from UTF-32.
+    fn text(&self) -> Parsed<String> {
+        if !matches!(self.kind, b'S' | b'U') {
+            return self.refuse("a word");
+        }
+        let letters = self.words().take(16).take_while(|&letter| letter != 0);
+        let letter = |letter| char::from_u32(letter as u32).unwrap_or(char::REPLACEMENT_CHARACTER);
+        Ok(letters.map(letter).collect())
     }
+}
+
+/// The text of one value in a header such as `{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }`; empty if there
+/// is none.
+fn header_value<'h>(header: &'h str, key: &str) -> &'h str {
+    let value = || {
+        let after = &header[header.find(&format!("'{key}'"))? + key.len() + 2..];
+        let value = after.trim_start().strip_prefix(':')?.trim_start();
+        let end = match value.bytes().next()? {
+            b'\'' => value[1..].find('\'')? + 2,
+            b'(' => value.find(')')? + 1,
+            _ => value.find([',', '}'])?,
+        };
+        Some(&value[..end])
+    };
+    value().unwrap_or_default()
+}
+
+/// Whether a type such as `'<f8'` is big-endian, its kind, its number of letters (1 for numbers) and their width.
+fn parse_descr(descr: &str) -> Option<(bool, u8, u64, usize)> {
+    let descr = descr.strip_prefix('\'')?.strip_suffix('\'')?;
+    let &[order @ (b'<' | b'>' | b'|' | b'='), kind, ref size @ ..] = descr.as_bytes() else {
+        return None;
+    };
+    let size: u64 = std::str::from_utf8(size).ok()?.parse().ok()?;
+    let (letters, width) = match (kind, size) {
+        (b'b', 1) | (b'i' | b'u', 1 | 2 | 4 | 8) | (b'f', 2 | 4 | 8) => (1, size as usize),
+        (b'S', 1..=16) => (size, 1),
+        (b'U', 1..=16) => (size, 4),
+        _ => return None,
+    };
+    Some((order == b'>', kind, letters, width))
+}
+
+/// How many elements `()`, `(n,)` or `(n)` has.
+fn parse_shape(shape: &str) -> Option<u64> {
+    let inside = shape.strip_prefix('(')?.strip_suffix(')')?.trim();
+    let inside = inside.strip_suffix(',').unwrap_or(inside).trim_end();
+    if inside.is_empty() {
+        return Some(1);
+    }
+    inside.strip_suffix('L').unwrap_or(inside).parse().ok()
 }
 
 /// A half-precision number, which `f64` holds exactly.
@@ -438,8 +361,8 @@ fn half(bits: u16) -> f64 {
 
 /// Writes rows as `scipy.sparse.load_npz` reads them: CSR, `float64` values.
 ///
-/// The same rows give the same bytes. Indices are `int32` where they fit, as scipy prefers, `int64` otherwise.
-/// Needs no seeking, so that pipes will do.
+/// The same rows give the same bytes. Indices are `int32` where they fit, as scipy prefers, `int64` otherwise. The output
+/// need not be seekable: pipes work.
 ///
 /// ```
 /// use hdsl::data::write_npz;
@@ -452,78 +375,75 @@ fn half(bits: u16) -> f64 {
 /// ```
 pub fn write_npz(out: impl Write, rows: &Rows) -> io::Result<()> {
     let mut zip = ZipWriter::new_stream(out);
-    let narrow = rows.n_features().max(rows.nnz()) <= i32::MAX as usize;
-    let mut member = |name: &str, descr: &str, shape: &str, n_bytes: u64, fill: &mut Fill<'_>| {
-        let options = SimpleFileOptions::default()
-            .compression_method(CompressionMethod::Deflated)
-            .large_file(n_bytes > 1 << 31);
-        zip.start_file(format!("{name}.npy"), options)?;
-        let mut buffered = io::BufWriter::with_capacity(1 << 16, &mut zip);
-        buffered.write_all(&npy_header(descr, shape))?;
-        fill(&mut buffered)?;
-        buffered.flush()
-    };
-    let whole = if narrow { ("<i4", 4) } else { ("<i8", 8) };
-    let write_whole = |out: &mut dyn Write, n: u64| {
-        if narrow {
-            out.write_all(&(n as i32).to_le_bytes())
-        } else {
-            out.write_all(&(n as i64).to_le_bytes())
-        }
-    };
-    let (nnz, n_starts) = (rows.nnz(), rows.starts().len());
-    member(
-        "indices",
-        whole.0,
-        &format!("({nnz},)"),
-        whole.1 * nnz as u64,
-        &mut |out| {
-            rows.indices()
-                .iter()
-                .try_for_each(|&i| write_whole(out, i.into()))
-        },
+    let (indices, starts) = (rows.indices().iter(), rows.starts().iter());
+    if rows.n_features().max(rows.nnz()) <= i32::MAX as usize {
+        write_array(
+            &mut zip,
+            "indices",
+            "<i4",
+            indices.map(|&i| i.to_le_bytes()),
+        )?;
+        write_array(
+            &mut zip,
+            "indptr",
+            "<i4",
+            starts.map(|&s| (s as u32).to_le_bytes()),
+        )?;
+    } else {
+        write_array(
+            &mut zip,
+            "indices",
+            "<i8",
+            indices.map(|&i| u64::from(i).to_le_bytes()),
+        )?;
+        write_array(
+            &mut zip,
+            "indptr",
+            "<i8",
+            starts.map(|&s| (s as u64).to_le_bytes()),
+        )?;
+    }
+    write_array(&mut zip, "format", "|S3", std::iter::once(*b"csr"))?;
+    let shape = [rows.n_rows(), rows.n_features()].into_iter();
+    write_array(
+        &mut zip,
+        "shape",
+        "<i8",
+        shape.map(|n| (n as u64).to_le_bytes()),
     )?;
-    member(
-        "indptr",
-        whole.0,
-        &format!("({n_starts},)"),
-        whole.1 * n_starts as u64,
-        &mut |out| {
-            rows.starts()
-                .iter()
-                .try_for_each(|&s| write_whole(out, s as u64))
-        },
-    )?;
-    member("format", "|S3", "()", 3, &mut |out| out.write_all(b"csr"))?;
-    member("shape", "<i8", "(2,)", 16, &mut |out| {
-        out.write_all(&(rows.n_rows() as i64).to_le_bytes())?;
-        out.write_all(&(rows.n_features() as i64).to_le_bytes())
-    })?;
-    member(
+    write_array(
+        &mut zip,
         "data",
         "<f8",
-        &format!("({nnz},)"),
-        8 * nnz as u64,
-        &mut |out| {
-            rows.values()
-                .iter()
-                .try_for_each(|v| out.write_all(&v.to_le_bytes()))
-        },
+        rows.values().iter().map(|v| v.to_le_bytes()),
     )?;
     zip.finish()?.into_inner().flush()
 }
 
-/// Writes the content of one member.
-type Fill<'a> = dyn FnMut(&mut dyn Write) -> io::Result<()> + 'a;
-
-/// Version 1.0, padded with blanks so that the content starts at a multiple of 64 bytes.
-fn npy_header(descr: &str, shape: &str) -> Vec<u8> {
+/// Writes one member: numbers as an array of one dimension, text as a scalar.
+fn write_array<const WIDTH: usize>(
+    zip: &mut ZipWriter<zip::write::StreamWriter<impl Write>>,
+    name: &str,
+    descr: &str,
+    items: impl ExactSizeIterator<Item = [u8; WIDTH]>,
+) -> io::Result<()> {
+    let options = SimpleFileOptions::default()
+        .compression_method(CompressionMethod::Deflated)
+        .large_file(items.len() * WIDTH > 1 << 31);
+    zip.start_file(format!("{name}.npy"), options)?;
+    let shape = match descr.starts_with("|S") {
+        true => "()".to_owned(),
+        false => format!("({},)", items.len()),
+    };
     let dict = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
+    // Version 1.0, padded with blanks so that the content starts at a multiple of 64 bytes.
     let padded = (10 + dict.len() + 1).next_multiple_of(64) - 10;
-    let mut header = b"\x93NUMPY\x01\x00".to_vec();
-    header.extend_from_slice(&(padded as u16).to_le_bytes());
-    header.extend_from_slice(dict.as_bytes());
-    header.resize(10 + padded - 1, b' ');
-    header.push(b'\n');
-    header
+    let mut out = io::BufWriter::with_capacity(1 << 16, zip);
+    out.write_all(b"\x93NUMPY\x01\x00")?;
+    out.write_all(&(padded as u16).to_le_bytes())?;
+    writeln!(out, "{dict:<width$}", width = padded - 1)?;
+    for item in items {
+        out.write_all(&item)?;
+    }
+    out.flush()
 }

@@ -1,142 +1,67 @@
-//! Numbers from bytes, fast for the short ones that data files are full of.
+//! Numbers from bytes.
 
-/// 10^0 to 10^22: the powers of ten that an `f64` holds exactly.
-const TENS: [f64; 23] = [
-    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
-    1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
+/// 10^0 to 10^15: powers of ten that an `f64` holds exactly.
+const TENS: [f64; 16] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
 ];
 
-/// The number these bytes spell, rounded exactly as [`str::parse`] rounds; `None` if they spell none.
+/// The number these bytes spell; `None` if they spell none.
 ///
-/// May be infinite or not a number: the caller says whether that will do.
+/// It may be infinite or not a number: the caller decides whether to accept that.
 pub(crate) fn parse_f64(token: &[u8]) -> Option<f64> {
-    match short_decimal(token) {
-        Some(number) => Some(number),
-        None => std::str::from_utf8(token).ok()?.parse().ok(),
-    }
-}
-
-/// An `index:value` in its usual shape (up to nine digits, a colon, up to fifteen digits with or without a point, all
-/// followed by a blank) at the start of some text, with its length. `None` only means that it takes a closer look.
-///
-/// One pass over the bytes: this is where reading spends its time.
-#[inline]
-pub(crate) fn usual_entry(text: &[u8]) -> Option<(u32, f64, usize)> {
-    let mut at = 0;
-    let mut index = 0u32;
-    while let Some(digit) = digit_at(text, at) {
-        index = index.wrapping_mul(10).wrapping_add(digit as u32);
-        at += 1;
-    }
-    if at == 0 || at > 9 || text.get(at) != Some(&b':') {
-        return None;
-    }
-    at += 1;
-    let from = at;
-    let mut mantissa = 0u64;
-    while let Some(digit) = digit_at(text, at) {
-        mantissa = mantissa.wrapping_mul(10).wrapping_add(digit);
-        at += 1;
-    }
-    let mut n_digits = at - from;
-    let mut behind = 0;
-    if text.get(at) == Some(&b'.') {
-        at += 1;
-        let point = at;
-        while let Some(digit) = digit_at(text, at) {
-            mantissa = mantissa.wrapping_mul(10).wrapping_add(digit);
-            at += 1;
-        }
-        behind = at - point;
-        n_digits += behind;
-    }
-    let usual = (1..=15).contains(&n_digits) && matches!(text.get(at), None | Some(b' ' | b'\t'));
-    // Both are exact, so that the quotient is rounded once, as in `short_decimal`.
-    usual.then(|| (index, mantissa as f64 / TENS[behind], at))
-}
-
-/// At most 15 digits and a small power of ten: both are exact in `f64`, so that their product or quotient is
-/// rounded once, correctly (Clinger 1990).
-fn short_decimal(token: &[u8]) -> Option<f64> {
-    let (negative, digits) = match token {
-        [b'-', rest @ ..] => (true, rest),
-        [b'+', rest @ ..] => (false, rest),
-        rest => (false, rest),
-    };
-    let mut at = 0;
-    let mut mantissa = 0u64;
-    while let Some(digit) = digit_at(digits, at) {
-        mantissa = mantissa.wrapping_mul(10).wrapping_add(digit);
-        at += 1;
-    }
-    let mut n_digits = at;
-    let mut exponent = 0i64;
-    if digits.get(at) == Some(&b'.') {
-        at += 1;
-        let point = at;
-        while let Some(digit) = digit_at(digits, at) {
-            mantissa = mantissa.wrapping_mul(10).wrapping_add(digit);
-            at += 1;
-        }
-        exponent = -((at - point) as i64);
-        n_digits += at - point;
-    }
-    if n_digits == 0 || n_digits > 15 {
-        return None;
-    }
-    if let Some(b'e' | b'E') = digits.get(at) {
-        at += 1;
-        let down = match digits.get(at) {
-            Some(b'-') => true,
-            Some(b'+') => false,
-            _ => {
-                at -= 1;
-                false
-            }
-        };
-        at += 1;
-        let first = at;
-        let mut power = 0i64;
-        while let Some(digit) = digit_at(digits, at) {
-            power = power.wrapping_mul(10).wrapping_add(digit as i64);
-            at += 1;
-        }
-        if at == first || at - first > 3 {
-            return None;
-        }
-        exponent += if down { -power } else { power };
-    }
-    if at != digits.len() {
-        return None;
-    }
-    let power = *TENS.get(exponent.unsigned_abs() as usize)?;
-    let size = if exponent < 0 {
-        mantissa as f64 / power
-    } else {
-        mantissa as f64 * power
-    };
-    Some(if negative { -size } else { size })
-}
-
-fn digit_at(bytes: &[u8], at: usize) -> Option<u64> {
-    let digit = bytes.get(at)?.wrapping_sub(b'0');
-    (digit < 10).then_some(u64::from(digit))
+    std::str::from_utf8(token).ok()?.parse().ok()
 }
 
 /// The whole number these bytes spell in plain digits; `None` if they do not, or if it is above 2^64 - 1.
 pub(crate) fn parse_u64(token: &[u8]) -> Option<u64> {
-    if token.is_empty() {
+    let plain = token.iter().all(u8::is_ascii_digit);
+    std::str::from_utf8(token)
+        .ok()
+        .filter(|_| plain)?
+        .parse()
+        .ok()
+}
+
+/// An `index:value` in its usual shape (up to nine digits, a colon, a sign or none, up to fifteen digits with or without a
+/// point, all followed by a blank) at the start of some text, with its length. Other shapes, which may be valid, too, are
+/// `None`.
+///
+/// One pass over the bytes: most of the reading time is spent here.
+#[inline]
+pub(super) fn usual_entry(text: &[u8]) -> Option<(u32, f64, usize)> {
+    let (index, at) = digits(text, 0, 0);
+    if at == 0 || at > 9 || text.get(at) != Some(&b':') {
         return None;
     }
-    let mut number = 0u64;
-    for byte in token {
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
-        }
-        number = number.checked_mul(10)?.checked_add(u64::from(digit))?;
+    let negative = text.get(at + 1) == Some(&b'-');
+    let from = at + 1 + usize::from(negative);
+    let (mut mantissa, mut at) = digits(text, from, 0);
+    let mut n_digits = at - from;
+    let mut decimals = 0;
+    if text.get(at) == Some(&b'.') {
+        let point = at + 1;
+        (mantissa, at) = digits(text, point, mantissa);
+        decimals = at - point;
+        n_digits += decimals;
     }
-    Some(number)
+    if !(1..=15).contains(&n_digits) || !matches!(text.get(at), None | Some(b' ' | b'\t')) {
+        return None;
+    }
+    // Numerator and denominator are exact, so that the quotient is rounded once, correctly (Clinger 1990).
+    let value = mantissa as f64 / TENS[decimals];
+    Some((index as u32, if negative { -value } else { value }, at))
+}
+
+/// Continues a number with the digits from a place in some text. Gives the place after the last digit, too.
+#[inline]
+fn digits(text: &[u8], mut at: usize, mut number: u64) -> (u64, usize) {
+    while let Some(digit) = text.get(at).map(|byte| byte.wrapping_sub(b'0'))
+        && digit < 10
+    {
+        number = number.wrapping_mul(10).wrapping_add(u64::from(digit));
+        at += 1;
+    }
+    (number, at)
 }
 
 #[cfg(test)]

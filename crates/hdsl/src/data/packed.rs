@@ -1,9 +1,9 @@
-//! Rows as the solver keeps them: values that are few different ones take a byte each.
+//! Rows as the solver stores them: few distinct values take one byte each.
 
 use super::rows::Rows;
 use std::ops::Range;
 
-/// So many different values have a code of one byte.
+/// How many distinct values have a code of one byte.
 const CODES: usize = 256;
 
 /// The same as [`Rows`], in less memory where values repeat: counts scaled by their maximum, ones, grades.
@@ -11,15 +11,13 @@ pub(crate) struct PackedRows {
     n_features: usize,
     starts: Vec<usize>,
     indices: Vec<u32>,
-    values: Values<Vec<f64>, Vec<u8>>,
-    table: Vec<f64>,
+    values: Values,
 }
 
-/// Values as they are, or a code for each.
-#[derive(Clone, Copy, Debug)]
-enum Values<P, C> {
-    Plain(P),
-    Coded(C),
+/// The values themselves, or a code for each and the value of every code.
+enum Values {
+    Plain(Vec<f64>),
+    Coded(Vec<u8>, Box<[f64; CODES]>),
 }
 
 /// One row of [`PackedRows`].
@@ -29,12 +27,10 @@ pub(crate) struct PackedRow<'a> {
     values: PackedValues<'a>,
 }
 
-/// Values of a row.
+/// Values of a row, as in [`PackedRows`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum PackedValues<'a> {
-    /// As they are.
     Plain(&'a [f64]),
-    /// A code each, and the value of every code there is.
     Coded(&'a [u8], &'a [f64; CODES]),
 }
 
@@ -43,24 +39,15 @@ impl PackedRows {
     pub(crate) fn of(rows: Rows) -> Self {
         let n_features = rows.n_features();
         let (starts, indices, values) = rows.into_parts();
-        let mut coder = Coder::new();
-        let codes = match values
-            .iter()
-            .take(10 * CODES)
-            .all(|&x| coder.code(x).is_some())
-        {
-            true => coded(&values, &mut coder),
-            false => None,
+        let values = match coded(&values) {
+            Some((codes, table)) => Values::Coded(codes, table),
+            None => Values::Plain(values),
         };
         Self {
             n_features,
             starts,
             indices,
-            values: match codes {
-                Some(codes) => Values::Coded(codes),
-                None => Values::Plain(values),
-            },
-            table: coder.table,
+            values,
         }
     }
 
@@ -98,10 +85,7 @@ impl PackedRows {
             indices: &self.indices[range.clone()],
             values: match &self.values {
                 Values::Plain(values) => PackedValues::Plain(&values[range]),
-                Values::Coded(codes) => {
-                    let table = self.table.as_slice().try_into();
-                    PackedValues::Coded(&codes[range], table.expect("a value for every code"))
-                }
+                Values::Coded(codes, table) => PackedValues::Coded(&codes[range], table),
             },
         }
     }
@@ -157,55 +141,24 @@ impl<'a> PackedValues<'a> {
     }
 }
 
-/// The codes of all values; none if there are too many different ones.
-fn coded(values: &[f64], coder: &mut Coder) -> Option<Vec<u8>> {
-    let mut codes = Vec::with_capacity(values.len());
-    for &value in values {
-        codes.push(coder.code(value)?);
-    }
-    Some(codes)
-}
-
-/// Gives out codes: a hash table of what has one.
-struct Coder {
-    table: Vec<f64>,
-    /// One more than a code, or 0.
-    slots: Vec<u16>,
-    n_codes: usize,
-}
-
-impl Coder {
-    fn new() -> Self {
-        Self {
-            table: vec![0.0; CODES],
-            slots: vec![0; 8 * CODES],
-            n_codes: 0,
-        }
-    }
-
-    /// The code of a value, by its bits; none when all are given out.
-    fn code(&mut self, value: f64) -> Option<u8> {
-        let bits = value.to_bits();
-        // The upper bits of a product by an odd number.
-        let hash = bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 53;
-        let mut slot = hash as usize % self.slots.len();
-        loop {
-            match self.slots[slot] {
-                0 if self.n_codes == CODES => return None,
-                0 => {
-                    let code = self.n_codes;
-                    self.table[code] = value;
-                    self.n_codes += 1;
-                    self.slots[slot] = code as u16 + 1;
-                    return Some(code as u8);
-                }
-                known if self.table[usize::from(known) - 1].to_bits() == bits => {
-                    return Some((known - 1) as u8);
-                }
-                _ => slot = (slot + 1) % self.slots.len(),
+/// A code for each value, by its bits, and the value of every code; none if there are too many distinct values.
+fn coded(values: &[f64]) -> Option<(Vec<u8>, Box<[f64; CODES]>)> {
+    let mut distinct: Vec<u64> = Vec::new();
+    for value in values {
+        if let Err(place) = distinct.binary_search(&value.to_bits()) {
+            if distinct.len() == CODES {
+                return None;
             }
+            distinct.insert(place, value.to_bits());
         }
     }
+    let code = |value: &f64| distinct.partition_point(|&bits| bits < value.to_bits()) as u8;
+    let codes = values.iter().map(code).collect();
+    let mut table = Box::new([0.0; CODES]);
+    for (value, &bits) in table.iter_mut().zip(&distinct) {
+        *value = f64::from_bits(bits);
+    }
+    Some((codes, table))
 }
 
 #[cfg(test)]
@@ -258,7 +211,7 @@ mod tests {
     #[test]
     fn a_byte_will_do_for_256_values_and_not_for_257() {
         let packed = |different| PackedRows::of(rows(&[100; 60], different)).values;
-        assert!(matches!(packed(256), Values::Coded(_)));
+        assert!(matches!(packed(256), Values::Coded(..)));
         assert!(matches!(packed(257), Values::Plain(_)));
     }
 }

@@ -1,4 +1,4 @@
-//! Preprocessor learned on training rows and applied to every later row.
+//! Preprocessing of features, fitted to training rows and applied to every later row.
 
 use super::columns::Columns;
 use super::map::change_rows;
@@ -7,26 +7,26 @@ use crate::error::{Error, Result};
 use crate::named::named_enum;
 
 named_enum! {
-/// The preprocessing of feature values: `none`, `max` (the paper's), `unit` or `max+unit`.
-///
-/// ```
-/// use hdsl::data::Preprocess;
-/// assert_eq!("max+unit".parse::<Preprocess>()?, Preprocess::MaxUnit);
-/// assert_eq!(Preprocess::Max.to_string(), "max");
-/// # Ok::<(), hdsl::Error>(())
-/// ```
-#[derive(Default)]
-pub enum Preprocess as "preprocess" {
-    /// Values as they are.
-    None = "none",
-    /// Each feature divided by its largest absolute training value, then clipped to [-1, 1].
-    #[default]
-    Max = "max",
-    /// Each row divided by its Euclidean length.
-    Unit = "unit",
-    /// First max, then unit.
-    MaxUnit = "max+unit",
-}
+    /// The kind of preprocessing: `none`, `max` (the paper's), `unit` or `max+unit`.
+    ///
+    /// ```
+    /// use hdsl::data::Preprocess;
+    /// assert_eq!("max+unit".parse::<Preprocess>()?, Preprocess::MaxUnit);
+    /// assert_eq!(Preprocess::Max.to_string(), "max");
+    /// # Ok::<(), hdsl::Error>(())
+    /// ```
+    #[derive(Default)]
+    pub enum Preprocess as "preprocess" {
+        /// Values as they are.
+        None = "none",
+        /// Each feature divided by its largest absolute training value.
+        #[default]
+        Max = "max",
+        /// Each row divided by its Euclidean length.
+        Unit = "unit",
+        /// First [`Preprocess::Max`], then [`Preprocess::Unit`].
+        MaxUnit = "max+unit",
+    }
 }
 
 impl Preprocess {
@@ -37,15 +37,6 @@ impl Preprocess {
     fn has_unit(self) -> bool {
         matches!(self, Preprocess::Unit | Preprocess::MaxUnit)
     }
-}
-
-/// What a preprocessing did to values it could not keep as they were.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ScalingReport {
-    /// Values left out because training rows say nothing about their feature.
-    pub dropped: usize,
-    /// Values beyond the training maximum, cut to 1 or -1.
-    pub clipped: usize,
 }
 
 /// A preprocessing fitted to training rows.
@@ -65,11 +56,9 @@ pub struct ScalingReport {
 /// use hdsl::{Rows, data::{Preprocessor, Preprocess}};
 /// let train = Rows::from_parts(3, vec![0, 2, 3], vec![0, 1, 1], vec![4.0, -2.0, 1.0])?;
 /// let later = Rows::from_parts(9, vec![0, 4], vec![0, 1, 2, 8], vec![1.0, -5.0, 7.0, 7.0])?;
-/// let preprocessing = Preprocessor::fit(Preprocess::Max, &train);
-/// let (scaled, report) = preprocessing.apply_reported(&later);
-/// assert_eq!(scaled.row(0).indices(), [0, 1]);
+/// let scaled = Preprocessor::fit(Preprocess::Max, &train).apply(&later);
+/// assert_eq!(scaled.row(0).indices(), [0, 1]); // features 2 and 8 are new
 /// assert_eq!(scaled.row(0).values(), [0.25, -1.0]); // 1 / 4, and -5 / 2 clipped
-/// assert_eq!((report.dropped, report.clipped), (2, 1)); // features 2 and 8 are new
 /// # Ok::<(), hdsl::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -81,53 +70,54 @@ pub struct Preprocessor {
 }
 
 impl Preprocessor {
-    /// Learns what the kind needs to know about training rows.
+    /// Learns the maxima, for the kinds that have any, from training rows.
     pub fn fit<'a>(kind: Preprocess, rows: impl Into<RowsView<'a>>) -> Self {
         let rows = rows.into();
-        let mut maxima = Vec::new();
-        if kind.has_maxima() {
-            let columns = Columns::of(rows);
-            let mut largest = vec![0.0f64; columns.len()];
-            for (&feature, &value) in rows.indices().iter().zip(rows.values()) {
-                let number = columns.number(feature).expect("every column is numbered");
-                let max = &mut largest[number as usize];
-                *max = max.max(value.abs());
-            }
-            if largest.iter().all(|&max| max > 0.0) {
-                return Self {
-                    kind,
-                    n_features: rows.n_features(),
-                    columns,
-                    maxima: largest,
-                };
-            }
-            maxima = columns.features().iter().copied().zip(largest).collect();
-            maxima.retain(|m| m.1 > 0.0);
+        match kind.has_maxima() {
+            true => Self::fit_columns(kind, rows, Columns::of(rows), |_| true),
+            false => Self::with_maxima(kind, rows.n_features(), Vec::new()),
         }
-        Self::with_maxima(kind, rows.n_features(), maxima)
     }
 
-    /// What [`Preprocessor::fit`] by maxima, restricted to some features, is, without a number for every feature there is.
+    /// [`Preprocessor::fit`] of `max` followed by [`Preprocessor::restrict`], without a number for every feature.
     pub(crate) fn fit_max(rows: RowsView<'_>, features: &[u32]) -> Self {
-        // Most values belong to other features, and are told by the last bits of those.
+        // Most values belong to other features, which differ in the last bits: a filter that stays in the cache.
         const BITS: usize = 1 << 16;
-        let mut met = vec![false; BITS];
+        let mut wanted = vec![false; BITS];
         for &feature in features {
-            met[feature as usize % BITS] = true;
+            wanted[feature as usize % BITS] = true;
         }
-        let wanted = Columns::from_features(rows.n_features(), features.to_vec());
-        let mut largest = vec![0.0f64; wanted.len()];
+        let columns = Columns::from_features(rows.n_features(), features.to_vec());
+        let maybe_wanted = |feature: u32| wanted[feature as usize % BITS];
+        Self::fit_columns(Preprocess::Max, rows, columns, maybe_wanted)
+    }
+
+    fn fit_columns(
+        kind: Preprocess,
+        rows: RowsView<'_>,
+        columns: Columns,
+        maybe_wanted: impl Fn(u32) -> bool,
+    ) -> Self {
+        let mut maxima = vec![0.0f64; columns.len()];
         for (&feature, value) in rows.indices().iter().zip(rows.values()) {
-            if met[feature as usize % BITS]
-                && let Some(number) = wanted.number(feature)
+            if maybe_wanted(feature)
+                && let Some(number) = columns.number(feature)
             {
-                let max = &mut largest[number as usize];
+                let max = &mut maxima[number as usize];
                 *max = max.max(value.abs());
             }
         }
-        let maxima = wanted.features().iter().copied().zip(largest);
-        let maxima = maxima.filter(|m| m.1 > 0.0).collect();
-        Self::with_maxima(Preprocess::Max, rows.n_features(), maxima)
+        let n_features = rows.n_features();
+        if maxima.iter().all(|&max| max > 0.0) {
+            return Self {
+                kind,
+                n_features,
+                columns,
+                maxima,
+            };
+        }
+        let maxima = columns.features().iter().copied().zip(maxima);
+        Self::with_maxima(kind, n_features, maxima.filter(|max| max.1 > 0.0).collect())
     }
 
     /// The preprocessing that changes nothing.
@@ -142,26 +132,22 @@ impl Preprocessor {
         maxima: Vec<(u32, f64)>,
     ) -> Result<Self> {
         if !kind.has_maxima() && !maxima.is_empty() {
-            return Err(Error::Data(format!(
-                "the preprocess `{kind}` has no maxima, but {} are given",
-                maxima.len()
+            let n = maxima.len();
+            return Err(Error::data(format!(
+                "the preprocessing `{kind}` has no maxima, but {n} are given"
             )));
         }
         if let Some(w) = maxima.windows(2).find(|w| w[0].0 >= w[1].0) {
-            return Err(Error::Data(format!(
-                "the maximum of feature {} comes after that of feature {}, expected increasing features",
-                w[1].0, w[0].0
+            let (before, feature) = (w[0].0, w[1].0);
+            return Err(Error::data(format!(
+                "the maximum of feature {feature} comes after that of feature {before}, expected increasing features"
             )));
         }
         for &(feature, max) in &maxima {
-            if feature as usize >= n_features {
-                return Err(Error::Data(format!(
-                    "a maximum is given for feature {feature}, but there are {n_features} features"
-                )));
-            }
-            if !(max.is_finite() && max > 0.0) {
-                return Err(Error::Data(format!(
-                    "feature {feature} has the maximum {max}, expected a finite number above 0"
+            if feature as usize >= n_features || !(max.is_finite() && max > 0.0) {
+                return Err(Error::data(format!(
+                    "feature {feature} of {n_features} has the maximum {max}, expected a finite number above 0 for a \
+                     feature that exists"
                 )));
             }
         }
@@ -213,67 +199,45 @@ impl Preprocessor {
         Self::with_maxima(self.kind, self.n_features, kept)
     }
 
-    /// Scales all rows, in parallel.
+    /// Preprocesses all rows, in parallel.
     pub fn apply<'a>(&self, rows: impl Into<RowsView<'a>>) -> Rows {
-        self.apply_reported(rows).0
-    }
-
-    /// Scales all rows and counts what was dropped and clipped.
-    pub fn apply_reported<'a>(&self, rows: impl Into<RowsView<'a>>) -> (Rows, ScalingReport) {
         let rows = rows.into();
         if self.kind == Preprocess::None && rows.n_features() == self.n_features {
-            return (rows.to_rows(), ScalingReport::default());
+            return rows.to_rows();
         }
-        let (scaled, reports) = change_rows(
-            rows.to_rows(),
-            self.n_features,
-            ScalingReport::default,
-            |report, indices, values| self.scale(indices, values, report),
-        );
-        let total = reports
-            .iter()
-            .fold(ScalingReport::default(), |a, b| ScalingReport {
-                dropped: a.dropped + b.dropped,
-                clipped: a.clipped + b.clipped,
-            });
-        (scaled, total)
+        let apply =
+            |_: &mut (), indices: &mut [u32], values: &mut [f64]| self.scale(indices, values);
+        change_rows(rows.to_rows(), self.n_features, || (), apply)
     }
 
-    /// Scales one row: its features and values.
+    /// Preprocesses one row: its features and values.
     pub fn apply_row(&self, row: SparseRow<'_>) -> (Vec<u32>, Vec<f64>) {
         let (mut indices, mut values) = (row.indices().to_vec(), row.values().to_vec());
-        let kept = self.scale(&mut indices, &mut values, &mut ScalingReport::default());
-        indices.truncate(kept);
-        values.truncate(kept);
+        let n = self.scale(&mut indices, &mut values);
+        indices.truncate(n);
+        values.truncate(n);
         (indices, values)
     }
 
-    /// Scales one row where it is: what is left comes first, and its length is returned.
-    fn scale(&self, indices: &mut [u32], values: &mut [f64], report: &mut ScalingReport) -> usize {
-        let mut kept = 0;
+    /// Preprocesses one row in place: what is left comes first, and its length is returned.
+    fn scale(&self, indices: &mut [u32], values: &mut [f64]) -> usize {
+        let mut n = 0;
         for at in 0..indices.len() {
             let (feature, value) = (indices[at], values[at]);
-            let scaled = if self.kind.has_maxima() {
-                let Some(number) = self.columns.number(feature) else {
-                    report.dropped += 1;
-                    continue;
-                };
-                let scaled = value / self.maxima[number as usize];
-                report.clipped += usize::from(scaled.abs() > 1.0);
-                scaled.clamp(-1.0, 1.0)
-            } else if (feature as usize) < self.n_features {
-                value
-            } else {
-                report.dropped += 1;
-                continue;
+            let scaled = match self.kind.has_maxima() {
+                true => (self.columns.number(feature))
+                    .map(|number| (value / self.maxima[number as usize]).clamp(-1.0, 1.0)),
+                false => ((feature as usize) < self.n_features).then_some(value),
             };
-            (indices[kept], values[kept]) = (feature, scaled);
-            kept += 1;
+            if let Some(scaled) = scaled {
+                (indices[n], values[n]) = (feature, scaled);
+                n += 1;
+            }
         }
         if self.kind.has_unit() {
-            make_unit(&mut values[..kept]);
+            make_unit(&mut values[..n]);
         }
-        kept
+        n
     }
 }
 

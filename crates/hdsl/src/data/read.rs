@@ -1,8 +1,8 @@
 //! One call to read a data set, whatever its format and compression.
 
-use crate::data::input::{self, Input};
-use crate::data::text::{self, Interner, TextRows};
-use crate::data::{Labels, Rows, matrix_market, nips, npz, svmlight};
+use super::input::{self, Input};
+use super::text::{self, Interner};
+use super::{Labels, Rows, matrix_market, nips, npz, svmlight};
 use crate::error::{Error, Result};
 use crate::named::named_enum;
 use std::path::{Path, PathBuf};
@@ -10,17 +10,72 @@ use std::path::{Path, PathBuf};
 const WANT: &str = "rows of sparse data";
 
 named_enum! {
-/// The format of a data file.
-pub enum Format as "format" {
-    /// Svmlight or libsvm text: lines `label [qid:q] index:value ...  # comment`.
-    Svmlight = "svmlight",
-    /// NIPS 2003 challenge: lines of `index:value` or of bare indices; labels in a separate file.
-    Nips = "nips",
-    /// Matrix Market coordinate file; labels in a separate file.
-    MatrixMarket = "mtx",
-    /// Sparse matrix of scipy.sparse.save_npz, CSR or CSC; labels in a separate file.
-    Npz = "npz",
+    /// The file formats that can be read.
+    ///
+    /// A new format takes a variant here, a line in each of the methods below, and a file with its reader.
+    #[non_exhaustive]
+    pub enum Format as "format" {
+        /// svmlight or libsvm text: `label [qid:N] index:value … [# comment]`.
+        Svmlight = "svmlight",
+        /// The NIPS 2003 challenge: `index:value …` (dexter) or bare indices (dorothea); labels in a file beside it.
+        Nips = "nips",
+        /// Matrix Market coordinate text; a row of the matrix is a row of data.
+        MatrixMarket = "mtx",
+        /// What `scipy.sparse.save_npz` writes, in CSR or CSC.
+        Npz = "npz",
+    }
 }
+
+impl Format {
+    /// What a file of this format holds, in one line of a help text.
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::Svmlight => "lines `label [qid:q] index:value ...  # comment`",
+            Self::Nips => {
+                "NIPS 2003 challenge: lines of `index:value` or of bare indices; labels in a file of their own"
+            }
+            Self::MatrixMarket => "Matrix Market coordinate file; labels in a file of their own",
+            Self::Npz => "scipy.sparse.save_npz, CSR or CSC; labels in a file of their own",
+        }
+    }
+
+    /// Reads a file whose first line with any content is `start`.
+    fn read(self, input: Input<'_>, start: &[u8], options: &ReadOptions) -> Result<Dataset> {
+        match self {
+            Self::Svmlight => text::read(input, svmlight::parse_line, options),
+            Self::Nips => text::read(input, nips::parser(start), options),
+            Self::MatrixMarket => matrix_market::read(input, options.n_features),
+            Self::Npz => npz::read(input, options.n_features),
+        }
+    }
+
+    /// The format of a file, by the first line with any content, or else by the extension of its name.
+    fn guess(line: &[u8], extension: Option<&str>) -> Self {
+        if line.starts_with(b"PK\x03\x04") || line.starts_with(b"PK\x05\x06") {
+            return Self::Npz;
+        }
+        let start = line.get(..14).unwrap_or_default();
+        if start.eq_ignore_ascii_case(b"%%MatrixMarket") {
+            return Self::MatrixMarket;
+        }
+        match extension {
+            Some("npz") => return Self::Npz,
+            Some("mtx") => return Self::MatrixMarket,
+            _ => {}
+        }
+        let tokens: Vec<&[u8]> = text::tokens(line)
+            .take_while(|t| !t.starts_with(b"#"))
+            .collect();
+        let has_colon = |token: &&[u8]| token.contains(&b':');
+        let is_bare = |token: &&[u8]| token.iter().all(u8::is_ascii_digit);
+        match tokens[..] {
+            [first, ..] if has_colon(&first) => Self::Nips,
+            _ if tokens.iter().any(has_colon) => Self::Svmlight,
+            _ if extension == Some("data") => Self::Nips,
+            [_, _, ..] if tokens.iter().all(is_bare) => Self::Nips,
+            _ => Self::Svmlight,
+        }
+    }
 }
 
 /// What the lowest feature is called in a text file.
@@ -130,32 +185,9 @@ pub fn parse_dataset(name: &Path, bytes: &[u8], options: &ReadOptions) -> Result
 fn read_input(mut input: Input<'_>, options: &ReadOptions) -> Result<(Dataset, Format)> {
     let extension = data_extension(input.path());
     let start = first_content(&mut input)?;
-    let format = options
-        .format
-        .unwrap_or_else(|| guess_format(&start, extension.as_deref()));
-    let lines = match format {
-        Format::Svmlight => svmlight::parse_line,
-        Format::Nips => nips::parser(&start),
-        Format::MatrixMarket => {
-            return Ok((matrix_market::read(input, options.n_features)?, format));
-        }
-        Format::Npz => return Ok((npz::read(input, options.n_features)?, format)),
-    };
-    let TextRows {
-        rows,
-        labels,
-        queries,
-        index_base,
-        notes,
-    } = text::read(input, lines, options.index_base, options.n_features)?;
-    let dataset = Dataset {
-        rows,
-        labels,
-        queries,
-        index_base,
-        notes,
-    };
-    Ok((dataset, format))
+    let guess = || Format::guess(&start, extension.as_deref());
+    let format = options.format.unwrap_or_else(guess);
+    Ok((format.read(input, &start, options)?, format))
 }
 
 /// The first line that says anything (or enough of it to tell the format).
@@ -171,46 +203,6 @@ fn first_content(input: &mut Input<'_>) -> Result<Vec<u8>> {
             None if start.len() < wanted => return Ok(Vec::new()),
             None => wanted = wanted.saturating_mul(4),
         }
-    }
-}
-
-fn guess_format(line: &[u8], extension: Option<&str>) -> Format {
-    if line.starts_with(b"PK\x03\x04") || line.starts_with(b"PK\x05\x06") {
-        return Format::Npz;
-    }
-    if line
-        .get(..14)
-        .is_some_and(|head| head.eq_ignore_ascii_case(b"%%MatrixMarket"))
-    {
-        return Format::MatrixMarket;
-    }
-    match extension {
-        Some("npz") => return Format::Npz,
-        Some("mtx") => return Format::MatrixMarket,
-        _ => {}
-    }
-    let mut tokens = text::tokens(line).take_while(|t| !t.starts_with(b"#"));
-    let Some(first) = tokens.next() else {
-        return if extension == Some("data") {
-            Format::Nips
-        } else {
-            Format::Svmlight
-        };
-    };
-    if first.contains(&b':') {
-        return Format::Nips;
-    }
-    let rest: Vec<&[u8]> = tokens.collect();
-    if rest.iter().any(|t| t.contains(&b':')) {
-        return Format::Svmlight;
-    }
-    let bare = |t: &[u8]| t.iter().all(u8::is_ascii_digit);
-    if extension == Some("data")
-        || (!rest.is_empty() && bare(first) && rest.iter().all(|t| bare(t)))
-    {
-        Format::Nips
-    } else {
-        Format::Svmlight
     }
 }
 
@@ -252,26 +244,24 @@ fn attach_labels(dataset: &mut Dataset, input: Input<'_>) -> Result<()> {
     })?;
     let n_rows = dataset.rows.n_rows();
     if ids.len() != n_rows {
-        return Err(Error::File {
-            path,
-            reason: format!("has {} labels, but the data have {n_rows} rows", ids.len()),
-        });
+        let reason = format!("has {} labels, but the data have {n_rows} rows", ids.len());
+        return Err(Error::file(&path, reason));
     }
     dataset.labels = Some(names.labels(&ids));
     Ok(())
 }
 
 /// How many features there are, given how many the file declares and how many the caller asked for.
-pub(crate) fn declared_features(
+pub(super) fn declared_features(
     path: &Path,
     declared: usize,
     wanted: Option<usize>,
 ) -> Result<usize> {
     match wanted {
-        Some(wanted) if wanted < declared => Err(Error::File {
-            path: path.to_owned(),
-            reason: format!("has {declared} columns, but there are {wanted} features"),
-        }),
+        Some(wanted) if wanted < declared => Err(Error::file(
+            path,
+            format!("has {declared} columns, but there are {wanted} features"),
+        )),
         _ => Ok(wanted.unwrap_or(declared)),
     }
 }

@@ -246,6 +246,11 @@ impl<'a> RowsView<'a> {
         values: &'a [f64],
     ) -> Result<Self> {
         let bad = |reason: String| Err(Error::Data(reason));
+        if n_features > u32::MAX as usize {
+            return bad(format!(
+                "there are {n_features} columns, expected at most 2^32 - 1"
+            ));
+        }
         if starts.first() != Some(&0)
             || starts.last() != Some(&indices.len())
             || indices.len() != values.len()

@@ -1,11 +1,11 @@
-//! svmlight and libsvm text: `label [qid:N] index:value … [# comment]`, one row a line.
+//! svmlight and libsvm text: `label [qid:N] index:value … [# comment]`, one row per line.
 
-use crate::data::input::quote;
-use crate::data::number::{parse_u64, usual_entry};
-use crate::data::text::{Parsed, Rowset, parse_entry};
+use super::input::quote;
+use super::number::{parse_u64, usual_entry};
+use super::text::{Parsed, TextRows, parse_entry};
 
 /// Parses one line. The label is any word; a `#` starts a comment at the start of a line or after the label.
-pub(crate) fn parse_line(line: &[u8], rows: &mut Rowset) -> Parsed<()> {
+pub(super) fn parse_line(line: &[u8], rows: &mut TextRows) -> Parsed<()> {
     let line = line.trim_ascii();
     if line.is_empty() || line[0] == b'#' {
         return Ok(());

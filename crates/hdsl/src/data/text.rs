@@ -1,203 +1,111 @@
-//! What the line-based formats share: one row a line, parsed in parallel, put together in file order.
+//! What the line-based formats share: one row per line, parsed in parallel, put together in file order.
 
-use crate::data::input::{self, Block, Input, quote};
-use crate::data::number::{parse_f64, parse_u64};
-use crate::data::{IndexBase, Labels, Rows};
+use super::input::{self, Input, quote};
+use super::map::concat_rows;
+use super::number::{parse_f64, parse_u64};
+use super::row_builder::{RowBuilder, row_notes};
+use super::{Dataset, IndexBase, Labels, ReadOptions, Rows};
 use crate::error::{Error, Result};
-use crate::parallel::prelude::*;
+use crate::parallel::{self, prelude::*};
 use std::collections::HashMap;
 use std::path::Path;
 
 /// How much text one task parses. Fixed, so that the pieces do not depend on the number of threads.
 const PIECE: usize = 256 << 10;
 
-/// Something parsed from a line, or what is wrong with it; whoever knows the line number adds it.
+/// Something parsed from a line, or what is wrong with it; the caller adds file and line.
 pub(crate) type Parsed<T> = std::result::Result<T, String>;
 
 /// What a reader of one format does with a line: add at most one row, or say what is wrong.
-pub(crate) type ParseLine = fn(&[u8], &mut Rowset) -> Parsed<()>;
+pub(super) type ParseLine = fn(&[u8], &mut TextRows) -> Parsed<()>;
 
-/// Rows as they come off the lines of a piece of text, indices still as written.
-#[derive(Default)]
-pub(crate) struct Rowset {
-    ends: Vec<usize>,
-    indices: Vec<u32>,
-    values: Vec<f64>,
+/// The rows of one piece of text, indices still as written.
+pub(super) struct TextRows {
+    rows: RowBuilder,
     labels: Interner,
     label_ids: Vec<u32>,
     queries: Vec<u64>,
-    /// Line of the first row with, and of the first row without, a query number.
-    first_with_query: Option<u64>,
-    first_without_query: Option<u64>,
+    /// The line being parsed, counted from 1 in the whole file.
+    line: u64,
+    /// The first line with, and the first line without, a query number.
+    with_query: Option<u64>,
+    without_query: Option<u64>,
+    /// The first line with an index 0.
+    with_zero: Option<u64>,
     /// The highest index, and the first line it is on.
     highest: Option<(u32, u64)>,
-    /// The first line with an index 0.
-    first_zero: Option<u64>,
-    n_unsorted: usize,
-    n_empty: usize,
-    n_lines: u64,
-    error: Option<(u64, String)>,
-    /// Entries of the pieces put together so far, still apart.
-    parts: Vec<(Vec<u32>, Vec<f64>)>,
-    n_entries: usize,
-    scratch: Vec<(u32, f64)>,
-    row_start: usize,
-    unsorted: bool,
-    has_zeros: bool,
+    /// What is wrong with the current line.
+    error: Option<String>,
 }
 
-impl Rowset {
-    fn parse(piece: &[u8], parse_line: ParseLine) -> Self {
-        let mut rows = Self::default();
+impl TextRows {
+    fn parse(piece: &[u8], first_line: u64, parse_line: ParseLine) -> Self {
+        let mut rows = Self {
+            rows: RowBuilder::with_capacity(0),
+            labels: Interner::default(),
+            label_ids: Vec::new(),
+            queries: Vec::new(),
+            line: first_line,
+            with_query: None,
+            without_query: None,
+            with_zero: None,
+            highest: None,
+            error: None,
+        };
         for line in input::lines(piece) {
-            rows.n_lines += 1;
             if let Err(reason) = parse_line(line, &mut rows) {
-                rows.error = Some((rows.n_lines, reason));
+                rows.error = Some(reason);
                 break;
             }
+            rows.line += 1;
         }
         rows
     }
 
     /// Adds one entry to the row of this line.
-    pub(crate) fn entry(&mut self, index: u32, value: f64) {
-        if self.indices.len() > self.row_start && self.indices[self.indices.len() - 1] >= index {
-            self.unsorted = true;
-        }
-        self.has_zeros |= value == 0.0;
-        self.indices.push(index);
-        self.values.push(value);
+    #[inline]
+    pub(super) fn entry(&mut self, index: u32, value: f64) {
+        self.rows.entry(index, value);
     }
 
-    /// Ends the row of this line: sorts it, refuses repeated indices, drops zeros.
-    pub(crate) fn end_row(&mut self, label: Option<&[u8]>, query: Option<u64>) -> Parsed<()> {
-        let start = self.row_start;
-        if self.unsorted {
-            self.sort_row()?;
-            self.n_unsorted += 1;
-        }
-        if let (Some(&low), Some(&high)) = (self.indices[start..].first(), self.indices.last()) {
-            if low == 0 && self.first_zero.is_none() {
-                self.first_zero = Some(self.n_lines);
+    /// Ends the row of this line.
+    pub(super) fn end_row(&mut self, label: Option<&[u8]>, query: Option<u64>) -> Parsed<()> {
+        let bounds = self.rows.end_row().map_err(|index| {
+            format!("index `{index}` is repeated, expected each index once per row")
+        })?;
+        if let Some((low, high)) = bounds {
+            if low == 0 {
+                self.with_zero.get_or_insert(self.line);
             }
             if self.highest.is_none_or(|(highest, _)| high > highest) {
-                self.highest = Some((high, self.n_lines));
+                self.highest = Some((high, self.line));
             }
         }
-        if self.has_zeros {
-            let mut to = start;
-            for from in start..self.indices.len() {
-                if self.values[from] != 0.0 {
-                    self.indices[to] = self.indices[from];
-                    self.values[to] = self.values[from];
-                    to += 1;
-                }
-            }
-            self.indices.truncate(to);
-            self.values.truncate(to);
-        }
-        self.n_empty += usize::from(self.indices.len() == start);
         if let Some(label) = label {
-            let id = self.labels.id(label);
-            self.label_ids.push(id);
+            self.label_ids.push(self.labels.id(label));
         }
         match query {
             Some(query) => {
                 self.queries.push(query);
-                self.first_with_query.get_or_insert(self.n_lines);
+                self.with_query.get_or_insert(self.line);
             }
             None => {
-                self.first_without_query.get_or_insert(self.n_lines);
+                self.without_query.get_or_insert(self.line);
             }
         }
-        self.ends.push(self.indices.len());
-        self.row_start = self.indices.len();
-        (self.unsorted, self.has_zeros) = (false, false);
         Ok(())
-    }
-
-    fn sort_row(&mut self) -> Parsed<()> {
-        let start = self.row_start;
-        self.scratch.clear();
-        self.scratch.extend(
-            self.indices[start..]
-                .iter()
-                .copied()
-                .zip(self.values[start..].iter().copied()),
-        );
-        self.scratch.sort_unstable_by_key(|&(index, _)| index);
-        if let Some(pair) = self.scratch.windows(2).find(|w| w[0].0 == w[1].0) {
-            return Err(format!(
-                "index `{}` is repeated, expected each index once a row",
-                pair[0].0
-            ));
-        }
-        for (at, &(index, value)) in self.scratch.iter().enumerate() {
-            self.indices[start + at] = index;
-            self.values[start + at] = value;
-        }
-        Ok(())
-    }
-
-    /// Appends the rows of the next piece.
-    fn append(&mut self, next: Rowset) {
-        let shift = |line: Option<u64>| line.map(|l| l + self.n_lines);
-        self.first_with_query = self.first_with_query.or(shift(next.first_with_query));
-        self.first_without_query = self.first_without_query.or(shift(next.first_without_query));
-        self.first_zero = self.first_zero.or(shift(next.first_zero));
-        if let Some((high, line)) = next.highest
-            && self.highest.is_none_or(|(highest, _)| high > highest)
-        {
-            self.highest = Some((high, line + self.n_lines));
-        }
-        let before = self.n_entries;
-        self.ends.extend(next.ends.iter().map(|end| end + before));
-        self.n_entries += next.indices.len();
-        self.parts.push((next.indices, next.values));
-        let ids: Vec<u32> = next
-            .labels
-            .names
-            .iter()
-            .map(|n| self.labels.id(n))
-            .collect();
-        self.label_ids
-            .extend(next.label_ids.iter().map(|&id| ids[id as usize]));
-        self.queries.extend_from_slice(&next.queries);
-        self.n_unsorted += next.n_unsorted;
-        self.n_empty += next.n_empty;
-        self.n_lines += next.n_lines;
     }
 }
 
-/// The entries of all parts in one block each, indices less `base`; a part a task.
-fn join_parts(parts: Vec<(Vec<u32>, Vec<f64>)>, n: usize, base: u32) -> (Vec<u32>, Vec<f64>) {
-    let (mut indices, mut values) = (vec![0; n], vec![0.0; n]);
-    let mut tasks = Vec::with_capacity(parts.len());
-    let (mut to_indices, mut to_values) = (&mut indices[..], &mut values[..]);
-    for (from_indices, from_values) in parts {
-        let (i, more_indices) = to_indices.split_at_mut(from_indices.len());
-        let (v, more_values) = to_values.split_at_mut(from_values.len());
-        (to_indices, to_values) = (more_indices, more_values);
-        tasks.push((i, v, from_indices, from_values));
-    }
-    tasks.into_par_iter().for_each(|(i, v, indices, values)| {
-        for (to, from) in i.iter_mut().zip(indices) {
-            *to = from - base;
-        }
-        v.copy_from_slice(&values);
-    });
-    (indices, values)
-}
-
-/// Distinct labels, numbered as they come.
+/// Distinct labels, numbered in order of appearance.
 #[derive(Default)]
-pub(crate) struct Interner {
+pub(super) struct Interner {
     names: Vec<Vec<u8>>,
     ids: HashMap<Vec<u8>, u32>,
 }
 
 impl Interner {
-    pub(crate) fn id(&mut self, name: &[u8]) -> u32 {
+    pub(super) fn id(&mut self, name: &[u8]) -> u32 {
         if let Some(&id) = self.ids.get(name) {
             return id;
         }
@@ -208,168 +116,151 @@ impl Interner {
     }
 
     /// The labels of rows given by these numbers. Spellings of one number become one class.
-    pub(crate) fn labels(&self, ids: &[u32]) -> Labels {
+    pub(super) fn labels(&self, ids: &[u32]) -> Labels {
         let distinct = Labels::from_names(self.names.iter().map(|n| String::from_utf8_lossy(n)));
-        let codes = ids
-            .iter()
-            .map(|&id| distinct.codes()[id as usize])
-            .collect();
+        let code = |&id: &u32| distinct.codes()[id as usize];
+        let codes = ids.iter().map(code).collect();
         Labels::from_codes(distinct.names().to_vec(), codes).expect("every id has a name")
     }
 }
 
-/// What a line-based file holds.
-pub(crate) struct TextRows {
-    pub(crate) rows: Rows,
-    pub(crate) labels: Option<Labels>,
-    pub(crate) queries: Option<Vec<u64>>,
-    pub(crate) index_base: IndexBase,
-    pub(crate) notes: Vec<String>,
-}
-
 /// Reads all lines. The next block is read and decompressed while this one is parsed.
-pub(crate) fn read(
+pub(super) fn read(
     mut input: Input<'_>,
     parse_line: ParseLine,
-    index_base: Option<IndexBase>,
-    n_features: Option<usize>,
-) -> Result<TextRows> {
+    options: &ReadOptions,
+) -> Result<Dataset> {
     let path = input.path().to_owned();
-    let mut all = Rowset::default();
+    let mut pieces: Vec<TextRows> = Vec::new();
+    let mut next_line = 1;
     let mut block = input.next_block()?;
     while let Some(now) = block {
         let (parsed, next) = if input.is_used_up() {
-            (parse_block(&now, parse_line), Ok(None))
+            (parse_block(&now, &mut next_line, parse_line), Ok(None))
         } else {
-            crate::parallel::join(|| parse_block(&now, parse_line), || input.next_block())
+            let parse = || parse_block(&now, &mut next_line, parse_line);
+            parallel::join(parse, || input.next_block())
         };
         for piece in parsed {
-            if let Some((line, reason)) = piece.error {
-                return Err(parse_error(&path, all.n_lines + line, reason));
+            if let Some(reason) = piece.error {
+                return Err(Error::parse(&path, piece.line, reason));
             }
-            all.append(piece);
+            pieces.push(piece);
         }
         block = next?;
     }
-    finish(&path, all, index_base, n_features)
+    finish(&path, pieces, options)
 }
 
-fn parse_block(block: &Block, parse_line: ParseLine) -> Vec<Rowset> {
-    let mut pieces = Vec::with_capacity(block.bytes.len() / PIECE + 1);
-    let mut rest = block.bytes.as_slice();
+fn parse_block(block: &[u8], next_line: &mut u64, parse_line: ParseLine) -> Vec<TextRows> {
+    let mut pieces = Vec::with_capacity(block.len() / PIECE + 1);
+    let mut rest = block;
     while !rest.is_empty() {
-        let end = match rest
-            .get(PIECE..)
-            .and_then(|tail| memchr::memchr(b'\n', tail))
-        {
-            Some(at) => PIECE + at + 1,
-            None => rest.len(),
-        };
+        let tail = rest.get(PIECE..).unwrap_or_default();
+        let end = memchr::memchr(b'\n', tail).map_or(rest.len(), |at| PIECE + at + 1);
         let (piece, after) = rest.split_at(end);
-        pieces.push(piece);
+        pieces.push((piece, *next_line));
+        *next_line += input::count_lines(piece);
         rest = after;
     }
-    if let [piece] = pieces[..] {
-        return vec![Rowset::parse(piece, parse_line)]; // a small file need not wake other threads
+    let parse = |(piece, first_line)| TextRows::parse(piece, first_line, parse_line);
+    match pieces[..] {
+        [piece] => vec![parse(piece)], // a small file need not wake other threads
+        _ => pieces.into_par_iter().map(parse).collect(),
     }
-    pieces
-        .into_par_iter()
-        .map(|piece| Rowset::parse(piece, parse_line))
-        .collect()
 }
 
-fn finish(
-    path: &Path,
-    all: Rowset,
-    index_base: Option<IndexBase>,
-    n_features: Option<usize>,
-) -> Result<TextRows> {
-    let file_error = |reason: String| Error::File {
-        path: path.to_owned(),
-        reason,
-    };
-    let n_rows = all.ends.len();
+fn finish(path: &Path, pieces: Vec<TextRows>, options: &ReadOptions) -> Result<Dataset> {
+    let n_rows: usize = pieces.iter().map(|piece| piece.rows.n_rows()).sum();
     if n_rows == 0 {
-        return Err(file_error(
-            "has no rows, only blank lines and comments".to_owned(),
+        return Err(Error::file(
+            path,
+            "has no rows, only blank lines and comments",
         ));
     }
     if n_rows > u32::MAX as usize {
-        return Err(file_error(format!(
-            "has {n_rows} rows, expected at most 2^32 - 1"
-        )));
+        let reason = format!("has {n_rows} rows, expected at most 2^32 - 1");
+        return Err(Error::file(path, reason));
     }
-    if let (Some(with), Some(without)) = (all.first_with_query, all.first_without_query) {
-        return Err(parse_error(
-            path,
-            with.max(without),
-            if with < without {
-                "has no `qid`, unlike the rows before it".to_owned()
-            } else {
-                "has a `qid`, unlike the rows before it".to_owned()
-            },
-        ));
-    }
-    let base = match (index_base, all.first_zero) {
-        (Some(IndexBase::One), Some(line)) => {
-            return Err(parse_error(
-                path,
-                line,
-                "index `0`, expected 1 or above in a file whose indices count from 1".to_owned(),
-            ));
-        }
-        (Some(base), _) => base,
-        (None, Some(_)) => IndexBase::Zero,
-        (None, None) => IndexBase::One,
-    };
-    let found = all
-        .highest
-        .map_or(0, |(high, _)| high as usize + 1 - base.first());
-    if let (Some(wanted), Some((high, line))) = (n_features, all.highest)
-        && found > wanted
-    {
-        return Err(parse_error(
-            path,
-            line,
-            format!(
-                "index `{high}` is feature {found} counted from 1, but there are {wanted} features"
-            ),
-        ));
-    }
-
-    let name = path.display();
-    let mut notes = Vec::new();
-    let mut note = |n: usize, what: &str| {
-        if n > 0 {
-            let rows = if n == 1 { "row has" } else { "rows have" };
-            notes.push(format!("{name}: {n} {rows} {what}"));
-        }
-    };
-    note(all.n_unsorted, "unsorted indices (sorted)");
-    note(all.n_empty, "no features");
-    if index_base.is_none() && base == IndexBase::Zero {
+    let has_queries = check_queries(path, &pieces)?;
+    let index_base = index_base(path, &pieces, options.index_base)?;
+    let n_features = count_features(path, &pieces, index_base, options.n_features)?;
+    let n_unsorted = pieces.iter().map(|piece| piece.rows.n_unsorted).sum();
+    let n_empty = pieces.iter().map(|piece| piece.rows.n_empty).sum();
+    let mut notes = row_notes(path, n_unsorted, n_empty);
+    if options.index_base.is_none() && index_base == IndexBase::Zero {
+        let name = path.display();
         notes.push(format!(
             "{name}: an index 0 occurs, so indices count from 0"
         ));
     }
-
-    let (indices, values) = join_parts(all.parts, all.n_entries, base.first() as u32);
-    let mut starts = Vec::with_capacity(n_rows + 1);
-    starts.push(0);
-    starts.extend_from_slice(&all.ends);
-    let rows = Rows::from_parts(n_features.unwrap_or(found), starts, indices, values)?;
-    Ok(TextRows {
-        rows,
-        labels: (!all.label_ids.is_empty()).then(|| all.labels.labels(&all.label_ids)),
-        queries: all.first_with_query.map(|_| all.queries),
-        index_base: base,
+    let (mut labels, mut label_ids, mut queries) = (Interner::default(), Vec::new(), Vec::new());
+    for piece in &pieces {
+        let names = piece.labels.names.iter();
+        let ids: Vec<u32> = names.map(|name| labels.id(name)).collect();
+        label_ids.extend(piece.label_ids.iter().map(|&id| ids[id as usize]));
+        queries.extend_from_slice(&piece.queries);
+    }
+    let parts = pieces.into_iter().map(|piece| piece.rows.into_parts());
+    let (starts, indices, values) = concat_rows(parts.collect(), index_base.first() as u32);
+    let rows = Rows::from_parts(n_features, starts, indices, values);
+    Ok(Dataset {
+        rows: rows.map_err(|error| error.in_file(path))?,
+        labels: (!label_ids.is_empty()).then(|| labels.labels(&label_ids)),
+        queries: has_queries.then_some(queries),
+        index_base,
         notes,
     })
 }
 
-/// An error at one line.
-pub(crate) fn parse_error(path: &Path, line: u64, reason: impl Into<String>) -> Error {
-    Error::parse(path, line, reason)
+/// Whether all rows have a query number; some with and some without are an error.
+fn check_queries(path: &Path, pieces: &[TextRows]) -> Result<bool> {
+    let with = pieces.iter().find_map(|piece| piece.with_query);
+    let without = pieces.iter().find_map(|piece| piece.without_query);
+    if let (Some(with), Some(without)) = (with, without) {
+        let has = if with < without { "has no" } else { "has a" };
+        let reason = format!("{has} `qid`, unlike the rows before it");
+        return Err(Error::parse(path, with.max(without), reason));
+    }
+    Ok(with.is_some())
+}
+
+fn index_base(path: &Path, pieces: &[TextRows], given: Option<IndexBase>) -> Result<IndexBase> {
+    let zero = pieces.iter().find_map(|piece| piece.with_zero);
+    match (given, zero) {
+        (Some(IndexBase::One), Some(line)) => {
+            let reason = "index `0`, expected 1 or above in a file whose indices count from 1";
+            Err(Error::parse(path, line, reason))
+        }
+        (Some(base), _) => Ok(base),
+        (None, Some(_)) => Ok(IndexBase::Zero),
+        (None, None) => Ok(IndexBase::One),
+    }
+}
+
+/// How many features there are: as many as given, or else as the highest index says.
+fn count_features(
+    path: &Path,
+    pieces: &[TextRows],
+    base: IndexBase,
+    given: Option<usize>,
+) -> Result<usize> {
+    let highest = pieces.iter().filter_map(|piece| piece.highest);
+    // Of equal indices the first line counts.
+    let Some((high, line)) = highest.max_by_key(|&(index, line)| (index, std::cmp::Reverse(line)))
+    else {
+        return Ok(given.unwrap_or(0));
+    };
+    let found = high as usize + 1 - base.first();
+    let most = given.unwrap_or(u32::MAX as usize);
+    if found > most {
+        let reason = format!(
+            "index `{high}` is feature {found} counted from 1, but there are {} {most} features",
+            if given.is_some() { "only" } else { "at most" }
+        );
+        return Err(Error::parse(path, line, reason));
+    }
+    Ok(given.unwrap_or(found))
 }
 
 /// The tokens of a line: what stands between blanks.
@@ -379,43 +270,31 @@ pub(crate) fn tokens(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Parses `index:value` into the row of this line.
-pub(crate) fn parse_entry(token: &[u8], rows: &mut Rowset) -> Parsed<()> {
+pub(super) fn parse_entry(token: &[u8], rows: &mut TextRows) -> Parsed<()> {
     let Some(colon) = memchr::memchr(b':', token) else {
-        return Err(format!(
-            "{} is not of the normalization index:value",
-            quote(token)
-        ));
+        return Err(format!("{} is not of the form index:value", quote(token)));
     };
     let index = parse_index(&token[..colon])?;
     let value = &token[colon + 1..];
-    match parse_f64(value) {
+    let why = match parse_f64(value) {
         Some(number) if number.is_finite() => {
             rows.entry(index, number);
-            Ok(())
+            return Ok(());
         }
-        Some(_) => Err(format!(
-            "value {} of index {index} is not finite, expected a finite number",
-            quote(value)
-        )),
-        None => Err(format!(
-            "value {} of index {index} is not a number",
-            quote(value)
-        )),
-    }
+        Some(_) => "is not finite, expected a finite number",
+        None => "is not a number",
+    };
+    Err(format!("value {} of index {index} {why}", quote(value)))
 }
 
 /// Parses an index as it is written, whatever it counts from.
-pub(crate) fn parse_index(token: &[u8]) -> Parsed<u32> {
-    let why = match parse_u64(token) {
-        Some(index) => match u32::try_from(index) {
-            Ok(index) => return Ok(index),
-            Err(_) => "is above 2^32 - 1",
-        },
-        None if matches!(token, [b'-', rest @ ..] if !rest.is_empty() && rest.iter().all(u8::is_ascii_digit)) => {
-            "is negative"
-        }
-        None if !token.is_empty() && token.iter().all(u8::is_ascii_digit) => "is above 2^32 - 1",
-        None => "is not a whole number",
+pub(super) fn parse_index(token: &[u8]) -> Parsed<u32> {
+    let is_number = |token: &[u8]| !token.is_empty() && token.iter().all(u8::is_ascii_digit);
+    let why = match parse_u64(token).map(u32::try_from) {
+        Some(Ok(index)) => return Ok(index),
+        _ if is_number(token) => "is above 2^32 - 1",
+        _ if token.strip_prefix(b"-").is_some_and(is_number) => "is negative",
+        _ => "is not a whole number",
     };
     Err(format!(
         "index {} {why}, expected a whole number from 0 to 4294967295",

@@ -3,7 +3,7 @@
 use super::Triplets;
 use crate::data::input::{Input, quote};
 use crate::data::number::{parse_f64, parse_u64};
-use crate::data::text::{Parsed, parse_error};
+use crate::data::text::Parsed;
 use crate::error::{Error, Result};
 use crate::named::named_enum;
 use std::collections::HashMap;
@@ -231,7 +231,6 @@ fn read_judgments(input: Input<'_>, format: TripletFormat, n_rows: usize) -> Res
 
 /// Calls `each` with the line number and fields of every line that has any.
 fn each_record(input: Input<'_>, mut each: impl FnMut(u64, &[&[u8]]) -> Parsed<()>) -> Result<()> {
-    let path = input.path().to_owned();
     input.each_line(|number, line| {
         let line = match memchr::memchr(b'#', line) {
             Some(at) => &line[..at],
@@ -244,7 +243,7 @@ fn each_record(input: Input<'_>, mut each: impl FnMut(u64, &[&[u8]]) -> Parsed<(
         if fields.is_empty() {
             return Ok(());
         }
-        each(number, &fields).map_err(|reason| parse_error(&path, number, reason))
+        each(number, &fields)
     })
 }
 

@@ -94,7 +94,7 @@ impl Similarity for DiagonalModel {
     }
 
     fn queries<'a>(&self, rows: &'a Rows) -> Cow<'a, Rows> {
-        let (mapped, _) = map_rows(
+        let mapped = map_rows(
             rows,
             self.columns.len(),
             || (),

@@ -80,7 +80,7 @@ impl Similarity for OasisModel {
     }
 
     fn queries<'a>(&self, rows: &'a Rows) -> Cow<'a, Rows> {
-        let (mapped, _) = map_rows(
+        let mapped = map_rows(
             rows,
             self.dim,
             || vec![0.0; self.dim],

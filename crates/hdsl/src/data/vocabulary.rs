@@ -1,0 +1,170 @@
+//! The vocabulary of a text data set, and its file.
+
+use super::input::{Input, quote};
+use super::text::Parsed;
+use crate::error::{Error, Result};
+use crate::named::named_enum;
+use std::collections::HashSet;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// The start of every vocabulary file; the version and how the vocabulary is meant to be used follow.
+const MAGIC: &str = "# hdsl vocabulary";
+const HEADER: &str = "# hdsl vocabulary 1";
+const WANT: &str = "one word per line";
+
+named_enum! {
+    /// The value that a row has for a word.
+    #[derive(Default)]
+    pub enum Weighting as "weighting" {
+        /// How often it occurs.
+        #[default]
+        Counts = "counts",
+        /// 1 if it occurs.
+        Binary = "binary",
+        /// Its count times `ln((1 + n) / (1 + df)) + 1`, for a word in `df` of `n` documents, and then every row
+        /// scaled to length 1: scikit-learn's default.
+        TfIdf = "tfidf",
+    }
+}
+
+/// The words that are features, in order, and what is needed to treat later documents like the first ones.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Vocabulary {
+    pub(super) terms: Vec<String>,
+    /// In how many of `n_documents` each term occurs; empty if the file did not say.
+    pub(super) frequencies: Vec<u64>,
+    pub(super) n_documents: u64,
+    pub(super) weighting: Weighting,
+    pub(super) lowercase: bool,
+}
+
+impl Vocabulary {
+    /// The words; the i-th is feature i.
+    pub fn terms(&self) -> &[String] {
+        &self.terms
+    }
+
+    /// The value that a row has for a word.
+    pub fn weighting(&self) -> Weighting {
+        self.weighting
+    }
+
+    /// Reads a vocabulary file, or a plain list of words, one per line: the line's place is the feature's number.
+    ///
+    /// A plain list has no document frequencies; it stands for counts in lower case.
+    pub fn read(path: &Path) -> Result<Self> {
+        Self::from_input(Input::open(path, WANT)?)
+    }
+
+    /// [`Vocabulary::read`] from memory; `name` is used in messages.
+    pub fn parse(name: &Path, bytes: &[u8]) -> Result<Self> {
+        Self::from_input(Input::from_bytes(name, bytes, WANT)?)
+    }
+
+    fn from_input(input: Input<'_>) -> Result<Self> {
+        let path = input.path().to_owned();
+        let mut vocabulary = Self {
+            terms: Vec::new(),
+            frequencies: Vec::new(),
+            n_documents: 0,
+            weighting: Weighting::Counts,
+            lowercase: true,
+        };
+        let mut with_header = false;
+        let mut seen = HashSet::new();
+        input.each_line(|number, line| {
+            let Ok(text) = std::str::from_utf8(line) else {
+                return Err(format!("{} is not UTF-8", quote(line)));
+            };
+            if is_header(number, line) {
+                with_header = true;
+                return vocabulary.parse_header(text);
+            }
+            let (term, frequency) = text.split_once('\t').unwrap_or((text, ""));
+            if term.trim().is_empty() {
+                return Err(format!("no word, expected {WANT}"));
+            }
+            if !seen.insert(term.to_owned()) {
+                return Err(format!("{} is repeated", quote(term.as_bytes())));
+            }
+            if with_header {
+                vocabulary.parse_frequency(term, frequency)?;
+            }
+            vocabulary.terms.push(term.to_owned());
+            Ok(())
+        })?;
+        let n = vocabulary.terms.len();
+        if n == 0 || n > u32::MAX as usize {
+            let reason = format!("has {n} words, expected 1 to 2^32 - 1");
+            return Err(Error::file(&path, reason));
+        }
+        Ok(vocabulary)
+    }
+
+    fn parse_frequency(&mut self, term: &str, frequency: &str) -> Parsed<()> {
+        let n_documents = self.n_documents;
+        match frequency.parse() {
+            Ok(df) if df <= n_documents => self.frequencies.push(df),
+            _ => {
+                return Err(format!(
+                    "{} has the frequency {}, expected a number of documents from 0 to {n_documents}",
+                    quote(term.as_bytes()),
+                    quote(frequency.as_bytes())
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// `# hdsl vocabulary 1<TAB>documents N<TAB>weighting W<TAB>lowercase B`
+    fn parse_header(&mut self, line: &str) -> Parsed<()> {
+        let mut fields = line.trim_end().split('\t');
+        if fields.next() != Some(HEADER) {
+            let line = quote(line.as_bytes());
+            return Err(format!(
+                "{line} is not a vocabulary of version 1, expected `{HEADER}`"
+            ));
+        }
+        for field in fields {
+            let known = match field.split_once(' ') {
+                Some(("documents", n)) => n.parse().map(|n| self.n_documents = n).is_ok(),
+                Some(("weighting", w)) => w.parse().map(|w| self.weighting = w).is_ok(),
+                Some(("lowercase", yes)) => yes.parse().map(|yes| self.lowercase = yes).is_ok(),
+                _ => false,
+            };
+            if !known {
+                return Err(format!(
+                    "{} is not understood, expected `documents N`, `weighting counts|binary|tfidf` \
+                     or `lowercase true|false`",
+                    quote(field.as_bytes())
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a line about the whole, then `word<TAB>documents it occurs in`, in the order of the features.
+    pub fn write(&self, mut out: impl Write) -> io::Result<()> {
+        if self.frequencies.is_empty() {
+            return self
+                .terms
+                .iter()
+                .try_for_each(|term| writeln!(out, "{term}"));
+        }
+        writeln!(
+            out,
+            "{HEADER}\tdocuments {}\tweighting {}\tlowercase {}",
+            self.n_documents, self.weighting, self.lowercase
+        )?;
+        for (term, df) in self.terms.iter().zip(&self.frequencies) {
+            writeln!(out, "{term}\t{df}")?;
+        }
+        out.flush()
+    }
+}
+
+/// Whether a line is the header of a vocabulary file.
+pub(super) fn is_header(number: u64, line: &[u8]) -> bool {
+    number == 1 && line.starts_with(MAGIC.as_bytes())
+}

@@ -1,20 +1,4 @@
 //! NIPS 2003 text: index:value entries or bare indices.
 #![no_main]
 
-use hdsl::{Format, IndexBase, ReadOptions, parse_dataset};
-use hdsl_fuzz::looks_compressed;
-use libfuzzer_sys::fuzz_target;
-
-fuzz_target!(|bytes: &[u8]| {
-    if looks_compressed(bytes) {
-        return;
-    }
-    for index_base in [None, Some(IndexBase::One)] {
-        let options = ReadOptions {
-            format: Some(Format::Nips),
-            index_base,
-            ..ReadOptions::default()
-        };
-        let _ = parse_dataset("fuzz".as_ref(), bytes, &options);
-    }
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hdsl_fuzz::read_as(hdsl::Format::Nips, bytes));

@@ -36,7 +36,7 @@ pub(crate) struct Parts<'a> {
 impl<'a> Parts<'a> {
     /// Checks everything that is not known to hold: order, bounds, finite values.
     pub(crate) fn view(self) -> hdsl::Result<RowsView<'a>> {
-        RowsView::new(self.n_features, self.starts, self.columns, self.values)
+        RowsView::from_parts(self.n_features, self.starts, self.columns, self.values)
     }
 
     pub(crate) fn n_rows(self) -> usize {

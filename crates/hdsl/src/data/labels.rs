@@ -1,9 +1,9 @@
-//! Class labels: any words, kept as small codes beside the list of distinct names.
+//! Class labels: any words, stored as small codes beside the list of distinct names.
 
 use crate::error::{Error, Result};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
-/// One class label a row. Names are in a fixed order (numbers by value, then words by letters), so that codes do
+/// One class label per row. Names are in a fixed order (numbers by value, then words by letters), so that codes do
 /// not depend on which class happens to come first in a file.
 ///
 /// ```
@@ -19,27 +19,14 @@ pub struct Labels {
 }
 
 impl Labels {
-    /// Labels by name, one a row. `+1`, `1` and `1.0` are the same class.
+    /// Labels by name, one per row. `+1`, `1` and `1.0` are the same class.
     pub fn from_names<S: AsRef<str>>(labels: impl IntoIterator<Item = S>) -> Self {
         let given: Vec<String> = labels.into_iter().map(|l| canonical(l.as_ref())).collect();
-        let mut names: Vec<String> = given
-            .iter()
-            .map(String::as_str)
-            .collect::<BTreeSet<_>>()
-            .into_iter()
-            .map(str::to_owned)
-            .collect();
-        names.sort_by(|a, b| {
-            order(a)
-                .partial_cmp(&order(b))
-                .expect("label numbers are finite")
-                .then(a.cmp(b))
-        });
-        let by_name: std::collections::HashMap<&str, u32> = names
-            .iter()
-            .enumerate()
-            .map(|(code, name)| (name.as_str(), code as u32))
-            .collect();
+        let distinct: BTreeSet<&String> = given.iter().collect();
+        let mut names: Vec<String> = distinct.into_iter().cloned().collect();
+        // The sort is stable: words stay in the order of their letters.
+        names.sort_by(|a, b| order(a).total_cmp(&order(b)));
+        let by_name: HashMap<&str, u32> = names.iter().map(String::as_str).zip(0..).collect();
         let codes = given.iter().map(|name| by_name[name.as_str()]).collect();
         Self { names, codes }
     }
@@ -47,10 +34,12 @@ impl Labels {
     /// Labels by code, each an index into `names`.
     pub fn from_codes(names: Vec<String>, codes: Vec<u32>) -> Result<Self> {
         match codes.iter().find(|&&c| c as usize >= names.len()) {
-            Some(code) => Err(Error::Data(format!(
-                "label code {code} of {} names",
-                names.len()
-            ))),
+            Some(code) => {
+                let n = names.len();
+                Err(Error::data(format!(
+                    "label code {code}, but there are {n} names"
+                )))
+            }
             None => Ok(Self { names, codes }),
         }
     }
@@ -60,7 +49,7 @@ impl Labels {
         &self.names
     }
 
-    /// One class a row, an index into [`Labels::names`].
+    /// One class per row, an index into [`Labels::names`].
     pub fn codes(&self) -> &[u32] {
         &self.codes
     }
@@ -129,10 +118,8 @@ fn canonical(label: &str) -> String {
     }
 }
 
-/// Numbers by value, then words.
-fn order(name: &str) -> (u8, f64) {
-    match name.parse::<f64>() {
-        Ok(number) if number.is_finite() => (0, number),
-        _ => (1, 0.0),
-    }
+/// Numbers come in the order of their values, before words.
+fn order(name: &str) -> f64 {
+    let number = name.parse().ok().filter(|number: &f64| number.is_finite());
+    number.unwrap_or(f64::INFINITY)
 }

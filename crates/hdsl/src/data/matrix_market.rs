@@ -76,13 +76,7 @@ pub(super) fn read(input: Input<'_>, n_features: Option<usize>) -> Result<Datase
     let (rows, notes) = entries
         .into_rows(&path, size.n_rows)?
         .finish(&path, n_features)?;
-    Ok(Dataset {
-        rows,
-        labels: None,
-        queries: None,
-        index_base: IndexBase::One,
-        notes,
-    })
+    Ok(Dataset::unlabeled(rows, IndexBase::One, notes))
 }
 
 /// (row, column, value) entries, counted from 0, with the lines they come from.

@@ -26,13 +26,7 @@ pub(super) fn read(input: Input<'_>, n_features: Option<usize>) -> Result<Datase
     }
     let rows = matrix.into_rows().map_err(fail)?;
     let (rows, notes) = rows.finish(&path, n_features)?;
-    Ok(Dataset {
-        rows,
-        labels: None,
-        queries: None,
-        index_base: IndexBase::Zero,
-        notes,
-    })
+    Ok(Dataset::unlabeled(rows, IndexBase::Zero, notes))
 }
 
 /// The arrays of a CSR or CSC matrix that fit together: starts never decrease, columns and rows exist.
@@ -120,32 +114,27 @@ impl Matrix {
     fn into_rows(self) -> Parsed<RowBuilder> {
         let indices = self.indices.iter().map(|&index| index as u32);
         let entries = indices.zip(self.values.iter().copied());
-        let mut rows = RowBuilder::with_capacity(self.values.len());
-        let end_row = |rows: &mut RowBuilder, row: usize| match rows.end_row() {
-            Ok(_) => Ok(()),
-            Err(column) => Err(format!(
-                "row {row} has column {column} twice (counted from 0; \
-                 call `matrix.sum_duplicates()` before saving)"
-            )),
-        };
-        if self.by_rows {
-            let mut entries = entries;
-            for (row, bounds) in self.starts.windows(2).enumerate() {
-                let entries = entries.by_ref().take((bounds[1] - bounds[0]) as usize);
-                entries.for_each(|(column, value)| rows.entry(column, value));
-                end_row(&mut rows, row)?;
-            }
+        let starts = self.starts.iter().map(|&start| start as usize);
+        let (starts, entries): (Vec<usize>, Vec<(u32, f64)>) = if self.by_rows {
+            (starts.collect(), entries.collect())
         } else {
             let bounds = self.starts.windows(2).zip(0u32..);
             let columns = bounds.flat_map(|(b, column)| (b[0]..b[1]).map(move |_| column));
-            let by_row =
-                (entries.zip(columns)).map(|((row, value), column)| (row, (column, value)));
-            let by_row = Groups::new(self.n_rows, by_row);
-            for row in 0..self.n_rows {
-                let entries = by_row.of(row).iter();
-                entries.for_each(|&(column, value)| rows.entry(column, value));
-                end_row(&mut rows, row)?;
-            }
+            let by_row = columns
+                .zip(entries)
+                .map(|(column, (row, value))| (row, (column, value)));
+            Groups::new(self.n_rows, by_row).into_parts()
+        };
+        let mut rows = RowBuilder::with_capacity(entries.len());
+        for (row, bounds) in starts.windows(2).enumerate() {
+            let entries = entries[bounds[0]..bounds[1]].iter();
+            entries.for_each(|&(column, value)| rows.entry(column, value));
+            rows.end_row().map_err(|column| {
+                format!(
+                    "row {row} has column {column} twice (counted from 0; \
+                     call `matrix.sum_duplicates()` before saving)"
+                )
+            })?;
         }
         Ok(rows)
     }
@@ -343,7 +332,7 @@ fn parse_shape(shape: &str) -> Option<u64> {
     if inside.is_empty() {
         return Some(1);
     }
-    inside.strip_suffix('L').unwrap_or(inside).parse().ok()
+    inside.parse().ok()
 }
 
 /// A half-precision number, which `f64` holds exactly.

@@ -1,7 +1,7 @@
 //! Files that are complete or not there at all.
 
 use crate::error::{Error, Result};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
@@ -26,36 +26,29 @@ use tempfile::NamedTempFile;
 /// # std::fs::remove_dir_all(&folder).unwrap();
 /// # Ok::<(), hdsl::Error>(())
 /// ```
-#[derive(Debug)]
 pub struct OutputFile {
     path: PathBuf,
-    target: Target,
+    out: BufWriter<Box<dyn Write + Send>>,
+    rename: Option<Rename>,
 }
 
-#[derive(Debug)]
-enum Target {
-    Stdout(BufWriter<io::Stdout>),
-    Through(BufWriter<File>),
-    Renamed {
-        temporary: BufWriter<NamedTempFile>,
-        destination: PathBuf,
-        replaced: Option<fs::Permissions>,
-    },
+/// A temporary file that takes the place of another.
+struct Rename {
+    temporary: NamedTempFile,
+    destination: PathBuf,
+    /// Permissions of the file that is replaced.
+    permissions: Option<fs::Permissions>,
 }
 
 impl OutputFile {
-    /// Opens the destination, or says why it cannot be written. Nothing is touched yet.
+    /// Opens the destination, or says why it cannot be written. The destination is not changed yet.
     pub fn create(path: &Path) -> Result<Self> {
-        match Target::open(path) {
-            Ok(target) => Ok(Self {
-                path: path.to_owned(),
-                target,
-            }),
-            Err(source) => Err(Error::Write {
-                path: path.to_owned(),
-                source,
-            }),
-        }
+        let (out, rename) = open(path).map_err(|source| write_error(path, source))?;
+        Ok(Self {
+            path: path.to_owned(),
+            out: BufWriter::with_capacity(1 << 16, out),
+            rename,
+        })
     }
 
     /// The path given at the start.
@@ -63,95 +56,89 @@ impl OutputFile {
         &self.path
     }
 
-    /// Lets `write` write, and puts the file's name to what goes wrong.
+    /// Lets `write` write, and adds the file's name to its error.
     pub fn fill(&mut self, write: impl FnOnce(&mut Self) -> io::Result<()>) -> Result<()> {
-        write(self).map_err(|source| Error::Write {
-            path: self.path.clone(),
-            source,
-        })
+        write(self).map_err(|source| write_error(&self.path, source))
     }
 
     /// Writes what is buffered, waits until it is on disk, and gives the file its name.
-    pub fn commit(self) -> Result<()> {
-        let path = self.path;
-        self.target
-            .commit()
-            .map_err(|source| Error::Write { path, source })
+    pub fn commit(mut self) -> Result<()> {
+        let mut commit = || {
+            self.out.flush()?;
+            self.rename.take().map_or(Ok(()), Rename::commit)
+        };
+        commit().map_err(|source| write_error(&self.path, source))
     }
 }
 
-impl Target {
-    fn open(path: &Path) -> io::Result<Self> {
-        if path == Path::new("-") {
-            return Ok(Target::Stdout(BufWriter::new(io::stdout())));
-        }
-        let existing = match fs::metadata(path) {
-            Ok(metadata) => Some(metadata),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(error),
-        };
-        // A link is followed, as plain writing would: the file it points to is replaced.
-        let destination = match &existing {
-            Some(metadata) if metadata.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
-            Some(metadata) if !metadata.is_file() => {
-                let file = fs::OpenOptions::new().write(true).open(path)?;
-                return Ok(Target::Through(BufWriter::with_capacity(1 << 16, file)));
-            }
-            // Renaming would work, but whoever took the right to write away meant it.
-            Some(metadata) if metadata.permissions().readonly() => {
-                return Err(io::ErrorKind::PermissionDenied.into());
-            }
-            Some(_) => fs::canonicalize(path)?,
-            None => path.to_owned(),
-        };
-        if destination.file_name().is_none() || path.as_os_str().is_empty() {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "the path names no file",
-            ));
-        }
-        let folder = match destination.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".hdsl-").suffix(".tmp");
-        #[cfg(unix)]
-        {
-            // The system takes the user's mask off, as for any new file; the default would be 0600.
-            use std::os::unix::fs::PermissionsExt;
-            builder.permissions(fs::Permissions::from_mode(0o666));
-        }
-        let temporary = builder.tempfile_in(folder).map_err(plain)?;
-        Ok(Target::Renamed {
-            temporary: BufWriter::with_capacity(1 << 16, temporary),
-            destination,
-            replaced: existing.map(|metadata| metadata.permissions()),
-        })
-    }
-
+impl Rename {
     fn commit(self) -> io::Result<()> {
-        match self {
-            Target::Stdout(mut out) => out.flush(),
-            Target::Through(mut out) => out.flush(),
-            Target::Renamed {
-                temporary,
-                destination,
-                replaced,
-            } => {
-                let temporary = temporary.into_inner().map_err(|e| e.into_error())?;
-                if let Some(permissions) = replaced {
-                    temporary.as_file().set_permissions(permissions)?;
-                }
-                temporary.as_file().sync_all()?;
-                temporary.persist(destination).map_err(|e| e.error)?;
-                Ok(())
-            }
+        if let Some(permissions) = self.permissions {
+            self.temporary.as_file().set_permissions(permissions)?;
         }
+        self.temporary.as_file().sync_all()?;
+        self.temporary.persist(self.destination)?;
+        Ok(())
     }
 }
 
-/// The system's word without the name of our temporary file, which would only confuse.
+fn write_error(path: &Path, source: io::Error) -> Error {
+    Error::Write {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+fn open(path: &Path) -> io::Result<(Box<dyn Write + Send>, Option<Rename>)> {
+    if path == Path::new("-") {
+        return Ok((Box::new(io::stdout()), None));
+    }
+    let existing = match fs::metadata(path) {
+        Ok(metadata) => Some(metadata),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    // A link is followed, as plain writing would: the file it points to is replaced.
+    let destination = match &existing {
+        Some(metadata) if metadata.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+        Some(metadata) if !metadata.is_file() => {
+            let file = fs::OpenOptions::new().write(true).open(path)?;
+            return Ok((Box::new(file), None));
+        }
+        // Renaming would work, but a read-only file is not meant to be replaced.
+        Some(metadata) if metadata.permissions().readonly() => {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        Some(_) => fs::canonicalize(path)?,
+        None => path.to_owned(),
+    };
+    if destination.file_name().is_none() || path.as_os_str().is_empty() {
+        let kind = io::ErrorKind::InvalidInput;
+        return Err(io::Error::new(kind, "the path names no file"));
+    }
+    let folder = match destination.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".hdsl-").suffix(".tmp");
+    #[cfg(unix)]
+    {
+        // The system applies the user's mask, as for any new file; the default would be 0600.
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    let temporary = builder.tempfile_in(folder).map_err(plain)?;
+    let rename = Rename {
+        destination,
+        permissions: existing.map(|metadata| metadata.permissions()),
+        temporary,
+    };
+    let file = rename.temporary.as_file().try_clone()?;
+    Ok((Box::new(file), Some(rename)))
+}
+
+/// The error of the operating system without the name of the temporary file.
 fn plain(error: io::Error) -> io::Error {
     match std::error::Error::source(&error).and_then(|inner| inner.downcast_ref::<io::Error>()) {
         Some(inner) => inner
@@ -163,19 +150,11 @@ fn plain(error: io::Error) -> io::Error {
 
 impl Write for OutputFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.target {
-            Target::Stdout(out) => out.write(bytes),
-            Target::Through(out) => out.write(bytes),
-            Target::Renamed { temporary, .. } => temporary.write(bytes),
-        }
+        self.out.write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match &mut self.target {
-            Target::Stdout(out) => out.flush(),
-            Target::Through(out) => out.flush(),
-            Target::Renamed { temporary, .. } => temporary.flush(),
-        }
+        self.out.flush()
     }
 }
 
@@ -226,7 +205,7 @@ mod tests {
             PathBuf::from("/"),
             PathBuf::from(".."),
         ] {
-            let error = OutputFile::create(&path).unwrap_err();
+            let error = OutputFile::create(&path).err().unwrap();
             assert!(matches!(error, Error::Write { .. }), "{path:?}: {error}");
             assert!(!error.to_string().contains(".hdsl-"), "{error}");
         }

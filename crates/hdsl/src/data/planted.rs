@@ -182,12 +182,10 @@ pub fn planted(seed: u64, params: &PlantedParams) -> Result<Planted> {
             let indices: Vec<u32> = words.into_iter().collect();
             rows.push(SparseRow::new(&indices, &vec![1.0; indices.len()]));
         }
+        let labels = Labels::from_names(classes.iter().map(|&c| class_name(c)));
         Dataset {
-            rows,
-            labels: Some(Labels::from_names(classes.iter().map(|&c| class_name(c)))),
-            queries: None,
-            index_base: IndexBase::One,
-            notes: Vec::new(),
+            labels: Some(labels),
+            ..Dataset::unlabeled(rows, IndexBase::One, Vec::new())
         }
     };
     let (train, valid, test) = (

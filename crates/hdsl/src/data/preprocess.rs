@@ -19,12 +19,12 @@ named_enum! {
     pub enum Preprocess as "preprocess" {
         /// Values as they are.
         None = "none",
-        /// Each feature divided by its largest absolute training value.
+        /// Each feature divided by its largest absolute training value, then clipped to [-1, 1].
         #[default]
         Max = "max",
         /// Each row divided by its Euclidean length.
         Unit = "unit",
-        /// First [`Preprocess::Max`], then [`Preprocess::Unit`].
+        /// First max, then unit.
         MaxUnit = "max+unit",
     }
 }

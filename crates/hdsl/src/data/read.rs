@@ -15,30 +15,18 @@ named_enum! {
     /// A new format takes a variant here, a line in each of the methods below, and a file with its reader.
     #[non_exhaustive]
     pub enum Format as "format" {
-        /// svmlight or libsvm text: `label [qid:N] index:value … [# comment]`.
+        /// Svmlight or libsvm text: lines `label [qid:q] index:value ...  # comment`.
         Svmlight = "svmlight",
-        /// The NIPS 2003 challenge: `index:value …` (dexter) or bare indices (dorothea); labels in a file beside it.
+        /// NIPS 2003 challenge: lines of `index:value` or of bare indices; labels in a separate file.
         Nips = "nips",
-        /// Matrix Market coordinate text; a row of the matrix is a row of data.
+        /// Matrix Market coordinate file; labels in a separate file.
         MatrixMarket = "mtx",
-        /// What `scipy.sparse.save_npz` writes, in CSR or CSC.
+        /// Sparse matrix of scipy.sparse.save_npz, CSR or CSC; labels in a separate file.
         Npz = "npz",
     }
 }
 
 impl Format {
-    /// What a file of this format holds, in one line of a help text.
-    pub fn description(self) -> &'static str {
-        match self {
-            Self::Svmlight => "lines `label [qid:q] index:value ...  # comment`",
-            Self::Nips => {
-                "NIPS 2003 challenge: lines of `index:value` or of bare indices; labels in a file of their own"
-            }
-            Self::MatrixMarket => "Matrix Market coordinate file; labels in a file of their own",
-            Self::Npz => "scipy.sparse.save_npz, CSR or CSC; labels in a file of their own",
-        }
-    }
-
     /// Reads a file whose first line with any content is `start`.
     fn read(self, input: Input<'_>, start: &[u8], options: &ReadOptions) -> Result<Dataset> {
         match self {
@@ -78,7 +66,7 @@ impl Format {
     }
 }
 
-/// What the lowest feature is called in a text file.
+/// The index of the first feature in a text file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IndexBase {
     /// Features count from 0.
@@ -88,7 +76,7 @@ pub enum IndexBase {
 }
 
 impl IndexBase {
-    /// 0 or 1.
+    /// The index of the first feature, 0 or 1.
     pub fn first(self) -> usize {
         match self {
             IndexBase::Zero => 0,
@@ -97,16 +85,16 @@ impl IndexBase {
     }
 }
 
-/// How to read a data set. The default finds everything out by looking.
+/// How to read a data set. By default everything is detected from content and name.
 #[derive(Clone, Debug, Default)]
 pub struct ReadOptions {
     /// The format; by default, what the content and the file name suggest.
     pub format: Option<Format>,
-    /// A file of labels, one a line. It takes precedence over labels in the data file itself.
+    /// A file of labels, one per line. It takes precedence over labels in the data file itself.
     pub labels: Option<PathBuf>,
-    /// What the lowest feature is called in svmlight and NIPS files; by default 1, or 0 if an index 0 occurs.
+    /// The index of the first feature in svmlight and NIPS files; by default 1, or 0 if an index 0 occurs.
     pub index_base: Option<IndexBase>,
-    /// How many features there are, if not just as many as the file names. More in the file is an error.
+    /// The number of features; by default as many as the file names. More in the file is an error.
     pub n_features: Option<usize>,
 }
 
@@ -119,10 +107,23 @@ pub struct Dataset {
     pub labels: Option<Labels>,
     /// The query number of each row, if the file gives `qid`s.
     pub queries: Option<Vec<u64>>,
-    /// What the lowest feature is called in the file, so that it can be written back alike.
+    /// The index of the first feature in the file, so that it can be written back alike.
     pub index_base: IndexBase,
-    /// What was accepted but is worth saying, a sentence each, with the file's name.
+    /// What was accepted but is worth mentioning, one sentence each, with the file's name.
     pub notes: Vec<String>,
+}
+
+impl Dataset {
+    /// Rows without labels and queries.
+    pub(super) fn unlabeled(rows: Rows, index_base: IndexBase, notes: Vec<String>) -> Self {
+        Self {
+            rows,
+            labels: None,
+            queries: None,
+            index_base,
+            notes,
+        }
+    }
 }
 
 /// Reads a data set from a file, or from standard input if the path is `-`.
@@ -158,12 +159,12 @@ pub fn read_dataset(path: &Path, options: &ReadOptions) -> Result<Dataset> {
                 labels.display()
             ));
         }
-        attach_labels(&mut dataset, Input::open(&labels, "a label a line")?)?;
+        attach_labels(&mut dataset, Input::open(&labels, "one label per line")?)?;
     }
     Ok(dataset)
 }
 
-/// Reads a data set that is already in memory, compressed or not; `name` serves for messages and its extension.
+/// Reads a data set that is already in memory, compressed or not; `name` is used in messages and for its extension.
 ///
 /// No file is looked for beside `name`, but [`ReadOptions::labels`] is read if given.
 ///
@@ -177,7 +178,7 @@ pub fn read_dataset(path: &Path, options: &ReadOptions) -> Result<Dataset> {
 pub fn parse_dataset(name: &Path, bytes: &[u8], options: &ReadOptions) -> Result<Dataset> {
     let (mut dataset, _) = read_input(Input::from_bytes(name, bytes, WANT)?, options)?;
     if let Some(labels) = &options.labels {
-        attach_labels(&mut dataset, Input::open(labels, "a label a line")?)?;
+        attach_labels(&mut dataset, Input::open(labels, "one label per line")?)?;
     }
     Ok(dataset)
 }

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 
-/// One sparse row, borrowed: strictly increasing feature numbers and as many values.
+/// One sparse row, borrowed: strictly increasing feature numbers and their values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SparseRow<'a> {
     indices: &'a [u32],
@@ -15,15 +15,8 @@ impl<'a> SparseRow<'a> {
     /// # Panics
     /// If the lengths differ. The order is checked in debug builds only.
     pub fn new(indices: &'a [u32], values: &'a [f64]) -> Self {
-        assert_eq!(
-            indices.len(),
-            values.len(),
-            "a sparse row has as many values as indices"
-        );
-        debug_assert!(
-            indices.windows(2).all(|w| w[0] < w[1]),
-            "indices increase strictly"
-        );
+        assert_eq!(indices.len(), values.len(), "one value per index");
+        debug_assert!(indices.is_sorted_by(|a, b| a < b), "indices increase");
         Self { indices, values }
     }
 
@@ -37,7 +30,7 @@ impl<'a> SparseRow<'a> {
         self.values
     }
 
-    /// How many features are stored.
+    /// The number of stored features.
     pub fn nnz(&self) -> usize {
         self.indices.len()
     }
@@ -77,7 +70,16 @@ impl<'a> SparseRow<'a> {
     }
 }
 
-/// Sparse rows in one block of memory (CSR). Values are finite; indices increase strictly within a row.
+/// Sparse rows in one block of memory (CSR): [`Rows`] that own their arrays, or a [`RowsView`] that borrows them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CsrRows<Starts, Indices, Values> {
+    n_features: usize,
+    starts: Starts,
+    indices: Indices,
+    values: Values,
+}
+
+/// Sparse rows. Values are finite; indices increase strictly within a row.
 ///
 /// ```
 /// use hdsl::Rows;
@@ -86,12 +88,113 @@ impl<'a> SparseRow<'a> {
 /// assert_eq!(rows.row(0).get(3), 2.0);
 /// # Ok::<(), hdsl::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
-pub struct Rows {
-    n_features: usize,
-    starts: Vec<usize>,
-    indices: Vec<u32>,
-    values: Vec<f64>,
+pub type Rows = CsrRows<Vec<usize>, Vec<u32>, Vec<f64>>;
+
+/// [`Rows`] whose three arrays are borrowed, for example from numpy. Functions that read raw rows once accept a view, so
+/// that the rows need not be copied first.
+///
+/// ```
+/// use hdsl::data::{RowsView, Preprocessor, Preprocess};
+/// let (starts, columns, values) = ([0, 2, 3], [0, 3, 1], [1.0, 2.0, 5.0]);
+/// let rows = RowsView::from_parts(4, &starts, &columns, &values)?;
+/// let scaled = Preprocessor::fit(Preprocess::Max, rows).apply(rows);
+/// assert_eq!(scaled.values(), [1.0, 1.0, 1.0]);
+/// assert!(RowsView::from_parts(3, &starts, &columns, &values).is_err()); // there is no column 3
+/// # Ok::<(), hdsl::Error>(())
+/// ```
+pub type RowsView<'a> = CsrRows<&'a [usize], &'a [u32], &'a [f64]>;
+
+impl<S: AsRef<[usize]>, I: AsRef<[u32]>, V: AsRef<[f64]>> CsrRows<S, I, V> {
+    /// Takes the three arrays of a CSR matrix after checking them.
+    pub fn from_parts(n_features: usize, starts: S, indices: I, values: V) -> Result<Self> {
+        check(
+            n_features,
+            starts.as_ref(),
+            indices.as_ref(),
+            values.as_ref(),
+        )
+        .map_err(Error::Data)?;
+        Ok(Self {
+            n_features,
+            starts,
+            indices,
+            values,
+        })
+    }
+
+    /// The number of rows.
+    pub fn n_rows(&self) -> usize {
+        self.starts().len() - 1
+    }
+
+    /// The number of features (d in the paper), most of them absent from any row.
+    pub fn n_features(&self) -> usize {
+        self.n_features
+    }
+
+    /// The number of stored values.
+    pub fn nnz(&self) -> usize {
+        self.indices().len()
+    }
+
+    /// One row.
+    #[inline]
+    pub fn row(&self, row: usize) -> SparseRow<'_> {
+        let range = self.starts()[row]..self.starts()[row + 1];
+        SparseRow {
+            indices: &self.indices()[range.clone()],
+            values: &self.values()[range],
+        }
+    }
+
+    /// All rows in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = SparseRow<'_>> {
+        (0..self.n_rows()).map(|row| self.row(row))
+    }
+
+    /// Where each row starts in [`CsrRows::indices`], and the end of the last.
+    pub fn starts(&self) -> &[usize] {
+        self.starts.as_ref()
+    }
+
+    /// All feature numbers, row after row.
+    pub fn indices(&self) -> &[u32] {
+        self.indices.as_ref()
+    }
+
+    /// All values, row after row.
+    pub fn values(&self) -> &[f64] {
+        self.values.as_ref()
+    }
+
+    /// The same rows, borrowed.
+    pub fn view(&self) -> RowsView<'_> {
+        CsrRows {
+            n_features: self.n_features,
+            starts: self.starts(),
+            indices: self.indices(),
+            values: self.values(),
+        }
+    }
+
+    /// A copy that owns its arrays.
+    pub fn to_rows(&self) -> Rows {
+        CsrRows {
+            n_features: self.n_features,
+            starts: self.starts().to_vec(),
+            indices: self.indices().to_vec(),
+            values: self.values().to_vec(),
+        }
+    }
+
+    /// A copy of some rows, in the given order.
+    pub fn select(&self, which: &[u32]) -> Rows {
+        let mut rows = Rows::new(self.n_features);
+        which
+            .iter()
+            .for_each(|&row| rows.push(self.row(row as usize)));
+        rows
+    }
 }
 
 impl Rows {
@@ -105,32 +208,16 @@ impl Rows {
         }
     }
 
-    /// Takes over the three arrays of a CSR matrix after checking them.
-    pub fn from_parts(
-        n_features: usize,
-        starts: Vec<usize>,
-        indices: Vec<u32>,
-        values: Vec<f64>,
-    ) -> Result<Self> {
-        RowsView::new(n_features, &starts, &indices, &values)?;
-        Ok(Self {
-            n_features,
-            starts,
-            indices,
-            values,
-        })
-    }
-
     /// Appends a row.
     ///
     /// # Panics
     /// If a feature lies outside the matrix.
     pub fn push(&mut self, row: SparseRow<'_>) {
         if let Some(&last) = row.indices.last() {
+            let n_features = self.n_features;
             assert!(
-                (last as usize) < self.n_features,
-                "feature {last} of {}",
-                self.n_features
+                (last as usize) < n_features,
+                "feature {last} of {n_features}"
             );
         }
         self.indices.extend_from_slice(row.indices);
@@ -138,71 +225,7 @@ impl Rows {
         self.starts.push(self.indices.len());
     }
 
-    /// How many rows there are.
-    pub fn n_rows(&self) -> usize {
-        self.starts.len() - 1
-    }
-
-    /// How many features there are (d in the paper), most of them absent from any row.
-    pub fn n_features(&self) -> usize {
-        self.n_features
-    }
-
-    /// How many values are stored.
-    pub fn nnz(&self) -> usize {
-        self.indices.len()
-    }
-
-    /// One row.
-    pub fn row(&self, row: usize) -> SparseRow<'_> {
-        let range = self.starts[row]..self.starts[row + 1];
-        SparseRow {
-            indices: &self.indices[range.clone()],
-            values: &self.values[range],
-        }
-    }
-
-    /// All rows in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = SparseRow<'_>> {
-        (0..self.n_rows()).map(|r| self.row(r))
-    }
-
-    /// Where each row starts in [`Rows::indices`], and the end of the last.
-    pub fn starts(&self) -> &[usize] {
-        &self.starts
-    }
-
-    /// All feature numbers, row after row.
-    pub fn indices(&self) -> &[u32] {
-        &self.indices
-    }
-
-    /// All values, row after row.
-    pub fn values(&self) -> &[f64] {
-        &self.values
-    }
-
-    /// The same rows, borrowed.
-    pub fn view(&self) -> RowsView<'_> {
-        RowsView {
-            n_features: self.n_features,
-            starts: &self.starts,
-            indices: &self.indices,
-            values: &self.values,
-        }
-    }
-
-    /// A copy of some rows, in the order asked for.
-    pub fn select(&self, which: &[u32]) -> Self {
-        self.view().select(which)
-    }
-
-    /// The three arrays: row starts, features, values.
-    pub(crate) fn into_parts(self) -> (Vec<usize>, Vec<u32>, Vec<f64>) {
-        (self.starts, self.indices, self.values)
-    }
-
-    /// Adds other rows behind these. If they have more features, all have them from then on.
+    /// Appends other rows. If they have more features, all rows have them from then on.
     ///
     /// ```
     /// use hdsl::Rows;
@@ -213,139 +236,12 @@ impl Rows {
     /// ```
     pub fn append(&mut self, others: RowsView<'_>) {
         self.n_features = self.n_features.max(others.n_features());
-        (0..others.n_rows()).for_each(|row| self.push(others.row(row)));
-    }
-}
-
-/// [`Rows`] whose three arrays belong to somebody else, such as a numpy array. What reads raw rows once takes these, so
-/// that the rows need not be copied first.
-///
-/// ```
-/// use hdsl::data::{RowsView, Preprocessor, Preprocess};
-/// let (starts, columns, values) = ([0, 2, 3], [0, 3, 1], [1.0, 2.0, 5.0]);
-/// let rows = RowsView::new(4, &starts, &columns, &values)?;
-/// let scaled = Preprocessor::fit(Preprocess::Max, rows).apply(rows);
-/// assert_eq!(scaled.values(), [1.0, 1.0, 1.0]);
-/// assert!(RowsView::new(3, &starts, &columns, &values).is_err()); // there is no column 3
-/// # Ok::<(), hdsl::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RowsView<'a> {
-    n_features: usize,
-    starts: &'a [usize],
-    indices: &'a [u32],
-    values: &'a [f64],
-}
-
-impl<'a> RowsView<'a> {
-    /// The three arrays of a CSR matrix, after checking them.
-    pub fn new(
-        n_features: usize,
-        starts: &'a [usize],
-        indices: &'a [u32],
-        values: &'a [f64],
-    ) -> Result<Self> {
-        let bad = |reason: String| Err(Error::Data(reason));
-        if n_features > u32::MAX as usize {
-            return bad(format!(
-                "there are {n_features} columns, expected at most 2^32 - 1"
-            ));
-        }
-        if starts.first() != Some(&0)
-            || starts.last() != Some(&indices.len())
-            || indices.len() != values.len()
-        {
-            return bad(format!(
-                "a matrix with {} row starts, {} indices and {} values does not fit together",
-                starts.len(),
-                indices.len(),
-                values.len()
-            ));
-        }
-        for (row, bounds) in starts.windows(2).enumerate() {
-            if bounds[0] > bounds[1] || bounds[1] > indices.len() {
-                return bad(format!(
-                    "row {row} starts at {} but ends at {}",
-                    bounds[0], bounds[1]
-                ));
-            }
-            let columns = &indices[bounds[0]..bounds[1]];
-            if let Some(w) = columns.windows(2).find(|w| w[0] >= w[1]) {
-                return bad(format!(
-                    "row {row} has column {} after column {}, expected increasing columns",
-                    w[1], w[0]
-                ));
-            }
-            if let Some(&last) = columns.last().filter(|&&last| last as usize >= n_features) {
-                return bad(format!(
-                    "row {row} has column {last}, but there are {n_features} columns"
-                ));
-            }
-            if let Some(value) = values[bounds[0]..bounds[1]].iter().find(|v| !v.is_finite()) {
-                return bad(format!(
-                    "row {row} has the value {value}, expected a finite number"
-                ));
-            }
-        }
-        Ok(Self {
-            n_features,
-            starts,
-            indices,
-            values,
-        })
+        others.iter().for_each(|row| self.push(row));
     }
 
-    /// How many rows there are.
-    pub fn n_rows(&self) -> usize {
-        self.starts.len() - 1
-    }
-
-    /// How many features there are.
-    pub fn n_features(&self) -> usize {
-        self.n_features
-    }
-
-    /// How many values are stored.
-    pub fn nnz(&self) -> usize {
-        self.indices.len()
-    }
-
-    /// One row.
-    pub fn row(&self, row: usize) -> SparseRow<'a> {
-        let range = self.starts[row]..self.starts[row + 1];
-        SparseRow {
-            indices: &self.indices[range.clone()],
-            values: &self.values[range],
-        }
-    }
-
-    /// All feature numbers, row after row.
-    pub fn indices(&self) -> &'a [u32] {
-        self.indices
-    }
-
-    /// All values, row after row.
-    pub fn values(&self) -> &'a [f64] {
-        self.values
-    }
-
-    /// A copy.
-    pub fn to_rows(&self) -> Rows {
-        Rows {
-            n_features: self.n_features,
-            starts: self.starts.to_vec(),
-            indices: self.indices.to_vec(),
-            values: self.values.to_vec(),
-        }
-    }
-
-    /// A copy of some rows, in the order asked for.
-    pub fn select(&self, which: &[u32]) -> Rows {
-        let mut out = Rows::new(self.n_features);
-        for &row in which {
-            out.push(self.row(row as usize));
-        }
-        out
+    /// The three arrays: row starts, features, values.
+    pub(crate) fn into_parts(self) -> (Vec<usize>, Vec<u32>, Vec<f64>) {
+        (self.starts, self.indices, self.values)
     }
 }
 
@@ -353,4 +249,50 @@ impl<'a> From<&'a Rows> for RowsView<'a> {
     fn from(rows: &'a Rows) -> Self {
         rows.view()
     }
+}
+
+/// What is wrong with the arrays of a CSR matrix.
+fn check(
+    n_features: usize,
+    starts: &[usize],
+    indices: &[u32],
+    values: &[f64],
+) -> std::result::Result<(), String> {
+    if n_features > u32::MAX as usize {
+        return Err(format!(
+            "there are {n_features} columns, expected at most 2^32 - 1"
+        ));
+    }
+    let n = indices.len();
+    if starts.first() != Some(&0) || starts.last() != Some(&n) || n != values.len() {
+        return Err(format!(
+            "a matrix with {} row starts, {n} indices and {} values does not fit together",
+            starts.len(),
+            values.len()
+        ));
+    }
+    for (row, bounds) in starts.windows(2).enumerate() {
+        let (start, end) = (bounds[0], bounds[1]);
+        if start > end || end > n {
+            return Err(format!("row {row} starts at {start} but ends at {end}"));
+        }
+        let columns = &indices[start..end];
+        if let Some(w) = columns.windows(2).find(|w| w[0] >= w[1]) {
+            let (before, after) = (w[0], w[1]);
+            return Err(format!(
+                "row {row} has column {after} after column {before}, expected increasing columns"
+            ));
+        }
+        if let Some(&last) = columns.last().filter(|&&last| last as usize >= n_features) {
+            return Err(format!(
+                "row {row} has column {last}, but there are {n_features} columns"
+            ));
+        }
+        if let Some(value) = values[start..end].iter().find(|v| !v.is_finite()) {
+            return Err(format!(
+                "row {row} has the value {value}, expected a finite number"
+            ));
+        }
+    }
+    Ok(())
 }

@@ -3,6 +3,8 @@
 use super::input::quote;
 use super::number::{parse_u64, usual_entry};
 use super::text::{Parsed, TextRows, parse_entry};
+use super::{IndexBase, Labels, Rows, decompress};
+use std::io::{self, Write};
 
 /// Parses one line. The label is any word; a `#` starts a comment at the start of a line or after the label.
 pub(super) fn parse_line(line: &[u8], rows: &mut TextRows) -> Parsed<()> {
@@ -54,4 +56,76 @@ pub(super) fn parse_line(line: &[u8], rows: &mut TextRows) -> Parsed<()> {
         first = false;
     }
     rows.end_row(Some(label), query)
+}
+
+/// Writes `label [qid:N] index:value …` lines; rows without labels get 0.
+///
+/// Numbers are as short as they can be and still read back to the same bits. A label that would not read back (it
+/// is empty, has a blank or a colon, starts with `#`, or looks like a compressed file) is an error. The format has no place for the number of
+/// features.
+///
+/// ```
+/// use hdsl::data::write_svmlight;
+/// use hdsl::{IndexBase, Labels, Rows};
+/// let rows = Rows::from_parts(4, vec![0, 2, 3], vec![0, 3, 1], vec![1.0, 0.1, 1e-30])?;
+/// let labels = Labels::from_names(["cat", "dog"]);
+/// let mut out = Vec::new();
+/// write_svmlight(&mut out, &rows, Some(&labels), None, IndexBase::One)?;
+/// assert_eq!(out, b"cat 1:1 4:0.1\ndog 2:1e-30\n");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Panics
+/// If there are not as many labels or queries as rows.
+pub fn write_svmlight(
+    mut out: impl Write,
+    rows: &Rows,
+    labels: Option<&Labels>,
+    queries: Option<&[u64]>,
+    base: IndexBase,
+) -> io::Result<()> {
+    if let Some(labels) = labels {
+        assert_eq!(labels.len(), rows.n_rows(), "one label per row");
+        if let Some(name) = labels.names().iter().find(|name| !survives(name)) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("the label {name:?} cannot be written as svmlight, expected one word"),
+            ));
+        }
+    }
+    if let Some(queries) = queries {
+        assert_eq!(queries.len(), rows.n_rows(), "one query number per row");
+    }
+    let mut line = Vec::new();
+    for (at, row) in rows.iter().enumerate() {
+        line.clear();
+        line.extend_from_slice(labels.map_or("0", |labels| labels.name(at)).as_bytes());
+        if let Some(queries) = queries {
+            write!(line, " qid:{}", queries[at])?;
+        }
+        for (index, value) in row.iter() {
+            write!(line, " {}:", index as usize + base.first())?;
+            write_number(&mut line, value)?;
+        }
+        line.push(b'\n');
+        out.write_all(&line)?;
+    }
+    out.flush()
+}
+
+/// Whether a label reads back as itself, even at the start of a file, where some bytes have a meaning of their own.
+fn survives(label: &str) -> bool {
+    !label.is_empty()
+        && !label.starts_with(['#', '\u{feff}'])
+        && decompress::codec_of(format!("{label} ").as_bytes()).is_none()
+        && !label.bytes().any(|b| b == b':' || b.is_ascii_whitespace())
+}
+
+/// The shortest decimal that reads back to the same bits, with an exponent where zeros would pile up.
+fn write_number(out: &mut impl Write, value: f64) -> io::Result<()> {
+    if value == 0.0 || (1e-5..1e16).contains(&value.abs()) {
+        write!(out, "{value}")
+    } else {
+        write!(out, "{value:e}")
+    }
 }

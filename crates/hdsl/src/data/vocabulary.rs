@@ -17,13 +17,12 @@ named_enum! {
     /// The value that a row has for a word.
     #[derive(Default)]
     pub enum Weighting as "weighting" {
-        /// How often it occurs.
+        /// How often the word occurs.
         #[default]
         Counts = "counts",
-        /// 1 if it occurs.
+        /// 1 if the word occurs.
         Binary = "binary",
-        /// Its count times `ln((1 + n) / (1 + df)) + 1`, for a word in `df` of `n` documents, and then every row
-        /// scaled to length 1: scikit-learn's default.
+        /// Count times ln((1 + n) / (1 + df)) + 1, for a word in df of n documents, then each row divided by its length.
         TfIdf = "tfidf",
     }
 }

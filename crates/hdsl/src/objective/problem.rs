@@ -242,7 +242,7 @@ fn by_size(rows: Rows, cancel: CancelToken<'_>) -> Result<(Vec<u32>, Rows)> {
         rank[*old as usize] = new as u32;
         *old = columns.feature(*old);
     }
-    let (rows, _) = change_rows(rows, columns.len(), Vec::new, |sorted, indices, values| {
+    let rows = change_rows(rows, columns.len(), Vec::new, |sorted, indices, values| {
         let entries = indices.iter().zip(&*values).filter(|entry| *entry.1 != 0.0);
         sorted.clear();
         sorted.extend(entries.map(|(&feature, &value)| (rank[number_of(feature)], value)));

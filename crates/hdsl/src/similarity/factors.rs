@@ -129,7 +129,7 @@ impl Factors {
             None => self.columns.number(feature).unwrap_or(u32::MAX),
         };
         let dim = self.values.len();
-        let (mapped, _) = map_rows(
+        let mapped = map_rows(
             rows,
             dim,
             || Sums::new(dim),

@@ -19,7 +19,9 @@ fn documented(page: &str) -> Graph {
     };
     let row = |line: &str| {
         let mut cells = line.split('|').skip(1);
-        let module = names(cells.next().expect("a first cell")).into_iter().next();
+        let module = names(cells.next().expect("a first cell"))
+            .into_iter()
+            .next();
         let uses = names(cells.next().expect("a second cell"));
         (module.expect("a module's name"), uses)
     };
@@ -28,7 +30,9 @@ fn documented(page: &str) -> Graph {
 
 /// The code of a file without comments and tests, which stand at its end.
 fn code(text: &str) -> String {
-    let lines = text.lines().take_while(|line| line.trim_start() != "#[cfg(test)]");
+    let lines = text
+        .lines()
+        .take_while(|line| line.trim_start() != "#[cfg(test)]");
     let code = lines.filter(|line| !line.trim_start().starts_with("//"));
     code.collect::<Vec<_>>().join("\n")
 }
@@ -38,7 +42,9 @@ fn used(text: &str) -> BTreeSet<String> {
     let code = code(text);
     let paths = code.split("crate::").skip(1);
     let name = |rest: &str| -> String {
-        rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+        rest.chars()
+            .take_while(|c| c.is_alphanumeric() || *c == '_')
+            .collect()
     };
     paths.map(name).collect()
 }
@@ -74,18 +80,37 @@ fn the_module_table_is_that_of_the_code_and_has_no_cycle() {
     }
     for (module, uses) in &found {
         let listed = documented.get(module);
-        let listed = listed.unwrap_or_else(|| panic!("ARCHITECTURE.md lacks `{module}`, which uses {uses:?}"));
-        assert_eq!(uses, listed, "left: what `{module}` uses; right: what ARCHITECTURE.md says");
+        let listed = listed
+            .unwrap_or_else(|| panic!("ARCHITECTURE.md lacks `{module}`, which uses {uses:?}"));
+        assert_eq!(
+            uses, listed,
+            "left: what `{module}` uses; right: what ARCHITECTURE.md says"
+        );
     }
-    assert_eq!(found.len(), documented.len(), "ARCHITECTURE.md lists modules that do not exist");
+    assert_eq!(
+        found.len(),
+        documented.len(),
+        "ARCHITECTURE.md lists modules that do not exist"
+    );
 
     // Every module comes after those it uses.
-    let rows = page.lines().skip_while(|line| !line.starts_with("| module | uses |")).skip(2);
+    let rows = page
+        .lines()
+        .skip_while(|line| !line.starts_with("| module | uses |"))
+        .skip(2);
     let order: Vec<&str> = rows.map_while(|row| row.split('`').nth(1)).collect();
-    let place = |name: &str| order.iter().position(|&n| n == name).expect("a listed module");
+    let place = |name: &str| {
+        order
+            .iter()
+            .position(|&n| n == name)
+            .expect("a listed module")
+    };
     for (module, uses) in &found {
         for other in uses {
-            assert!(place(other) < place(module), "`{module}` uses `{other}`, which stands below it");
+            assert!(
+                place(other) < place(module),
+                "`{module}` uses `{other}`, which stands below it"
+            );
         }
     }
 }
@@ -93,5 +118,8 @@ fn the_module_table_is_that_of_the_code_and_has_no_cycle() {
 #[test]
 fn paths_in_comments_and_tests_do_not_count() {
     let text = "//! See crate::tune.\nuse crate::data::Rows;\nlet x = $crate::error::Error::A;\n#[cfg(test)]\nmod tests {\n    use crate::knn;\n}\n";
-    assert_eq!(used(text), BTreeSet::from(["data".to_owned(), "error".to_owned()]));
+    assert_eq!(
+        used(text),
+        BTreeSet::from(["data".to_owned(), "error".to_owned()])
+    );
 }

@@ -183,7 +183,7 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Starts an empty list with room for so many triplets.
+    /// Starts an empty list with room for this many triplets.
     pub(crate) fn begin(&mut self, most: usize) {
         if self.triplets.len() <= most {
             self.triplets.resize(most + 1, 0);
@@ -266,7 +266,7 @@ impl Affected {
 }
 
 impl Margins {
-    /// All 0, of so many triplets.
+    /// All 0, for `n` triplets.
     pub(crate) fn new(n: usize, weights: Option<Vec<f64>>) -> Self {
         Self {
             mu: vec![0.0; n],

@@ -11,7 +11,7 @@ use crate::atoms::{ActiveSet, Atom, Step};
 use crate::cancel::CancelToken;
 use crate::error::Result;
 use crate::objective::active_features::ActiveFeatures;
-use crate::objective::incremental::{Column, Pairs, State};
+use crate::objective::incremental::{Coefficients, Column, Pairs, State};
 use crate::objective::margins::Affine;
 use crate::objective::{Problem, Scored};
 use crate::parallel::prelude::*;
@@ -58,7 +58,10 @@ impl<'p> Incremental<'p> {
     ) -> Result<Self> {
         let n_rows = problem.rows.n_rows();
         let anchors = problem.triplets.by_anchor(n_rows);
-        let pairs = |rows| Pairs::new(problem, &anchors, rows, cancel);
+        let pairs = |rows| {
+            let coefficients = Coefficients::new(problem, &anchors, rows, cancel)?;
+            Pairs::new(problem, coefficients, cancel)
+        };
         let mut engine = Self {
             problem,
             active: ActiveSet::default(),

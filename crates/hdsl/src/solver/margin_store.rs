@@ -21,7 +21,7 @@ const SHARD: usize = 1 << 17;
 /// More shards than this would cost more in merging than they save.
 const MAX_SHARDS: usize = 4;
 
-/// The number of shards for so many triplets: a power of 2, so that two threads have equal shares.
+/// The number of shards for this many triplets: a power of 2, so that two threads have equal shares.
 pub(super) fn n_shards(n_triplets: usize) -> usize {
     1 << (n_triplets / SHARD).clamp(1, MAX_SHARDS).ilog2()
 }

@@ -16,14 +16,14 @@ use std::ops::Range;
 /// The share of distinct pairs, near and far counted separately, from which coefficients are not stored.
 const MOSTLY_DISTINCT: f64 = 0.75;
 
-/// Whether so many triplets have so many distinct pairs that each is treated as having its own.
+/// Whether triplets with this number of distinct pairs are treated as having their own.
 pub(crate) fn has_own_pairs(pairs: f64, triplets: f64) -> bool {
     pairs >= MOSTLY_DISTINCT * 2.0 * triplets
 }
 
 /// Pairs that stay in the cache.
 const CACHED: usize = 1 << 18;
-/// The pairs of a column are walked row by row if less than one in so many rows contains it: where pairs are in the cache,
+/// The pairs of a column are walked row by row if less than one in this many rows contains it: where pairs are in the cache,
 /// and where they are not, which has a cost per pair and one per row. Measured; only speed depends on them.
 const WALK_CACHED: usize = 3;
 const WALK_PAIR: usize = 17;
@@ -118,6 +118,11 @@ impl Coefficients {
             others,
             values,
         })
+    }
+
+    /// The number of triplets.
+    pub(crate) fn n_triplets(&self) -> usize {
+        self.triplet_starts[self.triplet_starts.len() - 1] as usize
     }
 
     /// The pairs of an anchor.

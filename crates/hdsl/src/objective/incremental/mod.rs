@@ -14,9 +14,7 @@ use super::shard::ShardTriplets;
 use crate::cancel::CancelToken;
 use crate::data::{Overlap, PackedRows};
 use crate::error::Result;
-use crate::triplets::Anchors;
-use coefficients::Coefficients;
-pub(crate) use coefficients::{Column, has_own_pairs};
+pub(crate) use coefficients::{Coefficients, Column, has_own_pairs};
 use diagonal::Diagonal;
 pub(crate) use products::MAX_WORK;
 use products::Products;
@@ -79,20 +77,18 @@ impl Changes {
 }
 
 impl Pairs {
-    /// For the triplets of these anchors.
+    /// For the pairs that have these coefficients.
     pub(crate) fn new(
         problem: &Problem<'_>,
-        grouped: &Anchors,
-        anchors: Range<usize>,
+        coefficients: Coefficients,
         cancel: CancelToken<'_>,
     ) -> Result<Self> {
-        let n = grouped.starts()[anchors.end] - grouped.starts()[anchors.start];
-        let coefficients = Coefficients::new(problem, grouped, anchors.clone(), cancel)?;
+        let anchors = coefficients.anchors();
         let n_pairs = anchors.clone().map(|a| coefficients.pairs_of(a).len());
         let most_pairs = n_pairs.max().unwrap_or(0);
         Ok(Self {
             current: anchors.start,
-            products: Products::new(problem, &coefficients, n, cancel)?,
+            products: Products::new(problem, &coefficients, cancel)?,
             coefficients,
             diagonal: Diagonal::new(problem.n_columns()),
             cross: Vec::new(),

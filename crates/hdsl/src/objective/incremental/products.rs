@@ -24,7 +24,6 @@ impl Products {
     pub(crate) fn new(
         problem: &Problem<'_>,
         pairs: &Coefficients,
-        n_triplets: usize,
         cancel: CancelToken<'_>,
     ) -> Result<Option<Self>> {
         let (rows, others) = (&problem.rows, pairs.others());
@@ -32,7 +31,7 @@ impl Products {
         if others.iter().map(work).sum::<usize>() > MAX_WORK {
             return Ok(None);
         }
-        let limit = (8 * (rows.nnz() + n_triplets)).min(u32::MAX as usize / 2);
+        let limit = (8 * (rows.nnz() + pairs.n_triplets())).min(u32::MAX as usize / 2);
         let mut products = Self {
             starts: Vec::with_capacity(others.len() + 1),
             places: Vec::new(),

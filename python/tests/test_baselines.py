@@ -245,7 +245,7 @@ def test_other_files_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"baseline\.npz: contains OASIS .* expected DiagonalSimilarity"):
         DiagonalSimilarity.load(file)
     file.write_text("nothing of the kind")
-    with pytest.raises(ValueError, match=r"baseline\.npz: not a file that OASIS\.save wrote"):
+    with pytest.raises(ValueError, match=r"baseline\.npz: not a file of OASIS\.save"):
         OASIS.load(file)
     with pytest.raises(FileNotFoundError):
         OASIS.load(tmp_path / "absent.npz")

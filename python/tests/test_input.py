@@ -257,7 +257,7 @@ def test_bad_questions_are_named(problem):
         learned.explain(["a", "b"])
     with pytest.raises(ValueError, match="one of"):
         learned.at()
-    with pytest.raises(ValueError, match="iteration 99"):
+    with pytest.raises(ValueError, match="iterate 99"):
         learned.at(iteration=99)
     with pytest.raises(ValueError, match="at most 1 features"):
         learned.at(n_features=1)

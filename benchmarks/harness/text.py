@@ -26,6 +26,11 @@ def seconds(value):
     return f"{number(1000 * value)} ms" if value < 1 else f"{number(value)} s"
 
 
+def compared(what, ours, name, theirs):
+    """A line of the overview: our seconds and those of another program."""
+    return what, seconds(ours), name, seconds(theirs), ratio(ours, theirs)
+
+
 def milliseconds(value):
     return seconds(value / 1000) if value is not None else "–"
 

@@ -192,7 +192,7 @@ class Baseline(VoteMixin, TripletLearner):
         return from_parts(parts, dim)
 
     def _pair_scores(self, rows: Any, i: NDArray[np.int64], j: NDArray[np.int64]) -> NDArray[np.float64]:
-        return self._model.score_pairs(rows, i, j, self._threads())
+        return self._model.score_pairs(rows, [i, j], self._threads())
 
     def _search(self, queries: Any, k: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         fitted = self._fitted_rows()

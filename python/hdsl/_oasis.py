@@ -180,11 +180,6 @@ class OASIS(Baseline):
         Negative eigenvalues of the symmetric part of W are left out. With ``finish="psd"`` there are none, and dot products
         are scores.
 
-        Parameters
-        ----------
-        X
-            Raw rows, as for :meth:`fit`.
-
         Returns
         -------
         Z : ndarray of shape (n_samples, n_features)

@@ -135,20 +135,20 @@ def _sum_up(tuning: Tuning, learner: Any) -> str:
 def describe(facts: dict[str, Any], left: float | None) -> str:
     """One line: progress, best error, time left.
 
-    >>> facts = {"rung": 0, "n_rungs": 4, "done": 9, "n_configurations": 18, "sampled": False, "best_error": 0.05,
-    ...          "best_configuration": "unit random:20 100 smoothed-hinge", "dot_error": 0.2, "training": None}
+    >>> facts = {"rung": (0, 4), "trials": (9, 18), "sampled": False, "best": (0.05, "unit random:20 100 smoothed-hinge"),
+    ...          "dot_error": 0.2, "training": None}
     >>> describe(facts, 125.0)
     '[############             ] 9/18 configurations, rung 1/4  best error 5.0% (dot product 20.0%), at most 2:05 left'
     """
     if facts["training"] is not None:
         return f"final training on {facts['training']} rows"
-    bar = "#" * round(facts["done"] / max(1, facts["n_configurations"]) * WIDTH)
-    line = f"[{bar:<{WIDTH}}] {facts['done']}/{facts['n_configurations']} configurations"
-    line += f", rung {facts['rung'] + 1}/{max(1, facts['n_rungs'])}"
+    (done, of), (rung, rungs) = facts["trials"], facts["rung"]
+    bar = "#" * round(done / max(1, of) * WIDTH)
+    line = f"[{bar:<{WIDTH}}] {done}/{of} configurations, rung {rung + 1}/{max(1, rungs)}"
     if facts["sampled"]:
         line += " on a sample"
-    if facts["best_error"] is not None:
-        line += f"  best error {facts['best_error']:.1%} (dot product {facts['dot_error']:.1%})"
+    if facts["best"] is not None:
+        line += f"  best error {facts['best'][0]:.1%} (dot product {facts['dot_error']:.1%})"
     if left is not None:
         whole = round(max(0.0, left))
         line += f", at most {whole // 60}:{whole % 60:02} left"

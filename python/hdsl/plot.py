@@ -2,6 +2,12 @@
 
 Each function takes a fitted learner (:class:`hdsl.HDSL` and the like), draws into the matplotlib axes `ax`, new ones by
 default, and returns them.
+
+>>> from sklearn.datasets import load_iris
+>>> from hdsl import HDSL, plot
+>>> learner = HDSL(scale=10, max_iter=20).fit(*load_iris(return_X_y=True))
+>>> plot.active_features(learner).get_ylabel(), plot.objective(learner).get_yscale()
+('in use', 'log')
 """
 
 from __future__ import annotations
@@ -37,15 +43,7 @@ def _mark_chosen(learner: Any, ax: Any) -> None:
 
 
 def active_features(learner: Any, ax: Any = None) -> Any:
-    """Features and pairs of features in use against iterations.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from hdsl import HDSL, plot
-    >>> plot.active_features(HDSL(scale=10, max_iter=20).fit(*load_iris(return_X_y=True))).get_ylabel()
-    'in use'
-    """
+    """Features and pairs of features in use against iterations."""
     check_is_fitted(learner)
     ax, path = _axes(ax), learner.path_
     ax.plot(path["iteration"], path["n_features"], label="features", color=ALIKE)
@@ -61,13 +59,6 @@ def objective(learner: Any, ax: Any = None) -> Any:
 
     The gap is an upper bound of the distance to the optimum only if the search is exact; otherwise it is an estimate. Values
     of 0 are left out.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from hdsl import HDSL, plot
-    >>> plot.objective(HDSL(scale=10, max_iter=20).fit(*load_iris(return_X_y=True))).get_yscale()
-    'log'
     """
     check_is_fitted(learner)
     ax, path = _axes(ax), learner.path_

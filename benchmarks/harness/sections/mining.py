@@ -3,7 +3,7 @@
 import statistics
 
 from data import real, synthetic
-from text import commands, paragraph, ratio, seconds, table
+from text import commands, compared, paragraph, ratio, seconds, table
 
 TITLE = "Mining triplets"
 
@@ -44,13 +44,8 @@ def measure(context):
 def glance(result):
     for row in result["rows"]:
         if row["scipy"]:
-            yield (
-                f"mining 3 × 5 neighbors, {row['name']}",
-                seconds(row["ours_1"]),
-                "scipy X Xᵀ with argpartition",
-                seconds(row["scipy"]),
-                ratio(row["ours_1"], row["scipy"]),
-            )
+            what = f"mining 3 × 5 neighbors, {row['name']}"
+            yield compared(what, row["ours_1"], "scipy X Xᵀ with argpartition", row["scipy"])
 
 
 def render(result):

@@ -4,7 +4,7 @@ import statistics
 
 from context import relative
 from data import real, synthetic
-from text import commands, paragraph, ratio, seconds, table
+from text import commands, compared, paragraph, ratio, seconds, table
 
 TITLE = "Reading svmlight"
 
@@ -37,13 +37,8 @@ def measure(context):
 
 def glance(result):
     for row in result["rows"]:
-        yield (
-            f"reading svmlight ({row['name'].split(',')[0]}), one thread",
-            seconds(row["ours_1"]),
-            "scikit-learn `load_svmlight_file`",
-            seconds(row["sklearn"]),
-            ratio(row["ours_1"], row["sklearn"]),
-        )
+        what = f"reading svmlight ({row['name'].split(',')[0]}), one thread"
+        yield compared(what, row["ours_1"], "scikit-learn `load_svmlight_file`", row["sklearn"])
 
 
 def render(result):

@@ -188,13 +188,12 @@ impl BaselineModel {
         &self,
         py: Python<'py>,
         rows: Csr<'py>,
-        i: &Bound<'py, PyArray1<i64>>,
-        j: &Bound<'py, PyArray1<i64>>,
+        pairs: [Bound<'py, PyArray1<i64>>; 2],
         n_threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let rows = rows.parts()?;
-        let i = row_numbers(i, rows.n_rows(), "i")?;
-        let j = row_numbers(j, rows.n_rows(), "j")?;
+        let i = row_numbers(&pairs[0], rows.n_rows(), "i")?;
+        let j = row_numbers(&pairs[1], rows.n_rows(), "j")?;
         let scores = detached(py, n_threads, || {
             let scaled = self.preprocess.apply(view(rows)?);
             let similarity = self.learned.similarity();

@@ -104,10 +104,7 @@ impl Index {
 
     /// The mean similarity of each query to the rows of each class, query by query; the class of the highest mean; and the
     /// unit of the means: the mean similarity of two rows of one class.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "Python calls it by position, in one place"
-    )]
+    #[allow(clippy::too_many_arguments)]
     fn class_means<'py>(
         &self,
         py: Python<'py>,

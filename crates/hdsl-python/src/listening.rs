@@ -31,15 +31,14 @@ pub(crate) struct Facts {
 /// The progress of a search; a dict in Python.
 #[derive(Clone, Default, IntoPyObject)]
 pub(crate) struct Search {
-    pub(crate) rung: usize,
-    pub(crate) n_rungs: usize,
-    pub(crate) done: usize,
-    pub(crate) n_configurations: usize,
+    /// The present one, from 0, and their number.
+    pub(crate) rung: (usize, usize),
+    /// Finished ones on this rung, and their number.
+    pub(crate) trials: (usize, usize),
     /// Whether the rung uses a sample of the rows.
     pub(crate) sampled: bool,
     /// The lowest validation error so far, and its configuration.
-    pub(crate) best_error: Option<f64>,
-    pub(crate) best_configuration: Option<String>,
+    pub(crate) best: Option<(f64, String)>,
     pub(crate) dot_error: f64,
     /// Rows of the final training, once it has begun.
     pub(crate) training: Option<usize>,

@@ -153,13 +153,11 @@ impl TuneWatcher for Telling<'_> {
             } => {
                 // What a sample said is not to be compared with what all rows say.
                 if search.sampled && !scouting {
-                    (search.best_error, search.best_configuration) = (None, None);
+                    search.best = None;
                 }
-                search.rung = rung;
-                search.n_rungs = of;
-                search.n_configurations = settings;
+                search.rung = (rung, of);
+                search.trials = (0, settings);
                 search.sampled = scouting;
-                search.done = 0;
             }
             TuneEvent::Judged {
                 setting,
@@ -167,11 +165,9 @@ impl TuneWatcher for Telling<'_> {
                 done,
                 of,
             } => {
-                search.done = done;
-                search.n_configurations = of;
-                if search.best_error.is_none_or(|best| error < best) {
-                    search.best_error = Some(error);
-                    search.best_configuration = Some(setting.to_string());
+                search.trials = (done, of);
+                if search.best.as_ref().is_none_or(|best| error < best.0) {
+                    search.best = Some((error, setting.to_string()));
                 }
             }
             TuneEvent::Training { n_rows } => search.training = Some(n_rows),

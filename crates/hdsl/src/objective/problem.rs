@@ -113,42 +113,40 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// x_i ± x_j for every row, into a buffer that is 0 where neither feature occurs.
-    pub(crate) fn project(&self, atom: Atom, into: &mut Vec<f64>) {
-        into.clear();
-        into.resize(self.rows.n_rows(), 0.0);
+    /// x_i ± x_j for every row.
+    pub(crate) fn project(&self, atom: Atom) -> Vec<f64> {
+        let mut z = vec![0.0; self.rows.n_rows()];
         for (feature, sign) in [(atom.i(), 1.0), (atom.j(), atom.sign().value())] {
             let (rows, values) = self.lists.column(feature);
             for (&row, &value) in rows.iter().zip(values) {
-                into[row as usize] += sign * value;
+                z[row as usize] += sign * value;
             }
         }
+        z
     }
 
     /// <A^t, B> for every triplet.
-    pub(crate) fn atom_margins(&self, atom: Atom, projected: &mut Vec<f64>, into: &mut Vec<f64>) {
-        self.project(atom, projected);
+    pub(crate) fn atom_margins(&self, atom: Atom) -> Vec<f64> {
+        let projected = self.project(atom);
         let z = |row: u32| projected[row as usize];
-        into.clear();
-        into.reserve(self.triplets.len());
+        let mut margins = Vec::with_capacity(self.triplets.len());
         self.triplets.each(|anchor, near, far| {
             let at_anchor = z(anchor);
             // Most atoms affect few triplets: avoid two lookups for the others.
-            into.push(if at_anchor == 0.0 {
+            margins.push(if at_anchor == 0.0 {
                 0.0
             } else {
                 self.lambda * at_anchor * (z(near) - z(far))
             });
         });
+        margins
     }
 
     /// <A^t, M> for every triplet.
     pub(crate) fn margins(&self, active: &ActiveSet) -> Vec<f64> {
         let mut margins = vec![0.0; self.triplets.len()];
-        let (mut projected, mut of_atom) = (Vec::new(), Vec::new());
         for (atom, weight) in active.iter() {
-            self.atom_margins(atom, &mut projected, &mut of_atom);
-            for (margin, &b) in margins.iter_mut().zip(&of_atom) {
+            for (margin, b) in margins.iter_mut().zip(self.atom_margins(atom)) {
                 *margin += weight * b;
             }
         }

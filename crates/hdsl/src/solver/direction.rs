@@ -1,7 +1,6 @@
 //! Directions of Alg. 1 and the line search along them.
 
 use crate::atoms::{ActiveSet, Atom, Step};
-use crate::objective::Problem;
 
 /// A direction of descent.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,57 +55,6 @@ impl Direction {
         } else {
             part
         }
-    }
-}
-
-/// Buffers for <A^t, D>.
-#[derive(Default)]
-pub(crate) struct Deltas {
-    projected: Vec<f64>,
-    other: Vec<f64>,
-    values: Vec<f64>,
-}
-
-impl Deltas {
-    /// <A^t, D> for every triplet.
-    pub(crate) fn along(
-        &mut self,
-        problem: &Problem<'_>,
-        direction: Direction,
-        margins: &[f64],
-    ) -> &[f64] {
-        let Self {
-            projected,
-            other,
-            values,
-        } = self;
-        match direction {
-            Direction::Forward(atom) => {
-                problem.atom_margins(atom, projected, values);
-                values.iter_mut().zip(margins).for_each(|(b, m)| *b -= m);
-            }
-            Direction::Away(atom) => {
-                problem.atom_margins(atom, projected, values);
-                values
-                    .iter_mut()
-                    .zip(margins)
-                    .for_each(|(b, m)| *b = m - *b);
-            }
-            Direction::Pairwise { to, from } => {
-                problem.atom_margins(to, projected, values);
-                problem.atom_margins(from, projected, other);
-                values.iter_mut().zip(&*other).for_each(|(b, a)| *b -= a);
-            }
-        }
-        values
-    }
-
-    /// margins += γ deltas, for the direction last looked along.
-    pub(crate) fn apply(&self, gamma: f64, margins: &mut [f64]) {
-        margins
-            .iter_mut()
-            .zip(&self.values)
-            .for_each(|(m, d)| *m += gamma * d);
     }
 }
 

@@ -6,7 +6,7 @@
 use super::engine::{Gradient, Iterate, LineSearch, SymmetrizedGradient};
 use super::margin_store::{self, MarginStore, Shard};
 use super::motion::Moving;
-use super::partner::{PARALLEL, Partner, PartnerSearch, Reach};
+use super::partner::{PARALLEL, PartnerSearch};
 use crate::atoms::{ActiveSet, Atom, Step};
 use crate::cancel::CancelToken;
 use crate::error::Result;
@@ -17,8 +17,6 @@ use crate::objective::{Problem, Scored};
 use crate::parallel::prelude::*;
 use crate::solver::direction::Direction;
 
-/// Active atoms whose features are tried first as partners.
-pub(super) const LATEST: usize = 8;
 /// Entries of u merged by one thread at a time.
 const CHUNK: usize = 1 << 14;
 /// Steps after which everything is computed again, since rounding errors add up.
@@ -154,8 +152,8 @@ impl<'p> Incremental<'p> {
                 .set_cross(slot as usize, &weights, columns, rows);
         });
     }
-    /// u = S X_{:,i} into the buffer of the search, and the rows where it may differ from 0.
-    fn multiply(&mut self, feature: u32) -> Reach {
+    /// u = S X_{:,i} into the buffer of the search.
+    fn multiply(&mut self, feature: u32) {
         let (rows, values) = self.problem.lists.column(feature);
         let mut dense = std::mem::take(&mut self.dense);
         for (&row, &x) in rows.iter().zip(values) {
@@ -169,20 +167,19 @@ impl<'p> Incremental<'p> {
         let work: usize = shards
             .map(|shard| shard.triplets.coefficients.work_of(&column))
             .sum();
-        let reach = if 2 * work < dense.len() {
-            self.multiply_sparse(&column)
+        if 2 * work < dense.len() {
+            self.multiply_sparse(&column);
         } else {
-            self.multiply_dense(&column, work)
-        };
+            self.multiply_dense(&column, work);
+        }
         for &row in rows {
             dense[row as usize] = 0.0;
         }
         self.dense = dense;
-        reach
     }
 
     /// For a column with few pairs: lists the rows where u may differ from 0.
-    fn multiply_sparse(&mut self, column: &Column<'_>) -> Reach {
+    fn multiply_sparse(&mut self, column: &Column<'_>) {
         let MarginStore {
             sigma, segments, ..
         } = self.margins;
@@ -195,15 +192,14 @@ impl<'p> Incremental<'p> {
             let add = |row: usize, by: f64| product.add(row, by);
             triplets.coefficients.each_product(&weights, column, add);
         }
-        product.reach_of_added(self.problem)
     }
 
     /// For other columns: in parallel by shard, where there is enough work.
-    fn multiply_dense(&mut self, column: &Column<'_>, work: usize) -> Reach {
+    fn multiply_dense(&mut self, column: &Column<'_>, work: usize) {
         let MarginStore {
             sigma, segments, ..
         } = self.margins;
-        let u = &mut self.search.product.u;
+        let u = self.search.product.dense();
         if work < self.parallel_work || self.margins.shards.len() == 1 {
             for Shard {
                 margins, triplets, ..
@@ -226,7 +222,6 @@ impl<'p> Incremental<'p> {
             };
             u.par_chunks_mut(CHUNK).enumerate().for_each(merge);
         }
-        self.search.product.reach_of_all(self.problem)
     }
 }
 
@@ -321,20 +316,15 @@ impl<'p> SymmetrizedGradient<'p> for Incremental<'p> {
         let (margins, search) = (&self.margins, &mut self.search);
         *self
             .best_diagonal
-            .get_or_insert_with(|| search.best_diagonals(1, &mut |j| diagonal_of(margins, j))[0])
+            .get_or_insert_with(|| search.best_diagonal(|j| diagonal_of(margins, j)))
     }
 
     fn best_partner(&mut self, feature: u32, floor: Option<Scored>) -> Scored {
-        let diagonal = diagonal_of(&self.margins, feature);
-        let partner = Partner::new(self.problem, feature, diagonal, floor);
-        let reach = self.multiply(feature);
-        // The best D makes a good partner for most, and so do the features of the latest atoms.
+        self.multiply(feature);
         let best = self.best_diagonal();
-        let latest = self.active.atoms().iter().rev().take(LATEST);
-        let first = std::iter::once(best).chain(latest.flat_map(|atom| [atom.i(), atom.j()]));
-        let mut diagonal = |j: u32| diagonal_of(&self.margins, j);
-        let found = self.search.best(partner, reach, &mut diagonal, first);
-        found.expect("there are at least two features")
+        let diagonal = |j: u32| diagonal_of(&self.margins, j);
+        let active = self.active.atoms();
+        self.search.best(feature, floor, &diagonal, best, active)
     }
 
     fn diagonal(&mut self) -> Vec<f64> {

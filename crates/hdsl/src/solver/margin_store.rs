@@ -153,7 +153,8 @@ impl<'p, T: ShardTriplets> MarginStore<'p, T> {
                 let (triplets, found) = (&shard.triplets, &mut shard.found);
                 found.begin(triplets.of_anchor(anchor).len());
                 triplets.each_of_anchor(anchor, |t, near, far| {
-                    let atom_margin = motion.push(scale, anchor, near as usize, far as usize);
+                    let atom_margin =
+                        motion.atom_margin(scale, anchor, near as usize, far as usize);
                     found.offer(t, atom_margin);
                 });
                 shard.margins.list(found, sigma);

@@ -56,10 +56,9 @@ impl Sample {
         let triplets: Vec<_> = triplets.map(|t| problem.triplets.get(t)).collect();
         let weighted = self.weights.iter().zip(&self.margins);
         let of_model = weighted.map(|(w, m)| w * m).sum::<f64>() / total;
-        let mut z = Vec::new();
         let rate = |&atom: &Atom| {
-            problem.project(atom, &mut z);
-            let z = |row: u32| z[row as usize];
+            let projected = problem.project(atom);
+            let z = |row: u32| projected[row as usize];
             let weighted = triplets.iter().zip(&self.weights);
             let gains = weighted.map(|(&(a, near, far), w)| w * z(a) * (z(near) - z(far)));
             problem.lambda * gains.sum::<f64>() / total - of_model

@@ -3,14 +3,13 @@
 //! It works for every loss, and the incremental state is tested against it.
 
 use super::engine::{Gradient, Iterate, LineSearch, SymmetrizedGradient};
-use super::incremental::LATEST;
 use super::minibatch::Sample;
-use super::partner::{PARALLEL, Partner, PartnerSearch};
+use super::partner::{PARALLEL, PartnerSearch};
 use crate::atoms::{ActiveSet, Atom, Step};
 use crate::objective::active_features::ActiveFeatures;
 use crate::objective::gradient::PairGradient;
 use crate::objective::{COLUMNS, Problem, Scored};
-use crate::solver::direction::{Deltas, Direction, line_search};
+use crate::solver::direction::{Direction, line_search};
 use rand_chacha::ChaCha8Rng;
 
 /// The margins of all triplets. *Positions* number the triplets in an order of the source's choice.
@@ -32,7 +31,8 @@ pub(crate) trait MarginSource<'p> {
 pub(crate) struct AllMargins<'p> {
     problem: &'p Problem<'p>,
     margins: Vec<f64>,
-    deltas: Deltas,
+    /// <A^t, D> for every triplet, for the direction of the last line search.
+    changes: Vec<f64>,
 }
 
 impl<'p> MarginSource<'p> for AllMargins<'p> {
@@ -40,7 +40,7 @@ impl<'p> MarginSource<'p> for AllMargins<'p> {
         Self {
             problem,
             margins: vec![0.0; problem.triplets.len()],
-            deltas: Deltas::default(),
+            changes: Vec::new(),
         }
     }
 
@@ -58,13 +58,27 @@ impl<'p> MarginSource<'p> for AllMargins<'p> {
 
     fn search_line(&mut self, direction: Direction, gamma_max: f64) -> f64 {
         let (problem, margins) = (self.problem, &self.margins);
-        let deltas = self.deltas.along(problem, direction, margins);
-        line_search(gamma_max, |gamma| problem.along(margins, deltas, gamma))
+        self.changes = match direction {
+            Direction::Forward(atom) => difference(problem.atom_margins(atom), margins),
+            Direction::Away(atom) => difference(margins.clone(), &problem.atom_margins(atom)),
+            Direction::Pairwise { to, from } => {
+                difference(problem.atom_margins(to), &problem.atom_margins(from))
+            }
+        };
+        let changes = &self.changes;
+        line_search(gamma_max, |gamma| problem.along(margins, changes, gamma))
     }
 
     fn advance(&mut self, gamma: f64, _: &ActiveSet) {
-        self.deltas.apply(gamma, &mut self.margins);
+        for (margin, change) in self.margins.iter_mut().zip(&self.changes) {
+            *margin += gamma * change;
+        }
     }
+}
+
+fn difference(mut a: Vec<f64>, b: &[f64]) -> Vec<f64> {
+    a.iter_mut().zip(b).for_each(|(a, b)| *a -= b);
+    a
 }
 
 pub(crate) struct Recomputed<'p, M> {
@@ -211,14 +225,15 @@ impl<'p, M: MarginSource<'p>> SymmetrizedGradient<'p> for Recomputed<'p, M> {
         let gradient = (gradient.as_ref()).expect("a gradient is computed before it is used");
         let product = &mut search.product;
         gradient.multiply(problem, feature, |row, by| product.add(row, by));
-        let reach = product.reach_of_added(problem);
         let d = gradient.diagonal();
-        let partner = Partner::new(problem, feature, d[feature as usize], floor);
-        let latest = active.atoms().iter().rev().take(LATEST);
-        let first =
-            std::iter::once(self.best_diagonal).chain(latest.flat_map(|atom| [atom.i(), atom.j()]));
-        let found = search.best(partner, reach, &mut |j: u32| d[j as usize], first);
-        found.expect("there are at least two features")
+        let diagonal = |j: u32| d[j as usize];
+        search.best(
+            feature,
+            floor,
+            &diagonal,
+            self.best_diagonal,
+            active.atoms(),
+        )
     }
 
     fn diagonal(&mut self) -> Vec<f64> {

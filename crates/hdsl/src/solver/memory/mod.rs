@@ -1,151 +1,180 @@
-//! Whether a run fits in memory, found out before it starts: better refused with advice than killed half-way.
+//! An estimate of the memory that a run needs, made before it starts: a run that does not fit is refused with advice.
 
 mod available;
-mod sizes;
 
 use super::SolverParams;
 use super::margin_store::n_shards;
-use crate::data::Rows;
+use crate::data::{Columns, Rows, SparseRow};
 use crate::error::{Error, Result};
 use crate::objective::incremental::{MAX_WORK, has_own_pairs};
 use crate::triplets::Triplets;
 use available::available;
-use sizes::Sizes;
+use std::collections::HashMap;
 
 /// The batch to suggest, or a tenth of the triplets if those are fewer.
 const BATCH: usize = 100_000;
 
-/// What does not depend on the problem, in bytes: the path, the trace, buffers of threads.
+/// Bytes that do not depend on the problem: the path, the trace, buffers of threads.
 const FIXED: f64 = 1e6;
 
-/// A stored value of rows that are copied.
+/// Bytes per stored value of rows that are copied.
 const ROW_VALUE: f64 = 12.0;
 
-/// A pair that the incremental engine takes for a triplet's own.
-const OWN_PAIR: f64 = 20.0;
+/// Triplets that averages are estimated from.
+const SAMPLE: usize = 1_000;
 
-/// Active atoms are never more than iterations, and hardly ever more than this.
-const MOST_ATOMS: f64 = 2_000.0;
-
-/// The engines, as far as memory goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Books {
-    Incremental,
-    Plain,
-    /// Margins of all triplets, everything else for a batch of them.
-    Batch,
+/// The numbers that memory depends on.
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    rows: f64,
+    /// Stored values.
+    values: f64,
+    /// Columns that occur.
+    columns: f64,
+    triplets: f64,
+    /// Distinct (anchor, near) and (anchor, far).
+    pairs: f64,
+    weighted: bool,
+    /// Whether the solver makes a copy of the rows.
+    copied: bool,
+    /// Features that both rows of a pair contain, on average.
+    common: f64,
+    /// The share of triplets that a step along the two most frequent features affects.
+    affected: f64,
 }
 
-/// Bytes at the busiest moment of a run for each thing there is, beyond the rows and triplets given.
-///
-/// They follow from the fields of `Problem` and of the engine, and from what is held for a while only: a list that grows
-/// may take twice its length, and another time its length while it moves. `tests/memory.rs` tells whether they still fit.
-struct Costs {
-    /// A stored value of the rows; a row; a column that occurs.
-    value: f64,
-    row: f64,
-    column: f64,
-    /// A row and a column, in each shard.
-    shard_row: f64,
-    shard_column: f64,
-    /// A triplet; more if it is touched by a step; more if there are weights; a triplet of the batch.
-    triplet: f64,
-    touched: f64,
-    weight: f64,
-    batch: f64,
-    /// A pair of an anchor and another row; a feature both have.
-    pair: f64,
-    product: f64,
-    /// A row that holds a feature of an active atom, for each such atom.
-    atom_row: f64,
-}
-
-impl Books {
-    /// Whom [`Solver::run`](super::Solver) leaves the books to.
-    fn of(params: &SolverParams) -> Self {
-        match (params.loss.segments(), params.batch) {
-            (Some(_), None) => Books::Incremental,
-            // A certificate is taken over all triplets.
-            (Some(_), Some(_)) if params.certify => Books::Plain,
-            (Some(_), Some(_)) => Books::Batch,
-            (None, _) => Books::Plain,
+impl Sizes {
+    fn of(rows: &Rows, triplets: &Triplets, copied: bool) -> Self {
+        let (common, affected) = averages(rows, triplets);
+        Self {
+            rows: rows.n_rows() as f64,
+            values: rows.nnz() as f64,
+            columns: Columns::of(rows).len() as f64,
+            triplets: triplets.len() as f64,
+            pairs: triplets.count_pairs(),
+            weighted: triplets.weights().is_some(),
+            copied,
+            common,
+            affected,
         }
     }
 
-    #[rustfmt::skip] // a table
-    fn costs(self) -> Costs {
-        match self {
-            Books::Incremental => Costs {
-                value: 30.0, row: 76.0, column: 44.0, shard_row: 28.0, shard_column: 18.0,
-                triplet: 20.0, touched: 44.0, weight: 8.0, batch: 0.0,
-                pair: 38.0, product: 24.0, atom_row: 0.0,
-            },
-            Books::Plain => Costs {
-                value: 30.0, row: 100.0, column: 60.0, shard_row: 0.0, shard_column: 0.0,
-                triplet: 44.0, touched: 0.0, weight: 0.0, batch: 0.0,
-                pair: 44.0, product: 0.0, atom_row: 24.0,
-            },
-            Books::Batch => Costs {
-                value: 30.0, row: 116.0, column: 68.0, shard_row: 0.0, shard_column: 0.0,
-                triplet: 11.2, touched: 44.0, weight: 8.0, batch: 180.0,
-                pair: 0.0, product: 0.0, atom_row: 24.0,
-            },
+    /// The same with fewer triplets, which have as many pairs as possible.
+    fn with_triplets(self, triplets: f64) -> Self {
+        Self {
+            triplets,
+            pairs: self.pairs.min(2.0 * triplets),
+            ..self
         }
     }
 
-    /// About how many bytes a run takes at its busiest.
-    fn needed(self, sizes: &Sizes, params: &SolverParams) -> f64 {
-        let costs = self.costs();
-        let shards = match self {
-            Books::Incremental => n_shards(sizes.triplets as usize) as f64,
-            Books::Plain | Books::Batch => 1.0,
+    /// About how many bytes a run allocates at its peak, beyond the rows and triplets given.
+    ///
+    /// The factors follow from the fields of `Problem` and of the engines, and from temporary memory: a list that grows
+    /// may have twice its length allocated, and once more while it moves. `tests/memory.rs` compares with measured
+    /// peaks.
+    fn needed(&self, params: &SolverParams) -> f64 {
+        let Self {
+            rows,
+            columns,
+            triplets,
+            pairs,
+            ..
+        } = *self;
+        let own_rows = if self.copied { 0.0 } else { ROW_VALUE };
+        let weight = if self.weighted { 8.0 } else { 0.0 };
+        let margin = 44.0 * self.affected + weight;
+        let engine = match (params.loss.segments(), params.batch) {
+            (Some(_), None) => {
+                let shards = n_shards(triplets as usize) as f64;
+                let (pairs, per_pair) = match has_own_pairs(pairs, triplets) {
+                    true => (2.0 * triplets, 20.0),
+                    false => (pairs, 38.0),
+                };
+                rows * (72.0 + 24.0 * shards)
+                    + columns * (44.0 + 18.0 * shards)
+                    + triplets * (20.0 + margin)
+                    + pairs * per_pair
+                    + 24.0 * self.products(pairs, shards)
+            }
+            (segments, batch) => {
+                // A certificate is computed over all triplets.
+                let batch = batch.filter(|_| !params.certify);
+                let batch = batch.map_or(triplets, |size| triplets.min(size as f64));
+                let per_triplet = segments.map_or(24.0, |_| 11.2 + margin);
+                rows * 116.0
+                    + columns * 68.0
+                    + triplets * per_triplet
+                    + batch * 36.0
+                    + pairs.min(2.0 * batch) * 48.0
+            }
         };
-        let own = self == Books::Incremental && has_own_pairs(sizes.pairs, sizes.triplets);
-        let (pairs, pair) = match own {
-            true => (2.0 * sizes.triplets, OWN_PAIR),
-            false => (sizes.pairs, costs.pair),
-        };
-        // Products are not kept where there would be more than this many, or finding them would take long.
-        let limit = 8.0 * (shards * sizes.values + sizes.triplets);
-        let work = pairs * sizes.values / sizes.rows.max(1.0) / shards;
-        let products = match work > MAX_WORK as f64 {
+        FIXED + self.values * (54.0 - own_rows) + engine
+    }
+
+    /// Stored products of two rows of a pair. None are stored if there would be too many or it would take too long.
+    fn products(&self, pairs: f64, shards: f64) -> f64 {
+        let work = pairs * self.values / self.rows.max(1.0) / shards;
+        match work > MAX_WORK as f64 {
             true => 0.0,
-            false => (pairs * sizes.shared).min(limit),
-        };
-        let taken = if sizes.copied { 0.0 } else { ROW_VALUE };
-        let weight = if sizes.weighted { costs.weight } else { 0.0 };
-        let batch = params.batch.map_or(0.0, |size| size as f64);
-        let atoms = (params.max_iter as f64 + 1.0).min(MOST_ATOMS);
-        let atom_rows = atoms * sizes.rows * (2.0 * sizes.holders).min(1.0);
-        FIXED
-            + sizes.values * (costs.value - taken)
-            + sizes.rows * (costs.row + shards * costs.shard_row)
-            + sizes.columns * (costs.column + shards * costs.shard_column)
-            + sizes.triplets * (costs.triplet + sizes.touched * costs.touched + weight)
-            + batch.min(sizes.triplets) * costs.batch
-            + pairs * pair
-            + products * costs.product
-            + atom_rows * costs.atom_row
+            false => {
+                let limit = 8.0 * (shards * self.values + self.triplets);
+                limit.min(pairs * self.common)
+            }
+        }
     }
 }
 
-/// About how many bytes a run takes at its busiest, beyond the rows and triplets given.
-fn needed(params: &SolverParams, sizes: &Sizes) -> f64 {
-    Books::of(params).needed(sizes, params)
+/// Features that both rows of a pair contain, and the share of triplets that a step along the two most frequent features
+/// affects; both from a sample of the triplets.
+fn averages(rows: &Rows, triplets: &Triplets) -> (f64, f64) {
+    let n = triplets.len().min(SAMPLE);
+    let picked = (0..n).map(|k| {
+        let t = (k as u128 * triplets.len() as u128 / n as u128) as usize;
+        let (anchor, near, far) = triplets.get(t);
+        [anchor, near, far].map(|row| rows.row(row as usize))
+    });
+    let sample: Vec<[SparseRow<'_>; 3]> = picked.collect();
+    let mut counts: HashMap<u32, usize> = HashMap::new();
+    for [anchor, ..] in &sample {
+        for &feature in anchor.indices() {
+            *counts.entry(feature).or_default() += 1;
+        }
+    }
+    let mut frequent: Vec<(usize, u32)> = counts.into_iter().map(|(f, n)| (n, f)).collect();
+    frequent.sort_unstable_by(|a, b| b.cmp(a));
+    frequent.truncate(2);
+    let moves = |row: SparseRow<'_>| frequent.iter().any(|&(_, f)| contains(row, f));
+    let (mut both, mut affected) = (0, 0);
+    for &[anchor, near, far] in &sample {
+        both += common(anchor, near) + common(anchor, far);
+        affected += usize::from(moves(anchor) && (moves(near) || moves(far)));
+    }
+    let n = n.max(1) as f64;
+    (0.5 * both as f64 / n, affected as f64 / n)
 }
 
-/// The same in whole bytes, for those who want to know; `copied` as in [`check`].
+fn contains(row: SparseRow<'_>, feature: u32) -> bool {
+    row.indices().binary_search(&feature).is_ok()
+}
+
+/// Features that both rows contain.
+fn common(a: SparseRow<'_>, b: SparseRow<'_>) -> usize {
+    a.indices().iter().filter(|&&f| contains(b, f)).count()
+}
+
+/// About how many bytes a run allocates at its peak, beyond the rows and triplets given; `copied` as in [`check`].
 pub(super) fn estimate(
     params: &SolverParams,
     rows: &Rows,
     triplets: &Triplets,
     copied: bool,
 ) -> u64 {
-    needed(params, &Sizes::of(rows, triplets, copied)) as u64
+    Sizes::of(rows, triplets, copied).needed(params) as u64
 }
 
-/// Refuses a run that takes more than the limit set, or than is free. Where nobody knows what is free, none is refused.
-/// Rows that somebody else keeps are copied, others taken over.
+/// Refuses a run that needs more memory than the limit set, or than is available. If that is unknown, no run is refused.
+/// `copied` says whether the solver copies the rows.
 pub(super) fn check(
     params: &SolverParams,
     rows: &Rows,
@@ -153,7 +182,8 @@ pub(super) fn check(
     copied: bool,
 ) -> Result<()> {
     let all = triplets.len();
-    if all >= 1 << 31 && Books::of(params) == Books::Plain {
+    let over_all = params.batch.is_some() && params.certify;
+    if all >= 1 << 31 && (over_all || params.loss.segments().is_none()) {
         return Err(Error::data(format!(
             "there are {all} triplets, more than the 2^31 - 1 that can be {}",
             match params.batch {
@@ -166,25 +196,28 @@ pub(super) fn check(
         return Ok(());
     };
     let sizes = Sizes::of(rows, triplets, copied);
-    let fits = |params: &SolverParams, sizes: &Sizes| needed(params, sizes) <= limit as f64;
-    if fits(params, &sizes) {
+    let fits = |params: &SolverParams, sizes: Sizes| sizes.needed(params) <= limit as f64;
+    if fits(params, sizes) {
         return Ok(());
     }
     let batch = BATCH.min(all / 10).max(1);
-    let in_batches = params.clone().batch(batch);
+    let in_batches = SolverParams {
+        batch: Some(batch),
+        ..params.clone()
+    };
     let can_batch = params.batch.is_none_or(|size| size > batch) && params.tolerance.is_none();
     Err(Error::Memory {
         triplets: all,
-        needed: needed(params, &sizes) as u64,
+        needed: sizes.needed(params) as u64,
         limit,
         limit_is_set: params.memory_limit.is_some(),
-        batch: Some(batch).filter(|_| can_batch && fits(&in_batches, &sizes)),
-        fewer: most(all, |n| fits(params, &sizes.with_triplets(n as f64))),
+        batch: Some(batch).filter(|_| can_batch && fits(&in_batches, sizes)),
+        fewer: most(all, |n| fits(params, sizes.with_triplets(n as f64))),
     })
 }
 
-/// A round number of triplets that fit, nearly as many as can be; none if hardly any do. `fits` is true up to some number
-/// and false from there on.
+/// A round number of triplets that fit, nearly as many as possible; none if hardly any do. `fits` is true up to some
+/// number and false from there on.
 fn most(all: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
     let (mut low, mut high) = (0, all);
     while high - low > 1 {
@@ -204,6 +237,8 @@ mod tests {
     use super::*;
     use crate::data::Labels;
     use crate::objective::loss::LossKind;
+    use crate::similarity::Dot;
+    use std::collections::BTreeSet;
 
     #[test]
     fn the_most_that_fit_are_found_and_rounded_down() {
@@ -257,9 +292,12 @@ mod tests {
     fn a_batch_takes_less() {
         let (rows, triplets) = problem(10_000_000);
         let sizes = Sizes::of(&rows, &triplets, true);
-        let params = SolverParams::new(1.0).batch(BATCH);
-        let batch = Books::Batch.needed(&sizes, &params);
-        let all = Books::Incremental.needed(&sizes, &params);
+        let params = SolverParams::new(1.0);
+        let all = sizes.needed(&params);
+        let batch = sizes.needed(&SolverParams {
+            batch: Some(BATCH),
+            ..params
+        });
         assert!(batch < all, "{batch} against {all}");
     }
 
@@ -272,5 +310,59 @@ mod tests {
         check(&batches, &rows, &triplets, true).unwrap();
         let error = check(&batches.certify(true), &rows, &triplets, true).unwrap_err();
         assert!(error.to_string().contains("2^31 - 1"), "{error}");
+    }
+
+    fn some_rows(n_rows: usize, nnz: usize, n_features: usize) -> Rows {
+        let mut rng = crate::random::rng(n_features as u64, 9);
+        let mut rows = Rows::new(n_features);
+        for _ in 0..n_rows {
+            let features = crate::random::sample(&mut rng, n_features, nnz);
+            rows.push(SparseRow::new(&features, &vec![1.0; features.len()]));
+        }
+        rows
+    }
+
+    /// Different (anchor, other), one by one.
+    fn pairs(triplets: &Triplets) -> f64 {
+        let both = triplets.iter().flat_map(|(a, n, f)| [(a, n), (a, f)]);
+        both.collect::<BTreeSet<_>>().len() as f64
+    }
+
+    #[test]
+    fn pairs_are_counted_or_estimated_closely() {
+        let rows = some_rows(200, 3, 50);
+        let labels = Labels::from_names((0..200).map(|r| (r % 30 / 10 * r % 3).to_string()));
+        for per_row in [1, 4, 30, 1_000] {
+            let random = Triplets::at_random(&rows, &labels, per_row, 1).unwrap();
+            let (truth, found) = (pairs(&random), random.count_pairs());
+            assert!((found - truth).abs() < 0.02 * truth, "{found} for {truth}");
+            let mut list = Triplets::new();
+            list.append(&random);
+            let found = list.count_pairs();
+            assert!((found - truth).abs() < 0.05 * truth, "{found} for {truth}");
+        }
+        let near = Triplets::by_neighbors(&Dot, &rows, &labels, 3, 4).unwrap();
+        assert_eq!(near.count_pairs(), pairs(&near));
+    }
+
+    #[test]
+    fn frequent_features_affect_triplets() {
+        // Feature 0 is in every row, feature 1 in every other, the rest in one each.
+        let mut rows = Rows::new(200);
+        for row in 0..100u32 {
+            let features: Vec<u32> = [0, 1, 2 + row]
+                .into_iter()
+                .filter(|&f| f != 1 || row % 2 == 0)
+                .collect();
+            rows.push(SparseRow::new(&features, &vec![1.0; features.len()]));
+        }
+        let labels = Labels::from_names((0..100).map(|r| (r / 50).to_string()));
+        let triplets = Triplets::at_random(&rows, &labels, 100, 1).unwrap();
+        let sizes = Sizes::of(&rows, &triplets, true);
+        assert_eq!((sizes.columns, sizes.affected), (102.0, 1.0));
+        // Two rows share feature 0 always and feature 1 in a quarter of all cases.
+        assert!((sizes.common - 1.25).abs() < 0.05, "{sizes:?}");
+        let fewer = sizes.with_triplets(10.0);
+        assert_eq!((fewer.triplets, fewer.pairs), (10.0, 20.0));
     }
 }

@@ -1,10 +1,10 @@
-//! The one source of chance, from a seed and a stream, the same on every machine: ChaCha8 for numbers in a row, a hash
-//! for numbers that must be found again by their place.
+//! Random numbers from a seed and a stream, the same on every machine: ChaCha8 for sequences, a hash for numbers that are
+//! looked up by their position.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// The generator of a seed. Parts of one run that must not disturb each other take different streams.
+/// The generator of a seed. Independent parts of one run use different streams.
 pub(crate) fn rng(seed: u64, stream: u64) -> ChaCha8Rng {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(stream);
@@ -34,8 +34,8 @@ pub(crate) fn shuffle<T>(rng: &mut impl Rng, list: &mut [T]) {
     }
 }
 
-/// `size` different numbers in `0..n`, each such set as likely as the others, in increasing order. Takes time
-/// and memory for `size` numbers, whatever `n`.
+/// `size` different numbers in `0..n`, each such set as likely as the others, in increasing order. Time and memory
+/// depend on `size`, not on `n`.
 pub(crate) fn sample(rng: &mut impl Rng, n: usize, size: usize) -> Vec<u32> {
     // Draw until there are enough different ones; if more than half are wanted, draw those to leave out.
     let few = size.min(n - size);
@@ -57,11 +57,10 @@ pub(crate) fn sample(rng: &mut impl Rng, n: usize, size: usize) -> Vec<u32> {
         .collect()
 }
 
-/// Lists of random numbers that are found by number instead of in a row, each a hash of its number, in a nanosecond or
-/// two.
+/// Lists of random numbers with random access: each number is a hash of its position, computed in a nanosecond or two.
 ///
 /// This is SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), whose state is a counter, so that any number of its output
-/// can be had at once. Each list starts at a place in its cycle that is a hash of seed, stream and list.
+/// can be computed directly. Each list starts at a place in its cycle that is a hash of seed, stream and list.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Lists {
     key: u64,

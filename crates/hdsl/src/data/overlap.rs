@@ -1,11 +1,11 @@
-//! What one row has in common with many others.
+//! The features that one row shares with many others.
 
 /// Set where more than one feature of the row has the same place in the table.
 const CROWDED: u32 = 1 << 31;
-/// No feature of a row that can be learned has this number.
+/// No feature has this number.
 const NONE: u32 = u32::MAX;
 
-/// Which features a row holds, in a table that stays in the nearest cache.
+/// The features of one row, in a hash table small enough for the first-level cache.
 pub(crate) struct Overlap {
     /// One more than the place in the row of a feature that belongs here, or 0.
     table: Vec<u32>,
@@ -24,7 +24,7 @@ impl Overlap {
         }
     }
 
-    /// Takes in the features of a row, increasing, in place of the one before.
+    /// Replaces the row by another one, given by its features in increasing order.
     pub(crate) fn learn(&mut self, own: &[u32]) {
         let last = self.table.len() - 1;
         for feature in self.own.drain(1..) {
@@ -38,13 +38,13 @@ impl Overlap {
         }
     }
 
-    /// The places, in the row learned and in another one, of every feature that both hold.
+    /// The places, in this row and in another one, of every feature that both have.
     pub(crate) fn with(&mut self, other: &[u32]) -> &[(u32, u32)] {
         let Self { table, own, found } = self;
         let (table, own, found) = (&table[..], &own[..], &mut found[..]);
         let last = table.len() - 1;
         let mut n = 0;
-        // Next to no branches: what is found cannot be guessed.
+        // Almost no branches: matches cannot be predicted.
         for (place, &feature) in other.iter().enumerate() {
             let mut entry = table[feature as usize & last];
             if entry & CROWDED != 0 {

@@ -1,12 +1,11 @@
-//! A data set with known answers: text-like rows in which a few words, and pairs of words, decide.
+//! A synthetic data set with a known solution: text-like rows in which a few words, and pairs of words, determine the class.
 //!
 //! Rows look like short restaurant reviews over thousands of made-up words with Zipf frequencies, nearly all of them
 //! noise. A review has a verdict on each of a few *aspects* (the food is tasty or bland, the service kind or rude), and its
-//! class is all of its verdicts together. It gives a verdict by one of several words that stand for each other
-//! (`delicious` or `savoury`, seldom both). Two rows with the same verdict often share no word for it, so a plain dot
-//! product hardly sees that they agree, and it never holds it against two rows that they disagree (`delicious` here,
-//! `stale` there). Both are what pairs of features are for. Words of different aspects say nothing about each other, so the
-//! pairs that matter are just those within an aspect: they are the known answer.
+//! class is the combination of its verdicts. Each verdict is expressed by one of several synonyms (`delicious` or
+//! `savoury`, seldom both). Two rows with the same verdict often share no word for it, so the dot product rarely detects
+//! that they agree, and it never counts a disagreement (`delicious` in one row, `stale` in the other). Pairs of features
+//! express both. Words of different aspects are independent, so the pairs that matter are exactly those within an aspect.
 
 use super::{Dataset, IndexBase, Labels, Rows, SparseRow};
 use crate::error::{Error, Result};
@@ -57,9 +56,9 @@ pub struct PlantedParams {
     pub n_synonyms: usize,
     /// Noise words drawn for each row.
     pub noise_words: usize,
-    /// How likely a row holds a word for its verdict, for each aspect.
+    /// The probability that a row contains a word for its verdict, for each aspect.
     pub present: f64,
-    /// How likely a row holds one more word for a verdict, drawn at random: right or wrong.
+    /// The probability that a row contains one more word, drawn at random among the words of all verdicts.
     pub stray: f64,
 }
 
@@ -79,17 +78,17 @@ impl Default for PlantedParams {
     }
 }
 
-/// A planted problem and its answers.
+/// A planted problem and its solution.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Planted {
-    /// Rows to learn from.
+    /// Training rows.
     pub train: Dataset,
-    /// Rows to choose with.
+    /// Validation rows.
     pub valid: Dataset,
-    /// Rows to test on.
+    /// Test rows.
     pub test: Dataset,
-    /// The words, one a feature.
+    /// The words, one per feature.
     pub names: Vec<String>,
     /// The features that say something about the class, in increasing order. All others are noise.
     pub relevant: Vec<u32>,

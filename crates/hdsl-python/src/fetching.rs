@@ -1,4 +1,4 @@
-//! Public data sets: fetched in a thread that Ctrl-C can leave behind, and read as scipy has them.
+//! Public data sets: fetched in a thread that Ctrl-C can abandon, and read as CSR arrays.
 
 use crate::errors::to_python;
 use crate::work::{detached, our_mistake};
@@ -17,17 +17,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// How often signals are looked for and progress is shown.
+/// How often signals are checked and progress is shown.
 const HEARTBEAT: Duration = Duration::from_millis(40);
 
-/// What the working thread leaves for the one that shows it.
+/// The state that the worker shares with the caller's thread.
 #[derive(Default)]
 struct State {
     stop: AtomicBool,
     done: AtomicU64,
     /// 0 where unknown.
     total: AtomicU64,
-    /// The file that is coming.
+    /// The file that is being received.
     file: Mutex<String>,
 }
 
@@ -63,10 +63,10 @@ impl State {
     }
 }
 
-/// Brings parts of a set into the cache and says where they lie: `[(part, data, labels or None)]`.
+/// Downloads parts of a set into the cache and returns their paths: `[(part, data, labels or None)]`.
 ///
 /// A thread of its own does the work. On Ctrl-C the caller does not wait for a server that does not answer: the thread
-/// ends by itself at its next byte, and nothing half-written takes a name.
+/// ends at its next byte, and an incomplete file never gets its final name.
 #[pyfunction]
 #[pyo3(signature = (name, parts, folder, base_url, download, again, progress))]
 #[allow(clippy::too_many_arguments)] // one caller, in Python, that names each
@@ -96,7 +96,7 @@ pub(crate) fn fetch_set(
             let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
             fetch(set, &parts, &options, &mut |event| worker.hear(event)).map_err(error)
         }));
-        // Nobody hears it after a Ctrl-C.
+        // There is no receiver after Ctrl-C.
         let _ = say.send(outcome.unwrap_or_else(|panic| Err(our_mistake(&*panic))));
     });
     let fetched = py.detach(move || {
@@ -126,7 +126,7 @@ pub(crate) fn fetch_set(
         .collect())
 }
 
-/// The sets there are, as dictionaries.
+/// All data sets, as dictionaries.
 #[pyfunction]
 pub(crate) fn list_sets(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let sets = PyList::empty(py);
@@ -144,13 +144,13 @@ pub(crate) fn list_sets(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     Ok(sets)
 }
 
-/// Where data is kept unless told otherwise.
+/// The default cache folder.
 #[pyfunction]
 pub(crate) fn data_folder() -> PyResult<PathBuf> {
     default_folder().map_err(error)
 }
 
-/// Rows and labels of a file: `(data, indices, indptr, n_features, names, codes)`; no names where there are no labels.
+/// Rows and labels of a file: `(data, indices, indptr, n_features, names, codes)`; no names without labels.
 type Read<'py> = (
     Bound<'py, PyArray1<f64>>,
     Bound<'py, PyArray1<i64>>,
@@ -195,7 +195,7 @@ pub(crate) fn read_file<'py>(
     ))
 }
 
-/// As scikit-learn's fetchers raise them: OSError for the network and for what is not there, ValueError for wrong use.
+/// As scikit-learn's fetchers: OSError for the network and missing files, ValueError for wrong arguments.
 fn error(error: FetchError) -> PyErr {
     match error {
         FetchError::Data(error) => to_python(error),

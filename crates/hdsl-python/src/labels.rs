@@ -6,8 +6,8 @@ use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// The labels as a file with these names would give them, so that Python and the command line make the same model.
-/// Names that files would take for the same class (`1` and `1.0`) are kept apart, in the order given.
+/// The labels as read from a file with these names, so that Python and the command line give the same model.
+/// Names that are the same class in a file (`1` and `1.0`) stay different, in the given order.
 pub(crate) fn as_in_a_file(names: Vec<String>, codes: &[u32]) -> Result<Labels> {
     let spelled = Labels::from_names(&names);
     if spelled.names().len() < names.len() {
@@ -17,7 +17,7 @@ pub(crate) fn as_in_a_file(names: Vec<String>, codes: &[u32]) -> Result<Labels> 
     Labels::from_codes(spelled.names().to_vec(), renamed.collect())
 }
 
-/// For each class, its place in the order that a file with these names would give.
+/// For each class, its position in the order of a file with these names.
 pub(crate) fn order_in_a_file(names: &[String]) -> Vec<u32> {
     let spelled = Labels::from_names(names);
     match spelled.names().len() < names.len() {
@@ -32,7 +32,7 @@ pub(crate) fn class_codes(codes: &Bound<'_, PyArray1<i64>>) -> PyResult<Vec<u32>
     Ok(codes.as_array().iter().map(|&c| c as u32).collect())
 }
 
-/// The class that neighbors elect, see `hdsl::knn::elect`.
+/// The class of each query by the vote of its neighbors.
 ///
 /// `neighbors` are row numbers, nearest first, and `scores` their similarities; `codes` the class of each row.
 #[pyfunction]
@@ -56,9 +56,7 @@ pub(crate) fn vote<'py>(
             .iter()
             .any(|&row| row < 0 || row as usize >= n_rows)
     {
-        return Err(PyValueError::new_err(
-            "a vote needs neighbors that have a class",
-        ));
+        return Err(PyValueError::new_err("a vote needs neighbors with a class"));
     }
     let votes: Vec<i64> = neighbors
         .rows()

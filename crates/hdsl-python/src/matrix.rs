@@ -1,4 +1,4 @@
-//! scipy's CSR matrices as rows, borrowed where their types permit, and rows as numpy arrays.
+//! scipy's CSR matrices as rows, borrowed if their types permit, and rows as numpy arrays.
 
 use crate::errors::to_python;
 use hdsl::Rows;
@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 /// A CSR matrix of scipy, `csr_array` or `csr_matrix`, canonical: columns increase within each row.
 ///
 /// float64 values and int32 columns are borrowed. float32 values and int64 columns are converted, which copies them:
-/// the library computes in double precision, with columns of 32 bits. Row starts are always copied, being few.
+/// the library computes in double precision, with 32-bit column indices. Row starts are always copied; they are few.
 pub(crate) struct Csr<'py> {
     n_features: usize,
     starts: Vec<usize>,
@@ -18,7 +18,7 @@ pub(crate) struct Csr<'py> {
     values: Array<'py, f64, f64>,
 }
 
-/// An array that could be borrowed, or had to be converted.
+/// An array that is borrowed or converted.
 enum Array<'py, B: numpy::Element, C> {
     Borrowed(PyReadonlyArray1<'py, B>),
     Converted(Vec<C>),
@@ -34,7 +34,7 @@ pub(crate) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Checks everything that is not known to hold: order, bounds, finite values.
+    /// Checks order, bounds and finite values.
     pub(crate) fn view(self) -> hdsl::Result<RowsView<'a>> {
         RowsView::from_parts(self.n_features, self.starts, self.columns, self.values)
     }
@@ -85,7 +85,7 @@ impl<'py> FromPyObject<'_, 'py> for Csr<'py> {
         let column = |n: i64| u32::try_from(n).ok();
         let indices = matrix.getattr("indices")?;
         let columns = match indices.extract::<PyReadonlyArray1<'py, i32>>() {
-            // Negative numbers would look like columns beyond 2**31, which is seen as long as there are none.
+            // Negative indices become columns from 2**31 on, which the bounds check refuses.
             Ok(array) if array.is_contiguous() && n_features <= i32::MAX as usize => {
                 Array::Borrowed(array)
             }
@@ -133,7 +133,7 @@ fn whole_numbers<T>(
     converted.ok_or_else(|| PyValueError::new_err(format!("X.{name} has a number out of range")))
 }
 
-/// What scipy makes a CSR matrix from: values, columns, row starts.
+/// The arrays of a CSR matrix: values, columns, row starts.
 pub(crate) type CsrArrays<'py> = (
     Bound<'py, PyArray1<f64>>,
     Bound<'py, PyArray1<i64>>,
@@ -150,7 +150,7 @@ pub(crate) fn to_arrays<'py>(py: Python<'py>, rows: &Rows) -> CsrArrays<'py> {
     )
 }
 
-/// Row numbers that exist.
+/// Row indices, checked.
 pub(crate) fn row_numbers(
     array: &Bound<'_, PyArray1<i64>>,
     n_rows: usize,

@@ -1,4 +1,4 @@
-//! A learned similarity, as Python holds it.
+//! A learned similarity as a Python object.
 
 use crate::errors::to_python;
 use crate::matrix::{Csr, CsrArrays, row_numbers, to_arrays, view};
@@ -12,7 +12,7 @@ use pyo3::types::{PyBytes, PyDict};
 use std::io::Write;
 use std::path::PathBuf;
 
-/// The library's model: never changes, so that threads may share it.
+/// The library's model; immutable, so that threads may share it.
 #[pyclass(frozen, eq, module = "hdsl._core")]
 #[derive(PartialEq)]
 pub(crate) struct Model {
@@ -29,7 +29,7 @@ impl Model {
     }
 }
 
-/// Two rows of numbers and a column of weights, such as the entries of M.
+/// Two index arrays and an array of weights, such as the entries of M.
 type Entries<'py> = (
     Bound<'py, PyArray1<i64>>,
     Bound<'py, PyArray1<i64>>,
@@ -64,7 +64,7 @@ impl Model {
             .map_err(to_python)
     }
 
-    /// An iterate of a run that is not over: atoms as (i, j, sign, weight), for rows scaled as `rows` say.
+    /// An iterate of a running fit: atoms as (i, j, sign, weight), with the preprocessing of `rows`.
     #[staticmethod]
     fn snapshot(
         rows: Csr<'_>,
@@ -96,7 +96,7 @@ impl Model {
         hdsl::Model::read(path).map(Self::new).map_err(to_python)
     }
 
-    /// Writes the file whole or not at all.
+    /// Writes the file atomically.
     fn write(&self, path: PathBuf) -> PyResult<()> {
         let bytes = self.model.to_bytes();
         let mut file = OutputFile::create(&path).map_err(to_python)?;
@@ -113,7 +113,7 @@ impl Model {
         Ok((make, (slf.get().to_bytes(py),)))
     }
 
-    /// The rows a model is made of never change, so a copy is the model itself.
+    /// A model is immutable, so a copy is the model itself.
     fn __copy__(slf: Py<Self>) -> Py<Self> {
         slf
     }
@@ -148,7 +148,7 @@ impl Model {
         self.model.parts().settings.clone()
     }
 
-    /// The same model with another way to decide classes; what is not given stays. Unchanged if nothing changes.
+    /// The same model with another prediction rule; what is not given stays.
     fn with_rule(
         &self,
         k: usize,
@@ -180,7 +180,7 @@ impl Model {
         self.model.parts().names.clone()
     }
 
-    /// The same model with other names: one for each feature.
+    /// The same model with other names, one per feature.
     fn with_names(&self, names: Vec<String>) -> PyResult<Self> {
         let mut parts = self.model.parts().clone();
         let features = parts.path.features();
@@ -249,7 +249,7 @@ impl Model {
         entries(py, self.model.similarity().matrix().into_iter())
     }
 
-    /// Features in use with M_ii and the number of pairs each is in, the largest first.
+    /// Features in use with M_ii and their number of pairs, by decreasing weight.
     fn features_by_weight<'py>(&self, py: Python<'py>) -> Entries<'py> {
         let features = self.model.similarity().features_by_weight();
         let list = features
@@ -258,13 +258,13 @@ impl Model {
         entries(py, list)
     }
 
-    /// Pairs of features with M_ij, the largest absolute value first.
+    /// Pairs of features with M_ij, by decreasing absolute value.
     fn pairs_by_weight<'py>(&self, py: Python<'py>) -> Entries<'py> {
         let pairs = self.model.similarity().pairs_by_weight();
         entries(py, pairs.iter().map(|p| (p.i, p.j, p.weight)))
     }
 
-    /// Rows in the space where the similarity is a dot product: one coordinate an atom, or the best `dim` of the
+    /// Rows in the space in which the similarity is a dot product: one coordinate per atom, or the `dim` largest of the
     /// orthogonal ones.
     #[pyo3(signature = (rows, dim, n_threads))]
     fn transform<'py>(
@@ -288,7 +288,7 @@ impl Model {
         Ok((to_arrays(py, &mapped), mapped.n_features()))
     }
 
-    /// Raw rows as the similarity sees them.
+    /// Preprocessed rows.
     #[pyo3(signature = (rows, n_threads))]
     fn prepare<'py>(
         &self,
@@ -301,7 +301,7 @@ impl Model {
         Ok(to_arrays(py, &scaled))
     }
 
-    /// How many coordinates [`Model::transform`] gives.
+    /// The number of coordinates of [`Model::transform`].
     #[pyo3(signature = (dim))]
     fn dim(&self, py: Python<'_>, dim: Option<usize>) -> usize {
         match dim {
@@ -364,7 +364,7 @@ impl Model {
         let mut list = Vec::new();
         for pair in &why.pairs {
             let (i, j) = (pair.i, pair.j);
-            // M_ij (a_i b_j + a_j b_i): what the one has first, then the other way round.
+            // M_ij (a_i b_j + a_j b_i): feature i of a with j of b, then j of a with i of b.
             let (here, there) = (x.get(i) * z.get(j), x.get(j) * z.get(i));
             if i == j || there == 0.0 {
                 list.push((i, j, pair.value));

@@ -1,4 +1,4 @@
-//! Pages about a model: a report in a file, and the few lines a notebook shows.
+//! The HTML report of a model, and its short form for notebooks.
 
 use crate::errors::to_python;
 use crate::matrix::{Csr, view};
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 /// Rows, their classes, their texts.
 type Given<'py> = (Csr<'py>, Option<Classes<'py>>, Option<Vec<String>>);
 
-/// Rows that are the page's own, to be read without the interpreter.
+/// Rows copied for the page, to be read without the interpreter.
 struct Owned {
     rows: Rows,
     labels: Option<Labels>,
@@ -44,7 +44,7 @@ impl Owned {
     }
 }
 
-/// Writes the report of a model, whole or not at all.
+/// Writes the report of a model atomically.
 #[pyfunction]
 #[pyo3(signature = (model, path, *, title, made_by, k, names=None, train=None, test=None, train_seconds=None, n_threads=1))]
 #[allow(clippy::too_many_arguments)]

@@ -1,12 +1,12 @@
-//! Work without the interpreter lock, on as many threads as asked for.
+//! Work without the interpreter lock, on a given number of threads.
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs `work` without the interpreter lock in a pool of its own. A pool a call survives `fork`, which a global one does
-/// not, and costs some tens of microseconds. A panic, which is a mistake of ours, becomes a RuntimeError.
+/// Runs `work` without the interpreter lock in a pool of its own. One pool per call survives `fork`, unlike a global pool,
+/// and costs some tens of microseconds. A panic, which is a bug, becomes a RuntimeError.
 pub(crate) fn detached<T: Send>(
     py: Python<'_>,
     n_threads: usize,
@@ -30,12 +30,12 @@ pub(crate) fn pooled<T: Send>(
         .install(work)
 }
 
-/// What a panic said.
+/// A panic as an exception.
 pub(crate) fn our_mistake(panic: &(dyn Any + Send)) -> PyErr {
     let what = panic
         .downcast_ref::<String>()
         .map(String::as_str)
         .or_else(|| panic.downcast_ref::<&str>().copied())
         .unwrap_or("no reason given");
-    PyRuntimeError::new_err(format!("a mistake inside hdsl, please report it: {what}"))
+    PyRuntimeError::new_err(format!("a bug in hdsl, please report it: {what}"))
 }

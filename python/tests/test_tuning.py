@@ -279,7 +279,7 @@ def test_parts_can_be_left_out_and_each_is_told_the_worth_of(small):
     ("params", "message"),
     [
         (dict(ablate=["luck"]), "ablate"),
-        (dict(ablate=["random", "neighbors"]), "triplets to come from"),
+        (dict(ablate=["random", "neighbors"]), "triplets (to )?come from"),
         (dict(cv=1), "'cv' parameter of tune"),
         (dict(cv=1000), "."),
         (dict(time=0), "'time' parameter of tune"),

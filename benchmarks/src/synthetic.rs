@@ -195,11 +195,10 @@ mod tests {
     #[test]
     fn there_is_something_to_learn() {
         let data = small().make();
-        let mut params = hdsl::TrainParams::new(100.0);
-        params.triplets = hdsl::TripletSource::Random { per_row: 5 };
-        params.solver = hdsl::SolverParams::new(100.0).max_iter(100);
-        let mut quiet = |_: &hdsl::Event<'_>| std::ops::ControlFlow::Continue(());
-        let trained = hdsl::train(&data, None, None, &params, &mut quiet).unwrap();
+        let mut config = hdsl::TrainConfig::new(100.0);
+        config.triplets = hdsl::TripletSource::Random { per_row: 5 };
+        config.max_iter = 100;
+        let trained = hdsl::train(&hdsl::TrainData::new(&data), &config, &mut ()).unwrap();
         assert!(trained.objective < 0.4, "{}", trained.objective);
     }
 }

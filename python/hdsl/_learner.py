@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -366,18 +367,18 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
         if X is None and y is not None:
             raise ValueError("y is given without X.")
         model = _core.Model.read(os.fspath(path))
-        told = dict(model.settings)
+        config = json.loads(model.config)
         known: dict[str, Any] = {"scale": model.scale, "preprocess": model.preprocess}
-        known |= {name: told[name] for name in ("loss", "search", "steps", "vote", "normalization") if name in told}
-        numbers = {"k": "n_neighbors", "seed": "random_state", "batch": "batch", "rounds": "mining_rounds", "models": "n_estimators"}
-        known |= {ours: int(told[theirs]) for theirs, ours in numbers.items() if theirs in told}
-        if not told.get("triplets", "given:").startswith("given:"):
-            known["triplets"] = told["triplets"]
+        known |= {name: config[name] for name in ("loss", "search", "steps", "batch", "mining_rounds", "n_estimators")}
+        known |= {name: config["rule"][name] for name in ("vote", "normalization")}
+        known |= {"n_neighbors": config["rule"]["k"], "random_state": config["seed"]}
+        if model.triplets is not None:
+            known["triplets"] = model.triplets
         known = {name: value for name, value in known.items() if name in cls._get_param_names()}
         estimator = cls(**{**known, **params})
         estimator.n_features_in_ = model.n_features
         estimator._set_fitted(model, None)
-        estimator.stop_ = told.get("stop", "unknown")
+        estimator.stop_ = model.stop or "unknown"
         path_ = estimator.path_
         estimator.n_iter_ = len(path_) - 1
         estimator.objective_, estimator.gap_ = float(path_["objective"][-1]), float(path_["gap"][-1])

@@ -1,7 +1,8 @@
 //! A training run with the time of each event: the validation errors over time, or the time per iteration.
 
 use super::{Failure, labeled};
-use hdsl::{Event, Preprocess, Search, SolverParams, TrainParams, TripletSource, train};
+use hdsl::observer::Event;
+use hdsl::{Preprocess, Search, TrainConfig, TrainData, TripletSource, train};
 use serde_json::json;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -45,19 +46,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Some(path) => Some(labeled(path, Some(&data))?.0),
         None => None,
     };
-    let mut solver = SolverParams::new(1.0)
-        .search(args.search)
-        .max_iter(args.max_iter)
-        .seed(args.seed);
-    if let Some(size) = args.batch {
-        solver = solver.batch(size);
-    }
-    let mut params = TrainParams::new(1.0);
-    params.scales = args.scale.clone();
-    params.preprocess = args.preprocess;
-    params.triplets = args.triplets.clone();
-    params.patience = args.patience;
-    params.solver = solver;
+    let mut config = TrainConfig::new(1.0);
+    config.lambda = args.scale.clone();
+    config.preprocess = args.preprocess;
+    config.triplets = args.triplets.clone();
+    config.patience = args.patience;
+    config.search = args.search;
+    config.max_iter = args.max_iter;
+    config.seed = args.seed;
+    config.batch = args.batch;
 
     // Time goes on through preprocessing, mining, evaluation and earlier λ: it is what a user waits.
     let started = Instant::now();
@@ -66,7 +63,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut watch = |event: &Event<'_>| {
         match *event {
             Event::Triplets { seconds, .. } => mine_seconds = seconds,
-            Event::ScaleStarted { scale: next, .. } => scale = next,
+            Event::LambdaStarted { lambda: next, .. } => scale = next,
             Event::Iteration(now, _) => {
                 solver_seconds = now.seconds;
                 if valid.is_none() {
@@ -90,7 +87,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         }
         ControlFlow::Continue(())
     };
-    let trained = train(&data, valid.as_ref(), None, &params, &mut watch)?;
+    let mut given = TrainData::new(&data);
+    given.valid = valid.as_ref().map(Into::into);
+    let trained = train(&given, &config, &mut watch)?;
     let facts = json!({
         "seconds": started.elapsed().as_secs_f64(),
         "mine_seconds": mine_seconds,

@@ -5,7 +5,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use hdsl::data::Frequency;
-use hdsl::tune::Part;
+use hdsl::tune::Ablation;
 use hdsl::{Normalization, PredictionRule, TripletSource, Vote};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -367,12 +367,12 @@ pub(crate) struct Tune {
         long,
         value_name = "PART",
         value_delimiter = ',',
-        value_parser = PossibleValuesParser::new(Part::ALL.map(Part::name)).map(|name| name.parse::<Part>().expect("it is one of them")),
+        value_parser = PossibleValuesParser::new(Ablation::ALL.map(Ablation::name)).map(|name| name.parse::<Ablation>().expect("it is one of them")),
         hide_possible_values = true,
         conflicts_with = "preset",
         verbatim_doc_comment
     )]
-    pub(crate) without: Vec<Part>,
+    pub(crate) without: Vec<Ablation>,
     /// Seed of everything random: same seed, same bytes, if the time allows all that is planned
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,

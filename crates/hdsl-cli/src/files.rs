@@ -6,7 +6,6 @@ use crate::args::{
 use crate::failure::Failure;
 use crate::report::{Talk, count};
 use hdsl::data::{OutputFile, Preprocess, write_npz, write_svmlight};
-use hdsl::model::NUMBERED_BY_POSITION;
 use hdsl::{
     BilinearModel, Dataset, Dot, Format, IndexBase, Labels, Model, PredictionRule, Preprocessor,
     ReadOptions, Rows, Similarity, read_dataset,
@@ -34,13 +33,11 @@ impl<'a> Reader<'a> {
 
     /// From now on, features are numbered as in the files the model was trained on, unless a flag says otherwise.
     pub(crate) fn beside_model(&mut self, model: &Model) {
-        self.base = match (
-            model.setting(NUMBERED_BY_POSITION),
-            model.parts().zero_based,
-        ) {
-            (Some(_), _) => None,
-            (None, true) => Some(IndexBase::Zero),
-            (None, false) => Some(IndexBase::One),
+        let parts = model.parts();
+        self.base = match (parts.numbered_by_position, parts.zero_based) {
+            (true, _) => None,
+            (false, true) => Some(IndexBase::Zero),
+            (false, false) => Some(IndexBase::One),
         };
     }
 

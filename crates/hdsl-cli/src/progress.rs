@@ -1,8 +1,8 @@
 //! The progress bar, the lines under `-v`, and the wish to stop.
 
 use crate::report::{Talk, count, percent, short};
-use hdsl::tune::{TuneEvent, TuneWatcher};
-use hdsl::{CancelToken, Event, Gap, Watcher};
+use hdsl::observer::Event;
+use hdsl::{CancelToken, Gap, Observer};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::fmt::Write;
 use std::ops::ControlFlow;
@@ -90,12 +90,12 @@ impl<'a> Watch<'a> {
     }
 }
 
-impl Watcher for Watch<'_> {
-    fn cancel(&self) -> CancelToken<'_> {
-        CancelToken::when(&STOP)
+impl Observer for Watch<'_> {
+    fn cancel_token(&self) -> CancelToken<'_> {
+        cancel()
     }
 
-    fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+    fn on_event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
         match *event {
             Event::Triplets {
                 count: n, seconds, ..
@@ -103,20 +103,20 @@ impl Watcher for Watch<'_> {
                 self.mine_seconds = seconds;
                 self.line(&format!("{} in {seconds:.2} s", count(n, "triplet")));
             }
-            Event::ModelStarted { index, of } => {
+            Event::EstimatorStarted { index, of } => {
                 self.model = format!("model {}/{of}", index + 1);
                 self.line(&self.model);
             }
-            Event::ScaleStarted { index, of, scale } => {
+            Event::LambdaStarted { index, of, lambda } => {
                 self.error = None;
                 self.bar.reset();
                 self.bar.set_prefix(match of {
                     1 if self.model.is_empty() => "training".to_owned(),
                     1 => self.model.clone(),
-                    _ => format!("lambda {} ({}/{of})", short(scale), index + 1),
+                    _ => format!("lambda {} ({}/{of})", short(lambda), index + 1),
                 });
                 if of > 1 {
-                    self.line(&format!("lambda {}", short(scale)));
+                    self.line(&format!("lambda {}", short(lambda)));
                 }
             }
             Event::Iteration(now, _) => {
@@ -155,8 +155,8 @@ impl Watcher for Watch<'_> {
                     self.line(&format!("{facts}  error {}", percent(error)));
                 }
             }
-            Event::ScaleDone {
-                scale,
+            Event::LambdaDone {
+                lambda,
                 iterations,
                 stop,
                 valid_error,
@@ -165,7 +165,7 @@ impl Watcher for Watch<'_> {
                     valid_error.map_or(String::new(), |e| format!(", error {}", percent(e)));
                 self.line(&format!(
                     "lambda {} done: {}{error}, stop: {stop}",
-                    short(scale),
+                    short(lambda),
                     count(iterations, "iteration")
                 ));
             }
@@ -178,12 +178,12 @@ impl Watcher for Watch<'_> {
     }
 }
 
-/// Whether Ctrl-C was pressed.
-pub(crate) fn asked_to_stop() -> bool {
-    STOP.load(Ordering::SeqCst)
+/// Raised when Ctrl-C is pressed.
+fn cancel() -> CancelToken<'static> {
+    CancelToken::when(&STOP)
 }
 
-/// Watches a search: a bar over the settings of each rung, a line for each under `-v`.
+/// Watches a search: a bar over the configurations of each rung, a line for each under `-v`.
 pub(crate) struct TuneWatch<'a> {
     talk: &'a Talk,
     bar: ProgressBar,
@@ -223,11 +223,11 @@ impl<'a> TuneWatch<'a> {
     }
 }
 
-impl TuneWatcher for TuneWatch<'_> {
-    fn event(&mut self, event: &TuneEvent<'_>) -> ControlFlow<()> {
+impl Observer for TuneWatch<'_> {
+    fn on_event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
         match *event {
-            TuneEvent::Started {
-                n_judged,
+            Event::SearchStarted {
+                n_validation,
                 n_folds,
                 dot_error,
                 resumed,
@@ -237,8 +237,8 @@ impl TuneWatcher for TuneWatch<'_> {
                     _ => format!(" in {n_folds} folds"),
                 };
                 self.line(&format!(
-                    "judged by {}{folds}; the dot product has {} of them wrong",
-                    count(n_judged, "row"),
+                    "validated on {}{folds}; the dot product predicts {} of them wrong",
+                    count(n_validation, "row"),
                     percent(dot_error)
                 ));
                 if resumed > 0 {
@@ -248,30 +248,30 @@ impl TuneWatcher for TuneWatch<'_> {
                     ));
                 }
             }
-            TuneEvent::Rung {
+            Event::RungStarted {
                 rung,
                 of,
-                settings,
-                models,
-                scouting,
+                configurations,
+                n_estimators,
+                sampled,
             } => {
-                let note = match (scouting, models) {
+                let note = match (sampled, n_estimators) {
                     (true, _) => ", on a sample of rows".to_owned(),
                     (false, 1) => String::new(),
-                    (false, several) => format!(", the mean of {several} models"),
+                    (false, several) => format!(", the average of {several} models"),
                 };
                 self.line(&format!(
-                    "round {}: {}{note}",
+                    "rung {}: {}{note}",
                     rung + 1,
-                    count(settings, "setting")
+                    count(configurations, "configuration")
                 ));
                 self.bar.reset();
-                self.bar.set_length(settings as u64);
-                self.bar.set_prefix(format!("round {}/{of}", rung + 1));
+                self.bar.set_length(configurations as u64);
+                self.bar.set_prefix(format!("rung {}/{of}", rung + 1));
                 self.message();
             }
-            TuneEvent::Judged {
-                setting,
+            Event::TrialDone {
+                configuration,
                 error,
                 done,
                 ..
@@ -279,18 +279,22 @@ impl TuneWatcher for TuneWatch<'_> {
                 self.best = Some(self.best.map_or(error, |best| best.min(error)));
                 self.bar.set_position(done as u64);
                 self.message();
-                self.line(&format!("error {:<6} {setting}", percent(error)));
+                self.line(&format!("error {:<6} {configuration}", percent(error)));
             }
-            TuneEvent::Training { n_rows } => {
+            Event::FinalTraining { n_rows } => {
                 self.bar.set_prefix("training the best");
                 self.line(&format!("training the best on {}", count(n_rows, "row")));
             }
             _ => {}
         }
-        match asked_to_stop() {
+        match cancel().is_cancelled() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
+    }
+
+    fn cancel_token(&self) -> CancelToken<'_> {
+        cancel()
     }
 }
 

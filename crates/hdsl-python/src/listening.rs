@@ -104,6 +104,11 @@ impl SearchWatch<'_> {
     pub(crate) fn asked(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
+
+    /// The same, as a token.
+    pub(crate) fn cancel(&self) -> CancelToken<'_> {
+        CancelToken::when(self.stop)
+    }
 }
 
 impl<'a> Watch<'a> {

@@ -143,9 +143,30 @@ impl Model {
         self.model.chosen()
     }
 
+    /// The configuration it was trained with, as JSON.
     #[getter]
-    fn settings(&self) -> Vec<(String, String)> {
-        self.model.parts().settings.clone()
+    fn config(&self) -> String {
+        serde_json::to_string(&self.model.parts().config).expect("plain data becomes JSON")
+    }
+
+    /// Where its triplets came from, unless they were passed with the data.
+    #[getter]
+    fn triplets(&self) -> Option<String> {
+        let source = &self.model.parts().config.triplets;
+        source.is_mined().then(|| source.to_string())
+    }
+
+    /// Why its run ended.
+    #[getter]
+    fn stop(&self) -> Option<String> {
+        self.model.parts().stop.map(|stop| stop.to_string())
+    }
+
+    /// The call of the program that trains it again, if there is one.
+    #[getter]
+    fn command_line(&self) -> Option<String> {
+        self.model
+            .command_line(&hdsl::model::CommandFiles::default())
     }
 
     /// The same model with another prediction rule; what is not given stays.

@@ -1,11 +1,11 @@
 //! Settings of Python as the library's configurations.
 
 use crate::errors::to_python;
-use hdsl::{PredictionRule, Result, SolverParams, TrainParams};
+use hdsl::model::Validation;
+use hdsl::{PredictionRule, Result, TrainConfig};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::de::DeserializeOwned;
-use std::time::Duration;
 
 /// Settings from JSON, which Python sends with the names of the library.
 pub(crate) fn from_json<T: DeserializeOwned>(json: &str) -> PyResult<T> {
@@ -42,51 +42,39 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    pub(crate) fn params(&self) -> PyResult<TrainParams> {
-        self.checked().map_err(to_python)
+    pub(crate) fn config(&self) -> PyResult<TrainConfig> {
+        self.parsed().map_err(to_python)
     }
 
-    fn checked(&self) -> Result<TrainParams> {
-        let scale = self.scale.first().copied().unwrap_or(f64::NAN);
-        let mut solver = SolverParams::new(scale)
-            .loss(self.loss.parse()?)
-            .search(self.search.parse()?)
-            .step_rule(self.steps.parse()?)
-            .max_iter(self.max_iter)
-            .seed(self.seed)
-            .certify(self.certify);
-        if let Some(batch) = self.batch {
-            solver = solver.batch(batch);
-        }
-        if let Some(tolerance) = self.tol {
-            solver = solver.tolerance(tolerance);
-        }
-        if let Some(features) = self.max_features {
-            solver = solver.max_features(features);
-        }
-        if let Some(seconds) = self.time {
-            let limit = Duration::try_from_secs_f64(seconds)
-                .map_err(|_| hdsl::Error::param("time", seconds, "seconds, 0 or more"))?;
-            solver = solver.time_limit(limit);
-        }
-        if let Some(bytes) = self.memory {
-            solver = solver.memory_limit(bytes);
-        }
-        let mut params = TrainParams::new(scale);
-        params.scales = self.scale.clone();
-        params.preprocess = self.preprocess.parse()?;
-        params.triplets = self.triplets.parse()?;
-        params.solver = solver;
-        params.rule = PredictionRule {
+    fn parsed(&self) -> Result<TrainConfig> {
+        let mut config = TrainConfig::new(1.0);
+        config.lambda = self.scale.clone();
+        config.preprocess = self.preprocess.parse()?;
+        config.triplets = self.triplets.parse()?;
+        config.loss = self.loss.parse()?;
+        config.search = self.search.parse()?;
+        config.steps = self.steps.parse()?;
+        config.batch = self.batch;
+        config.max_iter = self.max_iter;
+        config.tolerance = self.tol;
+        config.certify = self.certify;
+        config.max_features = self.max_features;
+        config.time_limit = self.time;
+        config.memory_limit = self.memory;
+        config.seed = self.seed;
+        config.mining_rounds = self.mining_rounds;
+        config.last_round_iter = self.last_round_iter;
+        config.n_estimators = self.n_estimators;
+        config.rule = PredictionRule {
             k: self.n_neighbors,
             vote: self.vote.parse()?,
             normalization: self.normalization.parse()?,
         };
-        params.again.rounds = self.mining_rounds;
-        params.last_iter = self.last_round_iter;
-        params.models = self.n_estimators;
-        params.eval_every = self.eval_every;
-        params.patience = self.patience;
-        Ok(params)
+        config.eval_every = self.eval_every;
+        config.patience = self.patience;
+        if let Some(fraction) = self.holdout {
+            config.validation = Validation::Holdout(fraction);
+        }
+        Ok(config)
     }
 }

@@ -6,10 +6,13 @@ use crate::listening::{Facts, Listeners, Watch, listen};
 use crate::matrix::{Csr, Parts, row_numbers, view};
 use crate::model::Model;
 use crate::settings::Settings;
-use hdsl::data::{IndexBase, RowsView, stratified_split};
+use hdsl::data::{IndexBase, RowsView};
+use hdsl::model::Validation;
+use hdsl::observer::Event;
+use hdsl::train::hold_out;
 use hdsl::{
-    CancelToken, Event, Labeled, Labels, Preprocessor, Rows, TrainParams, Trained, TripletSource,
-    Triplets, train_borrowed,
+    ActiveSet, CancelToken, Labeled, Labels, Preprocessor, Rows, TrainConfig, TrainData, Trained,
+    Triplets,
 };
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
@@ -49,7 +52,7 @@ pub(crate) fn train<'py>(
     progress: Option<Py<PyAny>>,
     n_threads: usize,
 ) -> PyResult<(Model, Bound<'py, PyDict>)> {
-    let mut params = settings.params()?;
+    let config = settings.config()?;
     let x = x.parts()?;
     let labels = classes.map(|c| to_labels(c, x.n_rows())).transpose()?;
     let valid = valid
@@ -60,19 +63,12 @@ pub(crate) fn train<'py>(
         })
         .transpose()?;
     let weights: Option<Vec<f64>> = row_weights.map(|w| w.to_vec()).transpose()?;
-    if let Some(given) = triplets {
-        let given = to_triplets(given, x.n_rows())?;
-        let count = given.len();
-        params.triplets = TripletSource::Given { count };
-        params.given = Some(given);
-    }
+    let triplets = triplets.map(|t| to_triplets(t, x.n_rows())).transpose()?;
+    let (mut first, mut preprocessor) = (None, None);
     if let Some(start) = start {
         let model = start.get().get();
-        let learned = model.path().at(model.chosen()).map_err(to_python)?;
-        params.start = Some(learned);
-        if keep_preprocess {
-            params.fitted = Some(model.preprocess().clone());
-        }
+        first = Some(model.path().at(model.chosen()).map_err(to_python)?);
+        preprocessor = keep_preprocess.then(|| model.preprocess().clone());
     }
     let listeners = Listeners {
         each,
@@ -86,9 +82,10 @@ pub(crate) fn train<'py>(
             valid,
             weights,
             names,
-            holdout: settings.holdout,
-            seed: settings.seed,
-            params,
+            triplets,
+            start: first,
+            preprocessor,
+            config,
         };
         listen(&listeners, n_threads, |watch| {
             problem.train(&mut Listening {
@@ -119,7 +116,7 @@ pub(crate) fn facts<'py>(py: Python<'py>, trained: &Trained) -> PyResult<Bound<'
         .map(|p| {
             let stop = p.stop.to_string();
             (
-                p.scale,
+                p.lambda,
                 p.objective,
                 p.iterations,
                 p.chosen,
@@ -139,9 +136,10 @@ struct Problem<'a> {
     valid: Option<(Parts<'a>, Labels)>,
     weights: Option<Vec<f64>>,
     names: Option<Vec<String>>,
-    holdout: Option<f64>,
-    seed: u64,
-    params: TrainParams,
+    triplets: Option<Triplets>,
+    start: Option<ActiveSet>,
+    preprocessor: Option<Preprocessor>,
+    config: TrainConfig,
 }
 
 /// Rows and labels of one side of a split.
@@ -166,21 +164,13 @@ pub(crate) fn by_position<'a>(rows: RowsView<'a>, labels: Option<&'a Labels>) ->
 }
 
 impl Problem<'_> {
-    fn train(mut self, watcher: &mut dyn hdsl::Watcher) -> PyResult<Trained> {
+    fn train(mut self, observer: &mut dyn hdsl::Observer) -> PyResult<Trained> {
         let x = view(self.x)?;
         let mut split = None;
-        if let (Some(share), Some(labels)) = (self.holdout, &self.labels) {
-            let parts =
-                stratified_split(labels, &[1.0 - share, share], self.seed).map_err(to_python)?;
-            let [learn, held] = &parts[..] else {
-                unreachable!("two shares give two parts");
-            };
-            if learn.is_empty() || held.is_empty() {
-                return Err(PyValueError::new_err(format!(
-                    "validation_fraction={share} of {} rows leaves nothing to train on or nothing to validate with",
-                    x.n_rows()
-                )));
-            }
+        if let (Validation::Holdout(fraction), Some(labels)) =
+            (self.config.validation, &self.labels)
+        {
+            let (learn, held) = hold_out(labels, fraction, self.config.seed).map_err(to_python)?;
             let part = |which: &[u32]| Part {
                 rows: x.select(which),
                 labels: labels.select(which),
@@ -188,7 +178,7 @@ impl Problem<'_> {
             if let Some(weights) = &mut self.weights {
                 *weights = learn.iter().map(|&row| weights[row as usize]).collect();
             }
-            split = Some((part(learn), part(held)));
+            split = Some((part(&learn), part(&held)));
         }
         let (train, valid) = match (&split, &self.valid) {
             (Some((learn, held)), _) => (learn.labeled(), Some(held.labeled())),
@@ -198,17 +188,26 @@ impl Problem<'_> {
             ),
             (None, None) => (by_position(x, self.labels.as_ref()), None),
         };
-        if let Some(known) = self.params.fitted.take() {
-            self.params.fitted = Some(extended(&known, train.rows)?);
-        }
-        if let Some(weights) = &self.weights {
-            let heavy = weighted(&self.params, train, weights, self.seed, watcher.cancel())?;
-            self.params.given = Some(heavy);
-        }
-        let mut trained =
-            train_borrowed(train, valid, self.names.as_deref(), &self.params, watcher)
-                .map_err(to_python)?;
-        trained.model = trained.model.numbered_by_position().map_err(to_python)?;
+        let known = self.preprocessor.as_ref();
+        let known = known.map(|known| extended(known, train.rows)).transpose()?;
+        let mut data = TrainData::new(train);
+        data.valid = valid;
+        data.names = self.names.as_deref();
+        data.triplets = self.triplets.as_ref();
+        data.start = self.start.as_ref();
+        data.preprocessor = known.as_ref();
+        let heavy = match &self.weights {
+            Some(weights) => Some(weighted(
+                &data,
+                &self.config,
+                weights,
+                observer.cancel_token(),
+            )?),
+            None => None,
+        };
+        data.triplets = heavy.as_ref().or(data.triplets);
+        let mut trained = hdsl::train(&data, &self.config, observer).map_err(to_python)?;
+        trained.model = trained.model.numbered_by_position();
         Ok(trained)
     }
 }
@@ -225,25 +224,23 @@ pub(crate) fn extended(known: &Preprocessor, rows: RowsView<'_>) -> PyResult<Pre
 
 /// The triplets of a training, weighed by their anchors.
 fn weighted(
-    params: &TrainParams,
-    train: Labeled<'_>,
+    data: &TrainData<'_>,
+    config: &TrainConfig,
     weights: &[f64],
-    seed: u64,
     cancel: CancelToken<'_>,
 ) -> PyResult<Triplets> {
-    if let Some(given) = &params.given {
+    if let Some(given) = data.triplets {
         return Ok(weigh(given, weights));
     }
-    let preprocess = match &params.fitted {
+    let train = data.train;
+    let preprocessor = match data.preprocessor {
         Some(known) => known.clone(),
-        None => Preprocessor::fit(params.preprocess, train.rows),
+        None => Preprocessor::fit(config.preprocess, train.rows),
     };
-    let rows = preprocess.apply(train.rows);
-    let mined = params
-        .triplets
-        .triplets(&rows, train.labels, seed, cancel)
-        .map_err(to_python)?;
-    Ok(weigh(&mined, weights))
+    let rows = preprocessor.apply(train.rows);
+    let source = &config.triplets;
+    let mined = source.triplets(&rows, train.labels, config.seed, cancel);
+    Ok(weigh(&mined.map_err(to_python)?, weights))
 }
 
 /// Triplets, each as heavy as its anchor; those of anchors without weight are left out.
@@ -264,19 +261,19 @@ struct Listening<'a, 'w> {
     facts: Facts,
 }
 
-impl hdsl::Watcher for Listening<'_, '_> {
-    fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+impl hdsl::Observer for Listening<'_, '_> {
+    fn on_event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
         tell(self.watch, &mut self.facts, event)
     }
 
-    fn cancel(&self) -> CancelToken<'_> {
+    fn cancel_token(&self) -> CancelToken<'_> {
         self.watch.cancel()
     }
 }
 
 fn tell(watch: &mut Watch<'_>, facts: &mut Facts, event: &Event<'_>) -> ControlFlow<()> {
     match *event {
-        Event::ScaleStarted { scale, .. } => {
+        Event::LambdaStarted { lambda: scale, .. } => {
             *facts = Facts {
                 scale,
                 ..Facts::default()
@@ -346,7 +343,7 @@ pub(crate) fn mine<'py>(
     classes: Classes<'py>,
     n_threads: usize,
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {
-    let params = settings.params()?;
+    let config = settings.config()?;
     let x = x.parts()?;
     let labels = to_labels(classes, x.n_rows())?;
     let listeners = Listeners {
@@ -357,9 +354,9 @@ pub(crate) fn mine<'py>(
     let (flat, interrupted) = py.detach(|| {
         listen(&listeners, n_threads, |watch| {
             let rows = view(x)?;
-            let rows = Preprocessor::fit(params.preprocess, rows).apply(rows);
+            let rows = Preprocessor::fit(config.preprocess, rows).apply(rows);
             let (labels, seed) = (Some(&labels), settings.seed);
-            let mined = params
+            let mined = config
                 .triplets
                 .triplets(&rows, labels, seed, watch.cancel())
                 .map_err(to_python)?;

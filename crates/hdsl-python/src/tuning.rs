@@ -5,10 +5,10 @@ use crate::listening::{Listeners, Search, SearchWatch, listen};
 use crate::matrix::{Csr, view};
 use crate::model::Model;
 use crate::training::{Classes, by_position, facts, to_labels};
-use hdsl::tune::{
-    Contender, Judges, Part, Preset, TuneEvent, TuneParams, TuneWatcher, Tuned, Without,
-};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
+use hdsl::observer::Event;
+use hdsl::tune::{Ablation, AblationResult, Candidate, TuneConfig, Tuned, ValidationScheme};
+use hdsl::{CancelToken, Observer, TrainConfig, TrainData};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::ops::ControlFlow;
@@ -34,39 +34,35 @@ pub(crate) struct TuneSettings {
 }
 
 impl TuneSettings {
-    fn params(&self) -> PyResult<TuneParams> {
-        let preset = match self.preset.as_str() {
-            "best" => Preset::Best,
-            "paper" => Preset::Paper,
-            other => {
-                return Err(PyValueError::new_err(format!(
-                    "`preset` is {other:?}, expected 'best' or 'paper'"
-                )));
-            }
+    fn config(&self) -> PyResult<TuneConfig> {
+        self.parsed().map_err(to_python)
+    }
+
+    fn parsed(&self) -> hdsl::Result<TuneConfig> {
+        let mut config = TuneConfig::default();
+        config.preset = self.preset.parse()?;
+        config.validation = match (self.cv, self.holdout) {
+            (Some(folds), _) => ValidationScheme::CrossValidation(folds),
+            (None, Some(fraction)) => ValidationScheme::Holdout(fraction),
+            (None, None) => ValidationScheme::Auto,
         };
-        let time = self.time.map(|seconds| {
-            Duration::try_from_secs_f64(seconds)
-                .map_err(|_| to_python(hdsl::Error::param("time", seconds, "seconds, 0 or more")))
-        });
-        let without: hdsl::Result<Vec<Part>> =
-            self.ablate.iter().map(|part| part.parse()).collect();
-        Ok(TuneParams {
-            preset,
-            judges: match (self.cv, self.holdout) {
-                (Some(folds), _) => Judges::Folds(folds),
-                (None, Some(share)) => Judges::Share(share),
-                (None, None) => Judges::Auto,
-            },
-            refit: self.refit,
-            time: time.transpose()?,
-            max_features: self.max_features,
-            max_atoms: self.max_atoms,
-            without: without.map_err(to_python)?,
-            round_iter: self.round_iter,
-            seed: self.seed,
-            memory_limit: self.memory,
-            journal: self.journal.clone(),
-        })
+        config.no_refit = !self.refit;
+        config.time = match self.time {
+            Some(seconds) => Some(
+                Duration::try_from_secs_f64(seconds)
+                    .map_err(|_| hdsl::Error::param("time", seconds, "seconds, 0 or more"))?,
+            ),
+            None => None,
+        };
+        config.max_features = self.max_features;
+        config.max_atoms = self.max_atoms;
+        let parts: hdsl::Result<Vec<Ablation>> = self.ablate.iter().map(|p| p.parse()).collect();
+        config.ablate = parts?;
+        config.round_iter = self.round_iter;
+        config.seed = self.seed;
+        config.memory_limit = self.memory;
+        config.journal = self.journal.clone();
+        Ok(config)
     }
 }
 
@@ -84,7 +80,7 @@ pub(crate) fn tune<'py>(
     progress: Option<Py<PyAny>>,
     n_threads: usize,
 ) -> PyResult<(Model, Bound<'py, PyDict>, Bound<'py, PyDict>)> {
-    let params = settings.params()?;
+    let config = settings.config()?;
     let x = x.parts()?;
     let labels = to_labels(classes, x.n_rows())?;
     let valid = valid
@@ -112,17 +108,17 @@ pub(crate) fn tune<'py>(
                 search: Search::default(),
                 started: Instant::now(),
             };
-            let cancel = || watch.asked();
-            let names = names.as_deref();
-            let tuned = hdsl::tune::tune(train, valid, names, &params, &mut telling, &cancel);
+            let mut data = TrainData::new(train);
+            data.valid = valid;
+            data.names = names.as_deref();
+            let tuned = hdsl::tune::tune(&data, &config, &mut telling);
             let mut tuned = tuned.map_err(|error| match watch.asked() {
                 true => PyKeyboardInterrupt::new_err(
                     "Ctrl-C stopped the search before there was a model",
                 ),
                 false => to_python(error),
             })?;
-            let model = tuned.trained.model.numbered_by_position();
-            tuned.trained.model = model.map_err(to_python)?;
+            tuned.trained.model = tuned.trained.model.numbered_by_position();
             Ok(tuned)
         })
     })?;
@@ -139,38 +135,38 @@ struct Telling<'a> {
     started: Instant,
 }
 
-impl TuneWatcher for Telling<'_> {
-    fn event(&mut self, event: &TuneEvent<'_>) -> ControlFlow<()> {
+impl Observer for Telling<'_> {
+    fn on_event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
         let search = &mut self.search;
         match *event {
-            TuneEvent::Started { dot_error, .. } => search.dot_error = dot_error,
-            TuneEvent::Rung {
+            Event::SearchStarted { dot_error, .. } => search.dot_error = dot_error,
+            Event::RungStarted {
                 rung,
                 of,
-                settings,
-                scouting,
+                configurations,
+                sampled,
                 ..
             } => {
                 // What a sample said is not to be compared with what all rows say.
-                if search.sampled && !scouting {
+                if search.sampled && !sampled {
                     search.best = None;
                 }
                 search.rung = (rung, of);
-                search.trials = (0, settings);
-                search.sampled = scouting;
+                search.trials = (0, configurations);
+                search.sampled = sampled;
             }
-            TuneEvent::Judged {
-                setting,
+            Event::TrialDone {
+                configuration,
                 error,
                 done,
                 of,
             } => {
                 search.trials = (done, of);
                 if search.best.as_ref().is_none_or(|best| error < best.0) {
-                    search.best = Some((error, setting.to_string()));
+                    search.best = Some((error, configuration.to_owned()));
                 }
             }
-            TuneEvent::Training { n_rows } => search.training = Some(n_rows),
+            Event::FinalTraining { n_rows } => search.training = Some(n_rows),
             _ => {}
         }
         search.seconds = self.started.elapsed().as_secs_f64();
@@ -180,6 +176,10 @@ impl TuneWatcher for Telling<'_> {
             false => ControlFlow::Continue(()),
         }
     }
+
+    fn cancel_token(&self) -> CancelToken<'_> {
+        self.watch.cancel()
+    }
 }
 
 /// Everything but the model.
@@ -187,8 +187,8 @@ fn found<'py>(py: Python<'py>, tuned: &Tuned) -> PyResult<Bound<'py, PyDict>> {
     let found = PyDict::new(py);
     let board: PyResult<Vec<_>> = tuned.leaderboard.iter().map(|c| line(py, c)).collect();
     found.set_item("leaderboard", board?)?;
-    let without: PyResult<Vec<_>> = tuned.without.iter().map(|w| missed(py, w)).collect();
-    found.set_item("ablations", without?)?;
+    let ablations: PyResult<Vec<_>> = tuned.ablations.iter().map(|a| missed(py, a)).collect();
+    found.set_item("ablations", ablations?)?;
     found.set_item("params", winner(py, tuned)?)?;
     found.set_item("expected_error", tuned.expected_error.map(|e| e.0))?;
     found.set_item(
@@ -196,7 +196,7 @@ fn found<'py>(py: Python<'py>, tuned: &Tuned) -> PyResult<Bound<'py, PyDict>> {
         tuned.expected_error.map(|e| e.1),
     )?;
     found.set_item("dot_error", tuned.dot_error)?;
-    found.set_item("n_validation", tuned.n_judged)?;
+    found.set_item("n_validation", tuned.n_validation)?;
     found.set_item("n_models", tuned.n_points)?;
     found.set_item("n_rows", tuned.n_rows)?;
     found.set_item("finished", tuned.finished)?;
@@ -204,47 +204,43 @@ fn found<'py>(py: Python<'py>, tuned: &Tuned) -> PyResult<Bound<'py, PyDict>> {
     Ok(found)
 }
 
-fn line<'py>(py: Python<'py>, contender: &Contender) -> PyResult<Bound<'py, PyDict>> {
-    let line = PyDict::new(py);
-    let setting = &contender.setting;
-    line.set_item("error", contender.error)?;
-    line.set_item("score", contender.score)?;
-    line.set_item("n_features", contender.features)?;
-    line.set_item("n_atoms", contender.atoms)?;
-    line.set_item("preprocess", setting.preprocess.to_string())?;
-    line.set_item("triplets", setting.triplets.to_string())?;
-    line.set_item("scale", setting.scale)?;
-    line.set_item("loss", setting.loss.to_string())?;
-    line.set_item("mining_rounds", contender.rounds)?;
-    line.set_item("last_round_iter", contender.last_iter)?;
-    line.set_item("n_estimators", setting.models)?;
-    line.set_item("n_neighbors", contender.rule.k)?;
-    line.set_item("vote", contender.rule.vote.to_string())?;
-    line.set_item("normalization", contender.rule.normalization.to_string())?;
+fn line<'py>(py: Python<'py>, candidate: &Candidate) -> PyResult<Bound<'py, PyDict>> {
+    let line = parameters(py, &candidate.config)?;
+    line.set_item("error", candidate.error)?;
+    line.set_item("score", candidate.score)?;
+    line.set_item("n_features", candidate.features)?;
+    line.set_item("n_atoms", candidate.atoms)?;
     Ok(line)
 }
 
-fn missed<'py>(py: Python<'py>, without: &Without) -> PyResult<Bound<'py, PyDict>> {
-    let missed = line(py, &without.contender)?;
-    missed.set_item("part", without.part.name())?;
-    missed.set_item("expected_error", without.expected_error.map(|e| e.0))?;
+fn missed<'py>(py: Python<'py>, ablation: &AblationResult) -> PyResult<Bound<'py, PyDict>> {
+    let missed = line(py, &ablation.candidate)?;
+    missed.set_item("part", ablation.part.name())?;
+    missed.set_item("expected_error", ablation.expected_error.map(|e| e.0))?;
     Ok(missed)
 }
 
 /// The parameters of an estimator that makes the same model.
 fn winner<'py>(py: Python<'py>, tuned: &Tuned) -> PyResult<Bound<'py, PyDict>> {
-    let winner = PyDict::new(py);
-    let params = &tuned.params;
-    winner.set_item("scale", params.scales.first().copied())?;
-    winner.set_item("triplets", params.triplets.to_string())?;
-    winner.set_item("preprocess", params.preprocess.to_string())?;
-    winner.set_item("loss", params.solver.loss_kind().to_string())?;
-    winner.set_item("max_iter", params.solver.iterations())?;
-    winner.set_item("mining_rounds", params.again.rounds)?;
-    winner.set_item("last_round_iter", params.last_iter)?;
-    winner.set_item("n_estimators", params.models)?;
-    winner.set_item("n_neighbors", params.rule.k)?;
-    winner.set_item("vote", params.rule.vote.to_string())?;
-    winner.set_item("normalization", params.rule.normalization.to_string())?;
+    let config = &tuned.trained.model.parts().config;
+    let winner = parameters(py, config)?;
+    winner.set_item("max_iter", config.max_iter)?;
+    winner.set_item("last_round_iter", config.last_round_iter)?;
     Ok(winner)
+}
+
+fn parameters<'py>(py: Python<'py>, config: &TrainConfig) -> PyResult<Bound<'py, PyDict>> {
+    let parameters = PyDict::new(py);
+    parameters.set_item("scale", config.lambda[0])?;
+    parameters.set_item("triplets", config.triplets.to_string())?;
+    parameters.set_item("preprocess", config.preprocess.to_string())?;
+    parameters.set_item("loss", config.loss.to_string())?;
+    parameters.set_item("mining_rounds", config.mining_rounds)?;
+    let last = config.last_round_iter.unwrap_or(config.max_iter);
+    parameters.set_item("last_round_iter", last)?;
+    parameters.set_item("n_estimators", config.n_estimators)?;
+    parameters.set_item("n_neighbors", config.rule.k)?;
+    parameters.set_item("vote", config.rule.vote.to_string())?;
+    parameters.set_item("normalization", config.rule.normalization.to_string())?;
+    Ok(parameters)
 }

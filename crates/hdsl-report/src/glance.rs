@@ -3,7 +3,8 @@
 use crate::format::{count, percent, short, thousands};
 use crate::input::{Hint, Input};
 use crate::ranking::{Rankings, in_short, plain_preprocess};
-use hdsl::{CancelToken, Result, TripletSource, Triplets};
+use hdsl::model::CommandFiles;
+use hdsl::{CancelToken, Result, Triplets};
 use serde::Serialize;
 
 /// One figure: its exact value for programs, its text for people.
@@ -56,16 +57,15 @@ pub(crate) fn satisfied(input: &Input<'_>) -> Result<Option<Satisfied>> {
             triplets.clone()
         }
         None => {
-            let source = input.model.setting("triplets").unwrap_or("knn:3:5");
-            let Ok(source) = source.parse::<TripletSource>() else {
-                return Ok(None);
-            };
-            let seed = input.model.setting("seed").and_then(|s| s.parse().ok());
-            if train.labels.is_none() || !source.is_mined() {
+            let config = &input.model.parts().config;
+            if train.labels.is_none() || !config.triplets.is_mined() {
                 return Ok(None);
             }
-            let seed = seed.unwrap_or(0);
-            match source.triplets(&plain, train.labels, seed, CancelToken::NEVER) {
+            let seed = config.seed;
+            match config
+                .triplets
+                .triplets(&plain, train.labels, seed, CancelToken::NEVER)
+            {
                 Ok(triplets) => triplets,
                 // One class only, for instance: nothing to count, and the report goes on.
                 Err(_) => return Ok(None),
@@ -240,10 +240,10 @@ fn headline(input: &Input<'_>, rankings: Option<&Rankings>, n_pairs: usize) -> S
 
 /// What a path is: that of a solver, or the way to a mean.
 fn run_in_words(input: &Input<'_>) -> String {
-    match input.model.setting("models") {
-        Some(several) if several != "1" => format!(
-            "This model is the mean of those of {several} runs, which differ in what was drawn at random. Its path is not that of a \
-             solver: it meets the pairs of the mean by weight, the heaviest first. The model in use is the one at the line."
+    match input.model.parts().config.n_estimators {
+        several @ 2.. => format!(
+            "This model is the average of {several} models that differ in their seeds. Its path is not that of a solver: it adds \
+             the pairs of the average by weight, the largest first. The model in use is the one at the line."
         ),
         _ => "Training starts with one pair of features. Each step adds a pair (forward), takes weight from one (away) or throws \
               one out (drop), always so that the objective, the average cost of a triplet that is out of order, falls. The \
@@ -254,51 +254,11 @@ fn run_in_words(input: &Input<'_>) -> String {
 
 /// The call of `hdsl train` that makes this model, as far as a model remembers it.
 fn made_by(input: &Input<'_>) -> String {
-    let model = input.model;
-    let train = input.train.map_or("TRAIN", |part| part.source);
-    let mut words = vec![format!("hdsl train {}", quoted(train))];
-    words.push(format!("--scale {}", model.parts().scale));
-    for (key, flag, default) in [
-        ("triplets", "--triplets", "knn:3:5"),
-        ("search", "--search", "alternating"),
-        ("steps", "--steps", "away"),
-        ("loss", "--loss", "smoothed-hinge"),
-        ("batch", "--batch", ""),
-        ("seed", "--seed", "0"),
-        ("rounds", "--rounds", "0"),
-        ("models", "--models", "1"),
-        ("max-iter", "--max-iter", ""),
-        ("last-iter", "--last-iter", ""),
-        ("k", "-k", "3"),
-        ("vote", "--vote", "majority"),
-        ("normalization", "--normalization", "dot"),
-    ] {
-        match model.setting(key) {
-            Some(value) if value != default => words.push(format!("{flag} {}", quoted(value))),
-            _ => {}
-        }
-    }
-    let preprocess = model.preprocess().kind().to_string();
-    if preprocess != "max" {
-        words.push(format!("--preprocess {preprocess}"));
-    }
-    if !model.parts().evaluations.is_empty() {
-        words.push("--valid VALID".into());
-    }
-    if model.setting("max-iter").is_none() {
-        words.push(format!("--max-iter {}", model.path().len().max(1)));
-    }
-    words.push(format!("-o {}", quoted(input.title)));
-    words.join(" ")
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,+=@%".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
+    let mut files = CommandFiles::default();
+    files.train = input.train.map(|part| part.source.into());
+    files.output = Some(input.title.into());
+    let line = input.model.command_line(&files);
+    line.unwrap_or_else(|| "an earlier model was trained further in Python".to_owned())
 }
 
 fn missing(
@@ -349,14 +309,6 @@ fn missing(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn words_of_a_command_can_be_pasted() {
-        assert_eq!(quoted("train.svm.bz2"), "train.svm.bz2");
-        assert_eq!(quoted("my rows.svm"), "'my rows.svm'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-        assert_eq!(quoted(""), "''");
-    }
 
     #[test]
     fn pairs_are_counted_in_words() {

@@ -1,7 +1,7 @@
 //! Section 2: how the solver got there.
 
 use crate::sample::{rounded, spaced};
-use hdsl::{Model, Step};
+use hdsl::{Model, Search, Step};
 use serde::Serialize;
 
 /// Points drawn at most; longer runs are thinned.
@@ -57,7 +57,7 @@ impl RunStory {
         };
         let n_steps = ["forward", "away", "drop", "pairwise", "swap"]
             .map(|name| (name, steps.iter().filter(|s| kind(s).1 == name).count()));
-        let exact = model.setting("search") == Some("exact") && model.setting("batch").is_none();
+        let exact = parts.config.search == Search::Exact && parts.config.batch.is_none();
         Self {
             objective: traced(|p| p.objective),
             gap: traced(|p| p.gap),
@@ -71,7 +71,7 @@ impl RunStory {
             evaluations: parts.evaluations.clone(),
             gap_certified: parts.gap_certified,
             all_certified: exact && parts.gap_certified.is_some(),
-            stop: model.setting("stop").map(str::to_owned),
+            stop: parts.stop.map(|stop| stop.to_string()),
         }
     }
 }

@@ -5,7 +5,7 @@ use hdsl::data::{Planted, PlantedParams, planted};
 use hdsl::knn::evaluate_similarity;
 use hdsl::{
     Atom, Dataset, Dot, Labels, Model, ModelParts, Path, PredictionRule, Preprocessor, Rows,
-    SparseRow, TrainParams,
+    SparseRow, TrainConfig,
 };
 use hdsl_report::{Input, Part, page};
 use serde_json::Value;
@@ -21,17 +21,13 @@ static PROBLEM: LazyLock<(Planted, Model)> = LazyLock::new(|| {
         ..PlantedParams::default()
     };
     let problem = planted(5, &params).unwrap();
-    let mut params = TrainParams::new(10.0);
-    params.solver = params.solver.max_iter(60);
+    let mut config = TrainConfig::new(10.0);
+    config.max_iter = 60;
     let (train, valid) = (&problem.train, &problem.valid);
-    let mut silent = |_: &hdsl::Event<'_>| std::ops::ControlFlow::Continue(());
-    let trained = hdsl::train(
-        train,
-        Some(valid),
-        Some(&problem.names),
-        &params,
-        &mut silent,
-    );
+    let mut given = hdsl::TrainData::new(train);
+    given.valid = Some(valid.into());
+    given.names = Some(&problem.names);
+    let trained = hdsl::train(&given, &config, &mut ());
     let model = trained.unwrap().model;
     (problem, model)
 });

@@ -1,7 +1,6 @@
 //! A first fit, from rows to a saved model: `cargo run --release -p hdsl --example first_fit`.
 
-use hdsl::{Event, Model, ReadOptions, TrainParams, parse_dataset, train};
-use std::ops::ControlFlow;
+use hdsl::{Model, ReadOptions, TrainConfig, TrainData, parse_dataset, train};
 
 fn main() -> hdsl::Result<()> {
     // Reviews as rows of words. `tasty` and `delicious` say the same, but no review has both.
@@ -10,10 +9,11 @@ fn main() -> hdsl::Result<()> {
                     bad 3:1 5:1\n bad 3:1 6:1\n bad 4:1 5:1\n bad 4:1 6:1\n";
     let data = parse_dataset("reviews".as_ref(), reviews, &ReadOptions::default())?;
 
-    // Train as the paper does, with λ = 2. Whoever watches may break to stop and keep the best so far.
-    let params = TrainParams::new(2.0);
-    let mut watch = |_: &Event<'_>| ControlFlow::Continue(());
-    let model = train(&data, None, Some(&names), &params, &mut watch)?.model;
+    // Train as the paper does, with λ = 2. `()` observes nothing; an observer may break to stop and keep the best so far.
+    let config = TrainConfig::new(2.0);
+    let mut given = TrainData::new(&data);
+    given.names = Some(&names);
+    let model = train(&given, &config, &mut ())?.model;
 
     // Two good reviews without a word in common are alike; a good and a bad one that share `the` are not.
     let review = |number| data.rows.row(number);

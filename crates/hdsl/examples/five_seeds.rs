@@ -10,12 +10,11 @@
 use hdsl::data::stratified_split;
 use hdsl::knn::evaluate_similarity;
 use hdsl::{
-    Dataset, Dot, Event, PredictionRule, Preprocessor, ReadOptions, Similarity, SolverParams,
-    TrainParams, read_dataset, train,
+    Dataset, Dot, PredictionRule, Preprocessor, ReadOptions, Similarity, TrainConfig, TrainData,
+    read_dataset, train,
 };
-use std::ops::ControlFlow;
 
-const SCALES: [f64; 7] = [1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6];
+const LAMBDAS: [f64; 7] = [1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6];
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -39,15 +38,14 @@ fn main() -> Result<(), Failure> {
             }
             other => return Err(format!("`{other}` is neither halve nor inside").into()),
         };
-        let params = TrainParams {
-            scales: SCALES.to_vec(),
-            triplets: triplets.parse()?,
-            solver: SolverParams::new(1.0).max_iter(1000).seed(seed),
-            ..TrainParams::new(1.0)
-        };
-        let quiet = &mut |_: &Event<'_>| ControlFlow::Continue(());
-        let trained = train(&to_learn, Some(&to_choose), None, &params, quiet)?;
-        let preprocess = Preprocessor::fit(params.preprocess, &to_learn.rows);
+        let mut config = TrainConfig::new(1.0);
+        config.lambda = LAMBDAS.to_vec();
+        config.triplets = triplets.parse()?;
+        config.seed = seed;
+        let mut given = TrainData::new(&to_learn);
+        given.valid = Some((&to_choose).into());
+        let trained = train(&given, &config, &mut ())?;
+        let preprocess = Preprocessor::fit(config.preprocess, &to_learn.rows);
         let after = error(trained.model.similarity(), &preprocess, &to_learn, &to_test)?;
         let before = error(&Dot, &preprocess, &to_learn, &to_test)?;
         let used = trained.model.similarity().n_features_used();

@@ -79,12 +79,10 @@ pub use data::{
 };
 pub use error::{Error, Result};
 pub use knn::{KnnIndex, Neighbor, Neighbors, PredictionRule, Vote};
-pub use model::{Model, ModelParts};
+pub use model::{Model, ModelParts, TrainConfig};
 pub use objective::LossKind;
 pub use observer::{Gap, Iteration, Observer, Stop};
 pub use similarity::{BilinearModel, Dot, Normalization, Similarity};
 pub use solver::{Run, Search, Solver, SolverParams, StepRule};
-pub use train::{
-    Again, Event, GridPoint, Labeled, TrainParams, Trained, Watcher, mean, train, train_borrowed,
-};
+pub use train::{Labeled, TrainData, Trained, train};
 pub use triplets::{TripletSource, Triplets};

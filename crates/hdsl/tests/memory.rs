@@ -2,11 +2,10 @@
 //! the tests of this file take turns: those in other threads would count too.
 
 use hdsl::{
-    Dataset, Dot, Error, Event, IndexBase, Labels, LossKind, Rows, SolverParams, SparseRow,
-    TrainParams, Triplets, train,
+    Dataset, Dot, Error, IndexBase, Labels, LossKind, Rows, SolverParams, SparseRow, TrainConfig,
+    TrainData, Triplets, train,
 };
 use peak_alloc::PeakAlloc;
-use std::ops::ControlFlow;
 use std::sync::Mutex;
 
 #[global_allocator]
@@ -143,12 +142,11 @@ fn training_keeps_one_copy_of_the_rows_and_no_list_of_all_maxima() {
         index_base: IndexBase::Zero,
         notes: Vec::new(),
     };
-    let mut params = TrainParams::new(100.0);
+    let mut params = TrainConfig::new(100.0);
     params.triplets = "random:5".parse().unwrap();
-    params.solver = params.solver.max_iter(20);
-    let silent = &mut |_: &Event<'_>| ControlFlow::Continue(());
+    params.max_iter = 20;
     let own = 12 * dataset.rows.nnz() + 8 * n_rows as usize;
-    let (trained, peak) = peak_of(|| train(&dataset, None, None, &params, silent).unwrap());
+    let (trained, peak) = peak_of(|| train(&TrainData::new(&dataset), &params, &mut ()).unwrap());
     assert_eq!(trained.iterations, 20);
     eprintln!("{:.2} times the rows", peak as f64 / own as f64);
     // It is 2.9. A copy of the rows would be 1 more, and the maxima 0.6.

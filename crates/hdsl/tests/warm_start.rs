@@ -1,29 +1,23 @@
 //! Going on from an earlier solution, through the one call that everybody trains through.
 
 use hdsl::data::{PlantedParams, planted};
-use hdsl::{Event, Rows, TrainParams, Trained, Triplets, train};
-use std::ops::ControlFlow;
+use hdsl::{Rows, TrainConfig, TrainData, Trained, Triplets, train};
 
-fn run(data: &hdsl::Dataset, params: &TrainParams) -> Trained {
-    let mut watch = |_: &Event<'_>| ControlFlow::Continue(());
-    train(data, None, None, params, &mut watch).unwrap()
-}
-
-fn params(max_iter: usize) -> TrainParams {
-    let mut params = TrainParams::new(10.0);
-    params.solver = params.solver.max_iter(max_iter);
-    params
+fn run(data: &TrainData<'_>, max_iter: usize) -> Trained {
+    let mut config = TrainConfig::new(10.0);
+    config.max_iter = max_iter;
+    train(data, &config, &mut ()).unwrap()
 }
 
 #[test]
 fn a_run_begins_where_the_last_one_ended_and_never_gets_worse() {
     let data = planted(1, &PlantedParams::default()).unwrap().train;
-    let first = run(&data, &params(30));
-    let mut on = params(1);
-    on.start = Some(first.model.path().at(30).unwrap());
-    let second = run(&data, &on);
-    let start = second.model.path().at(0).unwrap();
-    assert_eq!(start.atoms(), on.start.as_ref().unwrap().atoms());
+    let mut data = TrainData::new(&data);
+    let first = run(&data, 30);
+    let end = first.model.path().at(30).unwrap();
+    data.start = Some(&end);
+    let second = run(&data, 1);
+    assert_eq!(second.model.path().at(0).unwrap().atoms(), end.atoms());
     let trace = &second.model.parts().trace;
     assert!((trace[0].objective - first.objective).abs() < 1e-9 * first.objective);
     assert!(trace[1].objective < trace[0].objective);
@@ -32,7 +26,7 @@ fn a_run_begins_where_the_last_one_ended_and_never_gets_worse() {
 #[test]
 fn atoms_of_features_that_no_row_has_are_left_out() {
     let data = planted(1, &PlantedParams::default()).unwrap().train;
-    let first = run(&data, &params(30));
+    let first = run(&TrainData::new(&data), 30);
     let learned = first.model.path().at(30).unwrap();
     // The same rows without one of the features in use: the last, since the first two that no row has take part.
     let gone = *learned.features().last().unwrap();
@@ -41,10 +35,10 @@ fn atoms_of_features_that_no_row_has_are_left_out() {
         let (indices, values): (Vec<u32>, Vec<f64>) = row.iter().filter(|p| p.0 != gone).unzip();
         rows.push(hdsl::SparseRow::new(&indices, &values));
     }
-    let mut on = params(1);
-    on.start = Some(learned.clone());
     let data = hdsl::Dataset { rows, ..data };
-    let start = run(&data, &on).model.path().at(0).unwrap();
+    let mut data = TrainData::new(&data);
+    data.start = Some(&learned);
+    let start = run(&data, 1).model.path().at(0).unwrap();
     let kept = learned
         .iter()
         .filter(|(a, _)| a.i() != gone && a.j() != gone);
@@ -67,10 +61,11 @@ fn a_known_preprocess_is_taken_as_it_is() {
     }
     let mut triplets = Triplets::new();
     triplets.push(0, 1, 2);
-    let mut fixed = params(1);
-    fixed.given = Some(triplets);
-    fixed.fitted = Some(hdsl::Preprocessor::fit(fixed.preprocess, &doubled));
-    let half = run(&data, &fixed).model;
+    let preprocessor = hdsl::Preprocessor::fit(hdsl::Preprocess::Max, &doubled);
+    let mut given = TrainData::new(&data);
+    given.triplets = Some(&triplets);
+    given.preprocessor = Some(&preprocessor);
+    let half = run(&given, 1).model;
     let (rows, scaled) = (&data.rows, half.prepare(&data.rows));
     // The first atom may pair a feature with one that no row has.
     let used = half.path().features();

@@ -9,8 +9,8 @@ use crate::report::{self, Talk, count, percent, short, thousands};
 use hdsl::data::{OutputFile, Planted, PlantedParams, planted, write_svmlight};
 use hdsl::knn::evaluate_similarity;
 use hdsl::{
-    Dataset, Dot, Labels, PredictionRule, Sign, Similarity, SolverParams, Stop, TrainParams,
-    Trained, TripletSource, train,
+    Dataset, Dot, Labels, PredictionRule, Sign, Similarity, Stop, TrainConfig, TrainData, Trained,
+    train,
 };
 use hdsl_report::{Input, Part};
 use serde_json::{Value, json};
@@ -33,26 +33,18 @@ pub(crate) fn run(args: &Demo, talk: &Talk) -> Result<(), Failure> {
     }
     outputs.write_data(&problem)?;
 
-    let mut params = TrainParams::new(SCALES[0]);
-    params.scales = SCALES.to_vec();
-    params.triplets = TripletSource::Neighbors {
-        targets: 3,
-        impostors: 5,
-    };
-    params.solver = SolverParams::new(SCALES[0])
-        .max_iter(MAX_ITER)
-        .seed(args.seed);
-    params.rule = PredictionRule::nearest(K);
-    params.patience = Some(100);
+    let mut config = TrainConfig::new(SCALES[0]);
+    config.lambda = SCALES.to_vec();
+    config.max_iter = MAX_ITER;
+    config.seed = args.seed;
+    config.rule = PredictionRule::nearest(K);
+    config.patience = Some(100);
     progress::stop_on_ctrl_c();
-    let mut watch = Watch::new(talk, MAX_ITER, params.eval_every, true);
-    let trained = train(
-        &problem.train,
-        Some(&problem.valid),
-        Some(&problem.names),
-        &params,
-        &mut watch,
-    );
+    let mut watch = Watch::new(talk, MAX_ITER, config.eval_every, true);
+    let mut given = TrainData::new(&problem.train);
+    given.valid = Some((&problem.valid).into());
+    given.names = Some(&problem.names);
+    let trained = train(&given, &config, &mut watch);
     watch.finish();
     let trained = trained?;
     if trained.stop == Stop::ObserverAsked {

@@ -4,6 +4,7 @@ use crate::args::{Inspect, PathArgs};
 use crate::failure::Failure;
 use crate::files::{self, Reader};
 use crate::report::{self, Talk, count, percent, short, thousands};
+use hdsl::model::CommandFiles;
 use hdsl::{Dataset, Model};
 use serde_json::{Value, json};
 
@@ -91,8 +92,11 @@ fn model_text(args: &Inspect, model: &Model) -> String {
             if parts.zero_based { 0 } else { 1 }
         ),
     );
-    for (key, value) in &parts.settings {
-        line(key, value.clone());
+    if let Some(stop) = parts.stop {
+        line("stop", stop.to_string());
+    }
+    if let Some(command) = model.command_line(&CommandFiles::default()) {
+        line("trained by", command);
     }
     lines.concat() + "\n--json prints all of it: atoms, weights, preprocess, names, path.\n"
 }

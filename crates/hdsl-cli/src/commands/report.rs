@@ -137,10 +137,7 @@ fn given_triplets(
         return Ok(None);
     };
     let rows = Preprocessor::fit(model.preprocess().kind(), &train.rows).apply(&train.rows);
-    let seed = model
-        .setting("seed")
-        .and_then(|s| s.parse().ok())
-        .unwrap_or(0);
+    let seed = model.parts().config.seed;
     let triplets = source.triplets(&rows, train.labels.as_ref(), seed, CancelToken::NEVER)?;
     triplets.check(rows.n_rows())?;
     Ok(Some(triplets))

@@ -5,10 +5,11 @@ use crate::failure::Failure;
 use crate::files::{self, Reader};
 use crate::progress::{self, Watch};
 use crate::report::{self, Talk, count, percent, short, thousands};
-use hdsl::data::stratified_split;
+use hdsl::model::Validation;
+use hdsl::train::hold_out as split;
 use hdsl::{
-    Again, Dataset, LossKind, Normalization, PredictionRule, Search, SolverParams, StepRule, Stop,
-    TrainParams, Trained, TripletSource, Vote, train,
+    Dataset, LossKind, Normalization, PredictionRule, Search, StepRule, Stop, TrainConfig,
+    TrainData, Trained, TripletSource, Vote, train,
 };
 use serde_json::{Value, json};
 use std::io::Write;
@@ -48,17 +49,20 @@ pub(crate) fn run(args: &Train, talk: &Talk) -> Result<(), Failure> {
         )));
     }
 
-    let params = params(args);
+    let config = config(args);
     progress::stop_on_ctrl_c();
-    if params.triplets.is_mined() {
+    if config.triplets.is_mined() {
         talk.detail("mining triplets");
     }
     let mut watch = Watch::new(talk, args.max_iter, args.eval_every, validated);
-    let trained = train(&data, valid.as_ref(), names.as_deref(), &params, &mut watch);
+    let mut given = TrainData::new(&data);
+    given.valid = valid.as_ref().map(Into::into);
+    given.names = names.as_deref();
+    let trained = train(&given, &config, &mut watch);
     let mine_seconds = watch.finish();
     let mut trained = trained.map_err(|error| refused(error, args))?;
     if by_position {
-        trained.model = trained.model.numbered_by_position()?;
+        trained.model = trained.model.numbered_by_position();
     }
 
     let bytes = trained.model.to_bytes();
@@ -121,7 +125,7 @@ fn hold_out(data: &Dataset, fraction: f64, args: &Train) -> Result<(Dataset, Dat
             args.train.display()
         ))
     })?;
-    let parts = stratified_split(labels, &[1.0 - fraction, fraction], args.seed)?;
+    let (rest, held) = split(labels, fraction, args.seed)?;
     let part = |which: &[u32]| Dataset {
         rows: data.rows.select(which),
         labels: Some(labels.select(which)),
@@ -129,70 +133,52 @@ fn hold_out(data: &Dataset, fraction: f64, args: &Train) -> Result<(Dataset, Dat
         index_base: data.index_base,
         notes: Vec::new(),
     };
-    match &parts[..] {
-        [rest, held] if !rest.is_empty() && !held.is_empty() => Ok((part(rest), part(held))),
-        _ => Err(Failure::usage(format!(
-            "--holdout {fraction} of {} leaves nothing to train on or nothing to validate with",
-            count(data.rows.n_rows(), "row")
-        ))),
-    }
+    Ok((part(&rest), part(&held)))
 }
 
-fn params(args: &Train) -> TrainParams {
-    let scale = args.scale.first().copied().unwrap_or(1.0);
-    let mut solver = SolverParams::new(scale)
-        .loss(match args.loss {
-            LossArg::SmoothedHinge => LossKind::SmoothedHinge,
-            LossArg::SquaredHinge => LossKind::SquaredHinge,
-            LossArg::Logistic => LossKind::Logistic,
-            LossArg::Exponential => LossKind::Exponential,
-        })
-        .search(match args.search {
-            SearchArg::Alternating => Search::Alternating,
-            SearchArg::Exact => Search::Exact,
-        })
-        .step_rule(match args.steps {
-            StepsArg::Away => StepRule::Away,
-            StepsArg::Pairwise => StepRule::Pairwise,
-            StepsArg::Forward => StepRule::Forward,
-        })
-        .max_iter(args.max_iter)
-        .seed(args.seed)
-        .certify(args.certify);
-    if let Some(batch) = args.batch {
-        solver = solver.batch(batch);
-    }
-    if let Some(tolerance) = args.tol {
-        solver = solver.tolerance(tolerance);
-    }
-    if let Some(features) = args.max_features {
-        solver = solver.max_features(features);
-    }
-    if let Some(limit) = args.time {
-        solver = solver.time_limit(limit);
-    }
-    if let Some(bytes) = args.memory {
-        solver = solver.memory_limit(bytes);
-    }
-    let mut params = TrainParams::new(scale);
-    params.scales = args.scale.clone();
-    params.preprocess = args.preprocess.kind();
-    params.triplets = args.triplets.clone();
-    params.solver = solver;
-    params.rule = PredictionRule {
+fn config(args: &Train) -> TrainConfig {
+    let mut config = TrainConfig::new(1.0);
+    config.lambda = args.scale.clone();
+    config.preprocess = args.preprocess.kind();
+    config.triplets = args.triplets.clone();
+    config.loss = match args.loss {
+        LossArg::SmoothedHinge => LossKind::SmoothedHinge,
+        LossArg::SquaredHinge => LossKind::SquaredHinge,
+        LossArg::Logistic => LossKind::Logistic,
+        LossArg::Exponential => LossKind::Exponential,
+    };
+    config.search = match args.search {
+        SearchArg::Alternating => Search::Alternating,
+        SearchArg::Exact => Search::Exact,
+    };
+    config.steps = match args.steps {
+        StepsArg::Away => StepRule::Away,
+        StepsArg::Pairwise => StepRule::Pairwise,
+        StepsArg::Forward => StepRule::Forward,
+    };
+    config.batch = args.batch;
+    config.max_iter = args.max_iter;
+    config.tolerance = args.tol;
+    config.certify = args.certify;
+    config.max_features = args.max_features;
+    config.time_limit = args.time.map(|limit| limit.as_secs_f64());
+    config.memory_limit = args.memory;
+    config.seed = args.seed;
+    config.mining_rounds = args.rounds;
+    config.last_round_iter = args.last_iter;
+    config.n_estimators = args.models;
+    config.rule = PredictionRule {
         k: args.k,
         vote: args.vote.vote(),
         normalization: args.normalization.normalization(),
     };
-    params.eval_every = args.eval_every;
-    params.patience = args.patience;
-    params.again = Again {
-        rounds: args.rounds,
-        ..Again::default()
-    };
-    params.last_iter = args.last_iter;
-    params.models = args.models;
-    params
+    config.eval_every = args.eval_every;
+    config.patience = args.patience;
+    if let Some(fraction) = args.holdout {
+        config.validation = Validation::Holdout(fraction);
+    }
+    config.added_rows = args.more.add.is_some();
+    config
 }
 
 /// Why the library would not train: which file it is about, and the flags that would help.
@@ -321,7 +307,7 @@ fn to_text(
         for (seed, point) in (args.seed..).zip(&trained.grid) {
             grid.push(vec![
                 match args.models {
-                    1 => short(point.scale),
+                    1 => short(point.lambda),
                     _ => seed.to_string(),
                 },
                 point.valid_error.map_or(String::new(), percent),
@@ -364,7 +350,7 @@ fn to_json(
         .iter()
         .map(|point| {
             json!({
-                "scale": point.scale,
+                "scale": point.lambda,
                 "objective": point.objective,
                 "iterations": point.iterations,
                 "chosen_iteration": point.chosen,

@@ -6,8 +6,9 @@ use crate::files::{self, Reader};
 use crate::progress::{self, TuneWatch};
 use crate::report::{self, Talk, count, percent, short, thousands};
 use clap::ValueEnum;
-use hdsl::tune::{Contender, Judges, Preset, TuneParams, Tuned, Without, tune};
-use hdsl::{Labeled, Vote};
+use hdsl::TrainData;
+use hdsl::model::{CommandFiles, shell_word};
+use hdsl::tune::{AblationResult, Candidate, Preset, TuneConfig, Tuned, ValidationScheme, tune};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::io::Write;
@@ -38,21 +39,17 @@ pub(crate) fn run(args: &Tune, talk: &Talk) -> Result<(), Failure> {
         None => None,
     };
 
-    let params = params(args);
+    let config = config(args);
     progress::stop_on_ctrl_c();
     let mut watch = TuneWatch::new(talk, args.time);
-    let tuned = tune(
-        Labeled::from(&data),
-        valid.as_ref().map(Labeled::from),
-        names.as_deref(),
-        &params,
-        &mut watch,
-        &progress::asked_to_stop,
-    );
+    let mut given = TrainData::new(&data);
+    given.valid = valid.as_ref().map(Into::into);
+    given.names = names.as_deref();
+    let tuned = tune(&given, &config, &mut watch);
     watch.finish();
     let mut tuned = tuned.map_err(|error| Failure::from(error.in_file(&args.train)))?;
     if by_position {
-        tuned.trained.model = tuned.trained.model.numbered_by_position()?;
+        tuned.trained.model = tuned.trained.model.numbered_by_position();
     }
 
     let bytes = tuned.trained.model.to_bytes();
@@ -70,27 +67,27 @@ pub(crate) fn run(args: &Tune, talk: &Talk) -> Result<(), Failure> {
     report::stdout(&to_text(args, &tuned, bytes.len(), seconds))
 }
 
-fn params(args: &Tune) -> TuneParams {
-    TuneParams {
-        preset: match args.preset {
-            PresetArg::Best => Preset::Best,
-            PresetArg::Paper => Preset::Paper,
-        },
-        judges: match (args.cv, args.holdout) {
-            (Some(folds), _) => Judges::Folds(folds),
-            (None, Some(share)) => Judges::Share(share),
-            (None, None) => Judges::Auto,
-        },
-        refit: !args.no_refit,
-        time: Some(args.time),
-        max_features: args.max_features,
-        max_atoms: args.max_atoms,
-        without: args.without.clone(),
-        round_iter: args.round_iter,
-        seed: args.seed,
-        memory_limit: args.memory,
-        journal: journal(&args.output),
-    }
+fn config(args: &Tune) -> TuneConfig {
+    let mut config = TuneConfig::default();
+    config.preset = match args.preset {
+        PresetArg::Best => Preset::Best,
+        PresetArg::Paper => Preset::Paper,
+    };
+    config.validation = match (args.cv, args.holdout) {
+        (Some(folds), _) => ValidationScheme::CrossValidation(folds),
+        (None, Some(fraction)) => ValidationScheme::Holdout(fraction),
+        (None, None) => ValidationScheme::Auto,
+    };
+    config.no_refit = args.no_refit;
+    config.time = Some(args.time);
+    config.max_features = args.max_features;
+    config.max_atoms = args.max_atoms;
+    config.ablate = args.without.clone();
+    config.round_iter = args.round_iter;
+    config.seed = args.seed;
+    config.memory_limit = args.memory;
+    config.journal = journal(&args.output);
+    config
 }
 
 /// Where what is finished is kept: beside the output, unless that is standard output.
@@ -105,59 +102,26 @@ fn journal(output: &Path) -> Option<PathBuf> {
 
 /// The command that trains the winner, as it would be typed.
 fn command(args: &Tune, tuned: &Tuned) -> String {
-    let params = &tuned.params;
-    let mut words = vec!["hdsl".to_owned(), "train".to_owned(), path(&args.train)];
-    let mut flag = |name: &str, value: String| words.extend([name.to_owned(), value]);
-    let mut file = |name: &str, value: Option<&PathBuf>| {
-        if let Some(value) = value {
-            flag(name, path(value));
-        }
-    };
-    file("--labels", args.labels.as_ref());
-    if tuned.refitted {
-        file("--add", args.valid.as_ref());
-        file("--add-labels", args.valid_labels.as_ref());
-    }
-    file("--names", args.names.as_ref());
-    flag("--preprocess", params.preprocess.to_string());
-    flag("--triplets", params.triplets.to_string());
-    flag("--scale", params.scales[0].to_string());
-    let solver = &params.solver;
-    if solver.loss_kind() != hdsl::LossKind::default() {
-        flag("--loss", solver.loss_kind().to_string());
-    }
-    if params.again.rounds > 0 {
-        flag("--rounds", params.again.rounds.to_string());
-    }
-    if params.models > 1 {
-        flag("--models", params.models.to_string());
-    }
-    flag("--max-iter", solver.iterations().to_string());
-    if let Some(last) = params.last_iter {
-        flag("--last-iter", last.to_string());
-    }
-    if let Some(most) = args.max_features {
-        flag("--max-features", most.to_string());
-    }
-    if params.rule.vote != Vote::ClassMean {
-        flag("-k", params.rule.k.to_string());
-    }
-    flag("--vote", params.rule.vote.to_string());
-    flag("--normalization", params.rule.normalization.to_string());
-    flag("--seed", args.seed.to_string());
+    let mut files = CommandFiles::default();
+    files.train = Some(args.train.clone());
+    files.labels = args.labels.clone();
+    files.add = args.valid.clone();
+    files.add_labels = args.valid_labels.clone();
+    files.names = args.names.clone();
+    files.output = Some(args.output.clone());
     if let Some(format) = format(args) {
-        flag("--format", format);
+        files.reading.extend(["--format".to_owned(), format]);
     }
-    flag("-o", path(&args.output));
-    for (given, name) in [
+    for (given, flag) in [
         (args.read.zero_based, "--zero-based"),
         (args.read.one_based, "--one-based"),
     ] {
         if given {
-            words.push(name.to_owned());
+            files.reading.push(flag.to_owned());
         }
     }
-    words.join(" ")
+    let line = tuned.trained.model.command_line(&files);
+    line.expect("a search starts from nothing")
 }
 
 /// The command that tests the winner, as it would be typed but for the rows to test on.
@@ -191,12 +155,7 @@ fn format(args: &Tune) -> Option<String> {
 
 /// A path as one word of a shell.
 fn path(path: &Path) -> String {
-    let text = path.display().to_string();
-    let plain = |c: char| c.is_alphanumeric() || "._-/+=:,@%".contains(c);
-    match !text.is_empty() && text.chars().all(plain) {
-        true => text,
-        false => format!("'{}'", text.replace('\'', r"'\''")),
-    }
+    shell_word(&path.display().to_string()).into_owned()
 }
 
 fn to_text(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> String {
@@ -216,19 +175,19 @@ fn to_text(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> String {
         .map(str::to_owned)
         .to_vec(),
     ];
-    for (place, contender) in tuned.leaderboard.iter().take(SHOWN).enumerate() {
-        let setting = &contender.setting;
+    for (place, candidate) in tuned.leaderboard.iter().take(SHOWN).enumerate() {
+        let config = &candidate.config;
         board.push(vec![
             format!("{}.", place + 1),
-            percent(contender.error),
-            thousands(contender.features),
-            setting.preprocess.to_string(),
-            setting.triplets.to_string(),
-            short(setting.scale),
-            setting.loss.to_string(),
-            contender.rounds.to_string(),
-            setting.models.to_string(),
-            contender.rule.to_string(),
+            percent(candidate.error),
+            thousands(candidate.features),
+            config.preprocess.to_string(),
+            config.triplets.to_string(),
+            short(config.lambda[0]),
+            config.loss.to_string(),
+            config.mining_rounds.to_string(),
+            config.n_estimators.to_string(),
+            config.rule.to_string(),
         ]);
     }
     let mut text = report::table("", &board);
@@ -238,7 +197,7 @@ fn to_text(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> String {
     }
     text += "\n";
     let learned = tuned.trained.model.similarity();
-    let judged = count(tuned.n_judged, "row");
+    let validation = count(tuned.n_validation, "row");
     let mut rows = Vec::new();
     let mut row = |name: &str, value: String| rows.push(vec![name.to_owned(), value]);
     if let Some((error, deviation)) = tuned.expected_error {
@@ -255,7 +214,7 @@ fn to_text(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> String {
     row(
         "chosen",
         format!(
-            "among {} on {judged} not learned from",
+            "among {} on {validation} not trained on",
             count(tuned.n_points, "model")
         ),
     );
@@ -293,29 +252,30 @@ fn to_text(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> String {
 
 fn to_json(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> Value {
     let learned = tuned.trained.model.similarity();
-    let contender = |c: &Contender| {
+    let candidate = |c: &Candidate| {
+        let config = &c.config;
         json!({
             "error": c.error,
             "score": c.score,
             "n_features": c.features,
             "n_atoms": c.atoms,
-            "preprocess": c.setting.preprocess.to_string(),
-            "triplets": c.setting.triplets.to_string(),
-            "scale": c.setting.scale,
-            "loss": c.setting.loss.to_string(),
-            "rounds": c.rounds,
-            "models": c.setting.models,
-            "last_iter": c.last_iter,
-            "k": c.rule.k,
-            "vote": c.rule.vote.to_string(),
-            "normalization": c.rule.normalization.to_string(),
+            "preprocess": config.preprocess.to_string(),
+            "triplets": config.triplets.to_string(),
+            "scale": config.lambda[0],
+            "loss": config.loss.to_string(),
+            "rounds": config.mining_rounds,
+            "models": config.n_estimators,
+            "last_iter": config.last_round_iter.unwrap_or(config.max_iter),
+            "k": config.rule.k,
+            "vote": config.rule.vote.to_string(),
+            "normalization": config.rule.normalization.to_string(),
         })
     };
-    let without = |w: &Without| {
+    let ablation = |w: &AblationResult| {
         json!({
             "part": w.part.name(),
             "expected_error": w.expected_error.map(|e| e.0),
-            "instead": contender(&w.contender),
+            "instead": candidate(&w.candidate),
         })
     };
     json!({
@@ -324,7 +284,7 @@ fn to_json(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> Value {
         "expected_error": tuned.expected_error.map(|e| e.0),
         "expected_error_deviation": tuned.expected_error.map(|e| e.1),
         "dot_error": tuned.dot_error,
-        "n_judged": tuned.n_judged,
+        "n_validation": tuned.n_validation,
         "n_models": tuned.n_points,
         "finished": tuned.finished,
         "refitted": tuned.refitted,
@@ -332,8 +292,8 @@ fn to_json(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> Value {
         "n_features": learned.n_features_used(),
         "n_features_total": tuned.trained.model.n_features(),
         "n_atoms": learned.atoms().len(),
-        "leaderboard": tuned.leaderboard.iter().map(contender).collect::<Vec<_>>(),
-        "without": tuned.without.iter().map(without).collect::<Vec<_>>(),
+        "leaderboard": tuned.leaderboard.iter().map(candidate).collect::<Vec<_>>(),
+        "ablations": tuned.ablations.iter().map(ablation).collect::<Vec<_>>(),
         "seconds": seconds,
         "bytes": n_bytes,
     })

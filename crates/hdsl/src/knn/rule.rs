@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::named::named_enum;
 use crate::similarity::Normalization;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 named_enum! {
@@ -46,7 +47,8 @@ impl Vote {
 /// assert_eq!(PredictionRule::default(), PredictionRule { k: 3, vote: Vote::Majority, form: Normalization::Dot });
 /// assert_eq!(PredictionRule::nearest(15).to_string(), "majority of 15 neighbors, dot");
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PredictionRule {
     /// How many nearest rows vote. `class-mean` does not use it.
     pub k: usize,
@@ -104,34 +106,5 @@ impl PredictionRule {
             )));
         }
         Ok(())
-    }
-
-    /// As key and text, for a model to keep.
-    pub(crate) fn settings(&self) -> [(String, String); 3] {
-        [
-            ("normalization".to_owned(), self.normalization.to_string()),
-            ("k".to_owned(), self.k.to_string()),
-            ("vote".to_owned(), self.vote.to_string()),
-        ]
-    }
-
-    /// From what a model keeps; what is absent is the default.
-    pub(crate) fn from_settings(settings: &[(String, String)]) -> Result<Self> {
-        let mut rule = Self::default();
-        for (key, text) in settings {
-            match key.as_str() {
-                "normalization" => rule.normalization = text.parse()?,
-                "k" => {
-                    rule.k = text
-                        .parse()
-                        .ok()
-                        .filter(|&k| k > 0)
-                        .ok_or_else(|| Error::param("k", text, "a whole number above 0"))?;
-                }
-                "vote" => rule.vote = text.parse()?,
-                _ => {}
-            }
-        }
-        Ok(rule)
     }
 }

@@ -1,10 +1,12 @@
 //! Model files: safetensors, with the scalars as one JSON document in its metadata. `docs/format.md` has the layout.
 
+use super::config::TrainConfig;
 use super::saved::{Model, ModelParts, TracePoint};
 use super::tensors::{Read, Tensors};
 use crate::atoms::{Atom, Path, Sign, Step};
 use crate::data::{Preprocess, Preprocessor};
 use crate::error::{Error, Result};
+use crate::observer::Stop;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::{BTreeMap, HashMap};
@@ -60,7 +62,9 @@ impl Model {
                 "maxima": parts.preprocess.maxima().collect::<Vec<_>>(),
             },
             "classes": parts.classes,
-            "settings": parts.settings.iter().cloned().collect::<BTreeMap<_, _>>(),
+            "config": parts.config,
+            "stop": parts.stop,
+            "numbered_by_position": parts.numbered_by_position,
             "chosen": parts.chosen,
             "n_atoms": active.len(),
             "n_features_used": similarity.n_features_used(),
@@ -102,7 +106,9 @@ struct Metadata {
     zero_based: bool,
     chosen: usize,
     gap_certified: Option<f64>,
-    settings: Vec<(String, String)>,
+    config: TrainConfig,
+    stop: Option<Stop>,
+    numbered_by_position: bool,
 }
 
 impl Metadata {
@@ -115,7 +121,9 @@ impl Metadata {
             zero_based: parts.zero_based,
             chosen: parts.chosen,
             gap_certified: parts.gap_certified,
-            settings: parts.settings.clone(),
+            config: parts.config.clone(),
+            stop: parts.stop,
+            numbered_by_position: parts.numbered_by_position,
         }
     }
 
@@ -175,7 +183,9 @@ fn decode(bytes: &[u8]) -> Read<Model> {
             .collect(),
         gap_certified: header.gap_certified,
         evaluations: tensors.get_pairs("evaluation_iterations", "evaluation_errors")?,
-        settings: header.settings,
+        config: header.config,
+        stop: header.stop,
+        numbered_by_position: header.numbered_by_position,
         classes: tensors.get_json("classes")?,
     };
     let model = Model::new(parts).map_err(text)?;

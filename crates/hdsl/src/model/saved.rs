@@ -1,19 +1,17 @@
 //! The model that training makes and everything else loads.
 
+use super::config::TrainConfig;
 use crate::atoms::Path;
 use crate::data::{Columns, Preprocessor, Rows, RowsView, SparseRow};
 use crate::error::{Error, Result};
 use crate::knn::PredictionRule;
+use crate::observer::Stop;
 use crate::similarity::BilinearModel;
 use crate::similarity::Similarity;
 use std::borrow::Cow;
 
 /// Features are numbered by `u32` and there may be at most this many.
 pub(super) const MAX_FEATURES: usize = u32::MAX as usize;
-
-/// A setting saved in models trained on rows whose features have a place but no written number: npz files, matrices in
-/// memory.
-pub const NUMBERED_BY_POSITION: &str = "numbered-by-position";
 
 /// What the solver knew after a step.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
@@ -47,9 +45,12 @@ pub struct ModelParts {
     pub gap_certified: Option<f64>,
     /// Validation errors, as (iteration, error), by increasing iteration.
     pub evaluations: Vec<(u32, f64)>,
-    /// Facts about the training worth keeping, as key and text: loss, search, seed, triplets, how classes are decided
-    /// ([`Model::decision`]) and so on.
-    pub settings: Vec<(String, String)>,
+    /// How the model was trained.
+    pub config: TrainConfig,
+    /// Why its run ended.
+    pub stop: Option<Stop>,
+    /// Whether the features of the training rows had a position but no written number: npz files, matrices in memory.
+    pub numbered_by_position: bool,
     /// The classes of the training labels, if there were labels.
     pub classes: Option<Vec<String>>,
 }
@@ -68,7 +69,9 @@ impl ModelParts {
             trace: Vec::new(),
             gap_certified: None,
             evaluations: Vec::new(),
-            settings: Vec::new(),
+            config: TrainConfig::new(scale),
+            stop: None,
+            numbered_by_position: false,
             classes: None,
         }
     }
@@ -98,12 +101,11 @@ impl ModelParts {
 pub struct Model {
     parts: ModelParts,
     similarity: BilinearModel,
-    rule: PredictionRule,
 }
 
 impl Model {
     /// Checks that the parts fit together. What no iterate can ever need is left out: maxima (unless row lengths
-    /// depend on them) and names of features that are not on the path. Settings are sorted by key; those of the [`PredictionRule`] have to be ones.
+    /// depend on them) and names of features that are not on the path.
     pub fn new(mut parts: ModelParts) -> Result<Self> {
         let bad = |reason: String| Err(Error::Data(reason));
         if parts.n_features > MAX_FEATURES {
@@ -159,10 +161,7 @@ impl Model {
                 "the certified gap is {gap}, expected a finite number"
             ));
         }
-        parts.settings.sort();
-        if let Some(w) = parts.settings.windows(2).find(|w| w[0].0 == w[1].0) {
-            return bad(format!("the setting `{}` comes twice", w[0].0));
-        }
+        parts.config.check()?;
         parts.preprocess = parts.preprocess.restrict(&features);
         let on_path = Columns::from_features(parts.n_features, features);
         parts.names.retain(|n| on_path.number(n.0).is_some());
@@ -171,12 +170,7 @@ impl Model {
             parts.scale,
             &parts.path.at(parts.chosen)?,
         )?;
-        let rule = PredictionRule::from_settings(&parts.settings)?;
-        Ok(Self {
-            parts,
-            similarity,
-            rule,
-        })
+        Ok(Self { parts, similarity })
     }
 
     /// Everything the model knows.
@@ -216,11 +210,7 @@ impl Model {
             BilinearModel::from_active(self.parts.n_features, self.parts.scale, &active)?;
         let mut parts = self.parts.clone();
         parts.chosen = iteration;
-        Ok(Self {
-            parts,
-            similarity,
-            rule: self.rule,
-        })
+        Ok(Self { parts, similarity })
     }
 
     /// The latest iterate, not after the one in use, that uses at most `max` features.
@@ -289,15 +279,6 @@ impl Model {
         }
     }
 
-    /// The value of a setting.
-    pub fn setting(&self, key: &str) -> Option<&str> {
-        self.parts
-            .settings
-            .binary_search_by_key(&key, |s| &s.0)
-            .ok()
-            .map(|at| self.parts.settings[at].1.as_str())
-    }
-
     /// How neighbors decide a class under this model: the settings `k`, `vote` and `form`, or the
     /// [default](PredictionRule::default) of those it does not have.
     ///
@@ -312,25 +293,20 @@ impl Model {
     /// # Ok::<(), hdsl::Error>(())
     /// ```
     pub fn rule(&self) -> PredictionRule {
-        self.rule
+        self.parts.config.rule
     }
 
-    /// The same model with another way to decide classes.
+    /// The same model with another prediction rule.
     pub fn with_rule(&self, rule: &PredictionRule) -> Result<Self> {
         let mut parts = self.parts.clone();
-        let settings = rule.settings();
-        let replaced = |key: &str| settings.iter().any(|s| s.0 == key);
-        parts.settings.retain(|s| !replaced(&s.0));
-        parts.settings.extend(settings);
+        parts.config.rule = *rule;
         Self::new(parts)
     }
 
-    /// The same model, saying that its features have a place but no number of their own, see [`NUMBERED_BY_POSITION`].
-    pub fn numbered_by_position(&self) -> Result<Self> {
-        let mut parts = self.parts.clone();
-        let setting = (NUMBERED_BY_POSITION.to_owned(), "true".to_owned());
-        parts.settings.push(setting);
-        Self::new(parts)
+    /// The same model, with [`ModelParts::numbered_by_position`] set.
+    pub fn numbered_by_position(mut self) -> Self {
+        self.parts.numbered_by_position = true;
+        self
     }
 
     fn scaled(&self, raw: SparseRow<'_>) -> (Vec<u32>, Vec<f64>) {

@@ -1,10 +1,9 @@
-//! Learning in rounds: triplets are mined again under the similarity learned so far and added to those there were, and
-//! the run goes on from where it was.
+//! Hard-negative mining: triplets are mined under the similarity learned so far and added to those there were, and the
+//! run continues from its last iterate.
 //!
 //! Neighbors under the dot product are a guess at which rows will be compared; neighbors under the similarity learned
-//! so far are the comparisons it gets wrong, or right by little. A round costs one search for neighbors.
+//! so far are the comparisons it gets wrong, or right by a small margin. A round costs one search for neighbors.
 
-use crate::atoms::ActiveSet;
 use crate::atoms::Path;
 use crate::cancel::CancelToken;
 use crate::data::{Labels, Rows};
@@ -17,58 +16,30 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-/// How triplets are mined again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Again {
-    /// How often.
-    pub rounds: usize,
-    /// Nearest rows of the same class, a row.
-    pub targets: usize,
-    /// Nearest rows of other classes, a row.
-    pub impostors: usize,
-}
+/// Same-class and other-class neighbors per row that a mining round adds triplets of.
+const MINED: (usize, usize) = (3, 5);
 
-impl Default for Again {
-    /// Never; and 3 x 5 where only the number of rounds is changed.
-    fn default() -> Self {
-        Self {
-            rounds: 0,
-            targets: 3,
-            impostors: 5,
-        }
-    }
-}
-
-/// A run as far as it has come, with the triplets it learned from.
+/// A run with its mining rounds as far as they are done.
 #[derive(Clone, Debug)]
-pub(crate) struct InRounds<'t> {
+pub(crate) struct MiningRun<'t> {
     /// All rounds as one: one path, one trace.
     pub(crate) run: Run,
-    /// Those of all rounds.
+    /// The triplets of all rounds.
     pub(crate) triplets: Cow<'t, Triplets>,
-    /// After how many steps each round ended.
+    /// The number of steps after which each round ended.
     pub(crate) ends: Vec<usize>,
 }
 
-impl<'t> InRounds<'t> {
-    /// The first round: an ordinary run.
-    pub(crate) fn first(
-        rows: &Rows,
-        triplets: Cow<'t, Triplets>,
-        solver: &SolverParams,
-        start: Option<&ActiveSet>,
-        observer: &mut dyn Observer,
-    ) -> Result<Self> {
-        let solver = solver.clone().build()?;
-        let run = match start {
-            Some(start) => solver.fit_from(start, rows, &triplets, observer)?,
-            None => solver.fit(rows, &triplets, observer)?,
-        };
-        Ok(Self::begun(run, triplets))
-    }
+/// The rows that triplets are mined from.
+#[derive(Clone, Copy)]
+pub(crate) struct Mined<'a> {
+    pub(crate) rows: &'a Rows,
+    pub(crate) labels: &'a Labels,
+}
 
-    /// After a first round that somebody else ran.
-    pub(crate) fn begun(run: Run, triplets: Cow<'t, Triplets>) -> Self {
+impl<'t> MiningRun<'t> {
+    /// After the first round, which is an ordinary run.
+    pub(crate) fn new(run: Run, triplets: Cow<'t, Triplets>) -> Self {
         Self {
             ends: vec![run.path.len()],
             run,
@@ -76,58 +47,74 @@ impl<'t> InRounds<'t> {
         }
     }
 
-    /// Whether another round makes sense: this one ended by itself, and not because something was used up.
-    pub(crate) fn may_go_on(&self) -> bool {
+    /// Whether another round makes sense: this one ended by itself, and not because a budget was used up.
+    pub(crate) fn may_continue(&self) -> bool {
         matches!(
             self.run.stop,
             Stop::MaxIter | Stop::Tolerance | Stop::Satisfied | Stop::Stationary
         )
     }
 
-    /// Another round of at most `max_iter` iterations; a limit of time counts from the start of the first. If somebody
-    /// wants to stop before its first iteration, all stays as it is.
-    pub(crate) fn again(
+    /// Runs mining rounds until round `last` is done (the first run is round 0), or the run may not continue.
+    /// `solver` gives the parameters of each round.
+    pub(crate) fn continue_to(
         &mut self,
-        rows: &Rows,
-        labels: &Labels,
-        again: Again,
-        solver: &SolverParams,
+        last: usize,
+        mined: Mined<'_>,
+        solver: impl Fn(usize) -> SolverParams,
         observer: &mut dyn Observer,
     ) -> Result<()> {
-        match self.mine(rows, labels, again, solver.scale, observer.cancel_token()) {
-            Err(Error::Stopped) => {
-                self.run.stop = Stop::ObserverAsked;
-                return Ok(());
+        while self.ends.len() <= last && self.may_continue() {
+            match self.round(mined, solver(self.ends.len()), observer) {
+                // Cancelled before its first iteration: the rounds before remain.
+                Err(Error::Stopped) => self.run.stop = Stop::ObserverAsked,
+                done => done?,
             }
-            mined => mined?,
         }
-        let mut solver = solver.clone();
+        Ok(())
+    }
+
+    /// One more round; a time limit counts from the start of the first.
+    fn round(
+        &mut self,
+        mined: Mined<'_>,
+        mut solver: SolverParams,
+        observer: &mut dyn Observer,
+    ) -> Result<()> {
+        let rows = mined.rows;
+        let learned =
+            BilinearModel::from_active(rows.n_features(), solver.scale, &self.run.active)?;
+        let found = Triplets::by_neighbors_until(
+            &learned,
+            rows,
+            mined.labels,
+            MINED,
+            observer.cancel_token(),
+        )?;
+        self.triplets.to_mut().append(&found);
         if let Some(limit) = solver.time_limit {
-            solver.time_limit =
-                Some(limit.saturating_sub(Duration::from_secs_f64(self.run.seconds)));
+            let spent = Duration::from_secs_f64(self.run.seconds);
+            solver.time_limit = Some(limit.saturating_sub(spent));
         }
-        let mut onward = Onward {
+        // Memory that was freed may not look free yet: without a limit of the caller's there is none.
+        solver.memory_limit.get_or_insert(u64::MAX);
+        let mut observer = Continued {
             iterations: self.run.path.len(),
             seconds: self.run.seconds,
             observer,
         };
-        // What fitted once is let try again, for memory that was given back may not look free yet; a limit that somebody
-        // set holds all the same.
-        solver.memory_limit.get_or_insert(u64::MAX);
-        let next = solver
-            .build()?
-            .fit_from(&self.run.active, rows, &self.triplets, &mut onward);
-        let next = match next {
-            Err(Error::Stopped) => {
-                self.run.stop = Stop::ObserverAsked;
-                return Ok(());
-            }
-            next => next?,
-        };
+        let next =
+            solver
+                .build()?
+                .fit_from(&self.run.active, rows, &self.triplets, &mut observer)?;
+        self.append(next)
+    }
+
+    fn append(&mut self, next: Run) -> Result<()> {
         let mut steps = self.run.path.steps().to_vec();
         steps.extend_from_slice(next.path.steps());
         self.run.path = Path::new(self.run.path.start().to_vec(), steps)?;
-        // What the last iterate was worth to the old triplets gives way to what it is worth to all.
+        // The objective of the last iterate over the old triplets gives way to that over all.
         self.run.trace.pop();
         self.run.trace.extend(next.trace);
         self.run.active = next.active;
@@ -136,32 +123,16 @@ impl<'t> InRounds<'t> {
         self.ends.push(self.run.path.len());
         Ok(())
     }
-
-    /// Adds the triplets of the iterate of now.
-    fn mine(
-        &mut self,
-        rows: &Rows,
-        labels: &Labels,
-        again: Again,
-        scale: f64,
-        cancel: CancelToken<'_>,
-    ) -> Result<()> {
-        let learned = BilinearModel::from_active(rows.n_features(), scale, &self.run.active)?;
-        let each = (again.targets, again.impostors);
-        let found = Triplets::by_neighbors_until(&learned, rows, labels, each, cancel)?;
-        self.triplets.to_mut().append(&found);
-        Ok(())
-    }
 }
 
-/// Counts iterations and seconds on from the rounds before.
-struct Onward<'a> {
+/// Counts iterations and seconds from the start of the first round.
+struct Continued<'a> {
     iterations: usize,
     seconds: f64,
     observer: &'a mut dyn Observer,
 }
 
-impl Observer for Onward<'_> {
+impl Observer for Continued<'_> {
     fn on_event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
         let Event::Iteration(now, active) = event else {
             return self.observer.on_event(event);

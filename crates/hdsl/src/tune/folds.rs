@@ -1,26 +1,31 @@
-//! Who judges: which rows are learned from and which are classified.
+//! Validation schemes: which rows are trained on, and which errors are computed on.
 
+use super::params::ValidationScheme;
 use crate::data::{Labels, Preprocess, Preprocessor, Rows, RowsView, stratified_split};
 use crate::error::{Error, Result};
+use crate::train::Labeled;
+
+/// Fewer labeled rows than this are cross-validated rather than a fraction of them held out.
+const FEW_ROWS: usize = 3000;
 
 /// A class that no training row has.
 pub(super) const UNKNOWN: u32 = u32::MAX;
 
-/// Rows to learn from, and rows to judge by.
+/// Training rows and validation rows.
 pub(super) struct Fold {
     train: Rows,
     pub(super) labels: Labels,
-    judged: Rows,
-    /// The class of each judged row, by its number among `labels`' names.
+    validation: Rows,
+    /// The class of each validation row, by its number among `labels`' names.
     pub(super) truth: Vec<u32>,
-    /// The number of its first judged row among those of all folds.
+    /// The number of its first validation row among those of all folds.
     pub(super) first: u32,
 }
 
 impl Fold {
     fn new(
         (train, labels): (Rows, Labels),
-        (judged, names): (Rows, &Labels),
+        (validation, names): (Rows, &Labels),
         first: usize,
     ) -> Self {
         let code = |name: &str| labels.names().iter().position(|n| n == name);
@@ -33,19 +38,25 @@ impl Fold {
         Self {
             train,
             labels,
-            judged,
+            validation,
             truth,
             first: first as u32,
         }
     }
 
-    /// Training rows and judged rows, scaled as the training rows say.
-    pub(super) fn scaled(&self, kind: Preprocess) -> (Rows, Rows) {
-        let preprocess = Preprocessor::fit(kind, self.train.view());
-        (
-            preprocess.apply(self.train.view()),
-            preprocess.apply(self.judged.view()),
-        )
+    /// Training rows and validation rows, by a preprocessing fitted on the training rows.
+    pub(super) fn preprocessed(&self, kind: Preprocess) -> (Rows, Rows) {
+        let fitted = Preprocessor::fit(kind, self.train.view());
+        let apply = |rows: &Rows| fitted.apply(rows.view());
+        (apply(&self.train), apply(&self.validation))
+    }
+
+    /// The validation rows that are predicted wrong, by their number among those of all folds.
+    pub(super) fn wrong(&self, predicted: &[u32]) -> impl Iterator<Item = u32> {
+        (self.first..)
+            .zip(predicted.iter().zip(&self.truth))
+            .filter(|(_, (predicted, truth))| predicted != truth)
+            .map(|(row, _)| row)
     }
 
     pub(super) fn n_train(&self) -> usize {
@@ -56,8 +67,8 @@ impl Fold {
         &self.train
     }
 
-    /// A smaller fold, classes in proportion, for a first impression.
-    fn sampled(&self, most_train: usize, most_judged: usize, seed: u64) -> Result<Self> {
+    /// A smaller fold, classes in proportion.
+    fn sampled(&self, most_train: usize, most_validation: usize, seed: u64) -> Result<Self> {
         let part = |labels: &Labels, most: usize| -> Result<Vec<u32>> {
             let share = most as f64 / labels.len().max(1) as f64;
             match share < 1.0 {
@@ -70,103 +81,114 @@ impl Fold {
         let unknown = names.len() as u32 - 1;
         let codes = self.truth.iter().map(|&c| c.min(unknown)).collect();
         let truth = Labels::from_codes(names, codes)?;
-        let (train, judged) = (part(&self.labels, most_train)?, part(&truth, most_judged)?);
+        let train = part(&self.labels, most_train)?;
+        let validation = part(&truth, most_validation)?;
         Ok(Self {
             train: self.train.select(&train),
             labels: self.labels.select(&train),
-            judged: self.judged.select(&judged),
-            truth: judged.iter().map(|&j| self.truth[j as usize]).collect(),
+            validation: self.validation.select(&validation),
+            truth: validation.iter().map(|&v| self.truth[v as usize]).collect(),
             first: 0,
         })
     }
 }
 
-/// All rows judge, by a fold at a time.
+/// The folds of a search. One fold is a set of validation rows that is given or held out.
 pub(super) struct Folds {
     pub(super) folds: Vec<Fold>,
-    pub(super) n_judged: usize,
+    pub(super) n_validation: usize,
 }
 
 impl Folds {
-    /// Rows of their own to judge by.
-    pub(super) fn apart(
-        train: (RowsView<'_>, &Labels),
-        valid: (RowsView<'_>, &Labels),
+    /// Those of a validation scheme, or validation rows that are given.
+    pub(super) fn new(
+        train: &Labeled<'_>,
+        valid: Option<&Labeled<'_>>,
+        scheme: ValidationScheme,
+        seed: u64,
     ) -> Result<Self> {
-        if valid.1.is_empty() {
-            return Err(Error::data("there are no validation rows to judge by"));
+        let rows = train.rows;
+        let labels = train.labels_for("training", "to tune by")?;
+        let held_out = |fraction: f64| {
+            let parts = stratified_split(labels, &[1.0 - fraction, fraction], seed)?;
+            Self::of_parts(rows, labels, &parts[1..])
+        };
+        match (valid, scheme) {
+            (Some(valid), _) => {
+                let truth = valid.labels_for("validation", "to tune by")?;
+                if truth.is_empty() {
+                    return Err(Error::data("there are no validation rows"));
+                }
+                let train = (rows.to_rows(), labels.clone());
+                Ok(Self::single(Fold::new(
+                    train,
+                    (valid.rows.to_rows(), truth),
+                    0,
+                )))
+            }
+            (None, ValidationScheme::CrossValidation(count)) => {
+                Self::crossed(rows, labels, count, seed)
+            }
+            (None, ValidationScheme::Holdout(fraction)) => held_out(fraction),
+            (None, ValidationScheme::Auto) if labels.len() < FEW_ROWS => {
+                Self::crossed(rows, labels, labels.len().min(5), seed)
+            }
+            (None, ValidationScheme::Auto) => held_out(0.2),
         }
-        let fold = Fold::new(
-            (train.0.to_rows(), train.1.clone()),
-            (valid.0.to_rows(), valid.1),
-            0,
-        );
-        Ok(Self {
-            n_judged: fold.truth.len(),
+    }
+
+    fn single(fold: Fold) -> Self {
+        Self {
+            n_validation: fold.truth.len(),
             folds: vec![fold],
-        })
+        }
     }
 
-    /// A share of the rows judges what is learned from the others.
-    pub(super) fn held_out(
-        (rows, labels): (RowsView<'_>, &Labels),
-        share: f64,
-        seed: u64,
-    ) -> Result<Self> {
-        let parts = stratified_split(labels, &[1.0 - share, share], seed)?;
-        Self::of_parts((rows, labels), &parts[1..])
-    }
-
-    /// Each of `count` parts judges what is learned from the others.
-    pub(super) fn crossed(
-        (rows, labels): (RowsView<'_>, &Labels),
-        count: usize,
-        seed: u64,
-    ) -> Result<Self> {
+    /// Cross-validation.
+    fn crossed(rows: RowsView<'_>, labels: &Labels, count: usize, seed: u64) -> Result<Self> {
         if count < 2 || count > labels.len() {
-            return Err(Error::param(
-                "cv",
-                count,
-                "at least 2 folds, and no more than there are rows",
-            ));
+            let wanted = "at least 2 folds, and no more than there are rows";
+            return Err(Error::param("cv", count, wanted));
         }
         let shares = vec![1.0 / count as f64; count];
-        Self::of_parts((rows, labels), &stratified_split(labels, &shares, seed)?)
+        Self::of_parts(rows, labels, &stratified_split(labels, &shares, seed)?)
     }
 
     /// The first fold, made smaller.
-    pub(super) fn sampled(&self, most_train: usize, most_judged: usize, seed: u64) -> Result<Self> {
-        let fold = self.folds[0].sampled(most_train, most_judged, seed)?;
-        Ok(Self {
-            n_judged: fold.truth.len(),
-            folds: vec![fold],
-        })
+    pub(super) fn sampled(
+        &self,
+        most_train: usize,
+        most_validation: usize,
+        seed: u64,
+    ) -> Result<Self> {
+        let fold = self.folds[0].sampled(most_train, most_validation, seed)?;
+        Ok(Self::single(fold))
     }
 
-    fn of_parts((rows, labels): (RowsView<'_>, &Labels), parts: &[Vec<u32>]) -> Result<Self> {
+    fn of_parts(rows: RowsView<'_>, labels: &Labels, parts: &[Vec<u32>]) -> Result<Self> {
         let mut folds = Vec::new();
         let mut first = 0;
-        for judged in parts {
-            let mut mine = judged.iter().peekable();
+        for validation in parts {
+            let mut mine = validation.iter().peekable();
             let others: Vec<u32> = (0..labels.len() as u32)
                 .filter(|row| mine.next_if(|&m| m == row).is_none())
                 .collect();
-            if judged.is_empty() || others.is_empty() {
+            if validation.is_empty() || others.is_empty() {
                 return Err(Error::Data(format!(
-                    "there are {} rows, too few to learn from some and judge by others",
+                    "there are {} rows, too few to train on some and validate with others",
                     labels.len()
                 )));
             }
             folds.push(Fold::new(
                 (rows.select(&others), labels.select(&others)),
-                (rows.select(judged), &labels.select(judged)),
+                (rows.select(validation), &labels.select(validation)),
                 first,
             ));
-            first += judged.len();
+            first += validation.len();
         }
         Ok(Self {
             folds,
-            n_judged: first,
+            n_validation: first,
         })
     }
 }

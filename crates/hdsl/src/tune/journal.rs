@@ -1,35 +1,51 @@
-//! What is finished, kept in a file beside the output, so that a search that was killed goes on where it was.
+//! The journal: finished jobs in a file beside the output, so that a search that was killed can be resumed.
 //!
-//! A line of JSON for what is searched, then one for each round of a setting on a fold, written when it is done. A last
+//! One line of JSON for what is searched, then one for each round of a trial on a fold, written when it is done. A last
 //! line that was cut short is dropped.
 
-use super::trial::{Judged, Look};
+use super::trial::Round;
 use crate::error::{Error, Result};
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// Which round of which setting on which fold.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// Which round of which configuration on which fold.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Job {
-    /// Whether on a sample of the rows, for a first impression.
-    pub(super) scouting: bool,
-    pub(super) setting: String,
+    /// Whether on a sample of the rows.
+    pub(super) sampled: bool,
+    pub(super) configuration: String,
     pub(super) fold: usize,
     pub(super) round: usize,
 }
 
+/// The first line.
+#[derive(Serialize, Deserialize)]
+struct Header {
+    /// What is searched.
+    search: String,
+}
+
+/// Every other line.
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    job: Job,
+    result: Round,
+    /// Seconds of the search so far, over all its runs.
+    spent: f64,
+}
+
 pub(super) struct Journal {
     file: Option<(PathBuf, File)>,
-    finished: HashMap<Job, Judged>,
-    /// Seconds spent before, in all.
+    finished: HashMap<Job, Round>,
+    /// Seconds spent by earlier runs of the search.
     pub(super) spent: f64,
 }
 
 impl Journal {
-    /// Nothing is kept.
+    /// A journal that records nothing.
     pub(super) fn none() -> Self {
         Self {
             file: None,
@@ -38,203 +54,147 @@ impl Journal {
         }
     }
 
-    /// The journal of a search at `path`: that of an earlier one if there is one, a new one if not. `search` says what is
-    /// searched; a journal of another search is an error.
+    /// The journal at `path`: that of an earlier run if there is one, a new one if not. `search` says what is searched; a
+    /// journal of another search is an error.
     pub(super) fn open(path: &Path, search: &str) -> Result<Self> {
-        let io = |source| Error::Write {
-            path: path.to_owned(),
-            source,
-        };
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(io)?;
-        let text = std::fs::read(path).map_err(io)?;
-        let mut journal = Self::none();
-        let mut lines = Lines::of(&text);
-        match lines.next() {
-            None => {
-                file.set_len(0).map_err(io)?;
-                let header = json!({ "hdsl-tune": 1, "search": search });
-                writeln!(file, "{header}").map_err(io)?;
-            }
-            Some(header) if header["search"] == search => {
-                while let Some(line) = lines.next() {
-                    let Some((job, judged, spent)) = parse(&line) else {
-                        break;
-                    };
-                    journal.spent = spent;
-                    journal.finished.insert(job, judged);
-                    lines.good = lines.at;
-                }
-                file.set_len(lines.good as u64).map_err(io)?;
-                file.seek(SeekFrom::Start(lines.good as u64)).map_err(io)?;
-            }
-            Some(_) => {
-                return Err(Error::Data(format!(
-                    "{} is of another search, with other data or other settings: remove it, or choose another output",
+        Self::resume(path, search)
+            .map_err(|error| cannot_write(path, error))?
+            .ok_or_else(|| {
+                Error::Data(format!(
+                    "{} is the journal of another search, with other data or parameters: remove it, or choose another output",
                     path.display()
-                )));
-            }
-        }
-        file.sync_data().map_err(io)?;
-        journal.file = Some((path.to_owned(), file));
-        Ok(journal)
+                ))
+            })
     }
 
-    /// How a job went, if it was done before.
-    pub(super) fn finished(&self, job: &Job) -> Option<&Judged> {
+    /// None if the journal is that of another search.
+    fn resume(path: &Path, search: &str) -> io::Result<Option<Self>> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let mut file = options.open(path)?;
+        let text = std::fs::read(path)?;
+        let mut journal = Self::none();
+        let mut lines = text.split_inclusive(|&byte| byte == b'\n');
+        let mut good = 0;
+        if let Some(first) = lines.next().filter(|line| line.ends_with(b"\n")) {
+            if parse::<Header>(first).is_none_or(|header| header.search != search) {
+                return Ok(None);
+            }
+            good += first.len();
+            for line in lines {
+                let Some(entry) = parse::<Entry>(line) else {
+                    break;
+                };
+                good += line.len();
+                journal.spent = entry.spent;
+                journal.finished.insert(entry.job, entry.result);
+            }
+        }
+        file.set_len(good as u64)?;
+        file.seek(SeekFrom::Start(good as u64))?;
+        if good == 0 {
+            let search = search.to_owned();
+            file.write_all(&line(&Header { search }))?;
+        }
+        file.sync_data()?;
+        journal.file = Some((path.to_owned(), file));
+        Ok(Some(journal))
+    }
+
+    /// The result of a job, if an earlier run did it.
+    pub(super) fn finished(&self, job: &Job) -> Option<&Round> {
         self.finished.get(job)
     }
 
-    /// How many jobs were done before.
+    /// How many jobs earlier runs did.
     pub(super) fn len(&self) -> usize {
         self.finished.len()
     }
 
-    /// Keeps a finished job.
-    pub(super) fn keep(&mut self, job: &Job, judged: &Judged, spent: f64) -> Result<()> {
+    /// Records a finished job.
+    pub(super) fn record(&mut self, job: Job, result: &Round, spent: f64) -> Result<()> {
         let Some((path, file)) = &mut self.file else {
             return Ok(());
         };
-        let looks: Vec<Value> = judged
-            .looks
-            .iter()
-            .map(|l| json!([l.iteration, l.atoms, l.features, l.wrong]))
-            .collect();
-        let line = json!({
-            "scouting": job.scouting,
-            "setting": job.setting,
-            "fold": job.fold,
-            "round": job.round,
-            "seconds": judged.seconds,
-            "goes_on": judged.goes_on,
-            "spent": spent,
-            "looks": looks,
-        });
+        let entry = Entry {
+            job,
+            result: result.clone(),
+            spent,
+        };
         // One write, so that a kill leaves a whole line or the beginning of one.
-        file.write_all(format!("{line}\n").as_bytes())
+        file.write_all(&line(&entry))
             .and_then(|()| file.sync_data())
-            .map_err(|source| Error::Write {
-                path: path.clone(),
-                source,
-            })
+            .map_err(|error| cannot_write(path, error))
     }
 
-    /// The search is over.
+    /// Removes the file: the search is over.
     pub(super) fn remove(self) {
         if let Some((path, _)) = self.file {
-            // A journal that stays behind does no harm: it is of a search that is done.
+            // A journal that stays behind does no harm: its search is done.
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
-/// Whole lines that are JSON.
-struct Lines<'a> {
-    text: &'a [u8],
-    /// Where the next line begins.
-    at: usize,
-    /// Up to where all is well.
-    good: usize,
-}
-
-impl<'a> Lines<'a> {
-    fn of(text: &'a [u8]) -> Self {
-        Self {
-            text,
-            at: 0,
-            good: 0,
-        }
+fn cannot_write(path: &Path, source: io::Error) -> Error {
+    Error::Write {
+        path: path.to_owned(),
+        source,
     }
 }
 
-impl Iterator for Lines<'_> {
-    type Item = Value;
-    fn next(&mut self) -> Option<Value> {
-        let rest = &self.text[self.at..];
-        let end = memchr::memchr(b'\n', rest)?;
-        let value = serde_json::from_slice(&rest[..end]).ok()?;
-        if self.at == 0 {
-            self.good = end + 1;
-        }
-        self.at += end + 1;
-        Some(value)
-    }
+fn line(value: &impl Serialize) -> Vec<u8> {
+    let mut line = serde_json::to_vec(value).expect("plain data becomes JSON");
+    line.push(b'\n');
+    line
 }
 
-fn parse(line: &Value) -> Option<(Job, Judged, f64)> {
-    let number = |value: &Value| value.as_u64().map(|n| n as usize);
-    let job = Job {
-        scouting: line["scouting"].as_bool()?,
-        setting: line["setting"].as_str()?.to_owned(),
-        fold: number(&line["fold"])?,
-        round: number(&line["round"])?,
-    };
-    let rows = |list: &Value| -> Option<Vec<u32>> {
-        let rows = list.as_array()?.iter();
-        rows.map(|row| u32::try_from(row.as_u64()?).ok()).collect()
-    };
-    let look = |look: &Value| {
-        let wrong: Option<Vec<Vec<u32>>> = look[3].as_array()?.iter().map(rows).collect();
-        Some(Look {
-            iteration: number(&look[0])?,
-            atoms: number(&look[1])?,
-            features: number(&look[2])?,
-            wrong: wrong?,
-        })
-    };
-    let looks: Option<Vec<Look>> = line["looks"].as_array()?.iter().map(look).collect();
-    let judged = Judged {
-        looks: looks?,
-        seconds: line["seconds"].as_f64()?,
-        goes_on: line["goes_on"].as_bool()?,
-    };
-    Some((job, judged, line["spent"].as_f64()?))
+/// A whole line.
+fn parse<T: for<'de> Deserialize<'de>>(line: &[u8]) -> Option<T> {
+    let line = line.strip_suffix(b"\n")?;
+    serde_json::from_slice(line).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tune::trial::Checkpoint;
 
     fn job(round: usize) -> Job {
         Job {
-            scouting: false,
-            setting: "unit random:20 100 smoothed-hinge".into(),
+            sampled: false,
+            configuration: "unit random:20 100 smoothed-hinge".into(),
             fold: 2,
             round,
         }
     }
 
-    fn judged() -> Judged {
-        Judged {
-            looks: vec![Look {
+    fn result() -> Round {
+        Round {
+            checkpoints: vec![Checkpoint {
                 iteration: 10,
                 atoms: 3,
                 features: 5,
                 wrong: vec![vec![0, 7], vec![]],
             }],
             seconds: 0.25,
-            goes_on: true,
+            may_continue: true,
         }
     }
 
     #[test]
-    fn what_was_kept_is_there_again_but_for_a_line_cut_short() {
+    fn a_journal_is_resumed_without_a_line_cut_short() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("m.hdsl.tune");
         let mut journal = Journal::open(&path, "this").unwrap();
-        journal.keep(&job(0), &judged(), 1.5).unwrap();
-        journal.keep(&job(1), &judged(), 2.5).unwrap();
+        journal.record(job(0), &result(), 1.5).unwrap();
+        journal.record(job(1), &result(), 2.5).unwrap();
         drop(journal);
         let whole = std::fs::read(&path).unwrap();
 
         let again = Journal::open(&path, "this").unwrap();
         assert_eq!((again.len(), again.spent), (2, 2.5));
-        assert_eq!(again.finished(&job(1)), Some(&judged()));
+        assert_eq!(again.finished(&job(1)), Some(&result()));
         drop(again);
         assert_eq!(std::fs::read(&path).unwrap(), whole);
 
@@ -242,7 +202,7 @@ mod tests {
         std::fs::write(&path, &whole[..whole.len() - 9]).unwrap();
         let mut cut = Journal::open(&path, "this").unwrap();
         assert_eq!((cut.len(), cut.spent), (1, 1.5));
-        cut.keep(&job(1), &judged(), 2.5).unwrap();
+        cut.record(job(1), &result(), 2.5).unwrap();
         drop(cut);
         assert_eq!(std::fs::read(&path).unwrap(), whole);
         Journal::open(&path, "this").unwrap().remove();

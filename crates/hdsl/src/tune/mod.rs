@@ -1,575 +1,250 @@
-//! The best similarity for a set of data, without anybody knowing what λ is.
+//! Automatic search: the best similarity for a data set, without a λ to choose.
 //!
-//! A search over ways to learn ([`Setting`]) by rungs: many settings have a short first round, the better ones go on to
-//! rounds in which triplets are mined again under what was learned, and new settings are tried around the best. Along each
-//! path, at a dozen looks a round, every way to decide a class is tried at the price of one search for neighbors. Where
-//! rows are many, a sample of them gives the first impression.
+//! A search over configurations by successive halving: many configurations get a short first round, the better ones
+//! continue to further mining rounds, and new configurations are tried around the best. At a dozen checkpoints of each
+//! path, every prediction rule is evaluated at the cost of one search for neighbors. With many rows, the first rung runs
+//! on a sample of them.
 //!
-//! The point to take is chosen on rows that were not learned from, and what to expect of it is estimated on rows that did
-//! not choose (`points.rs`). The final model is one ordinary [`train`](crate::train()) with the settings found, so that
-//! one line reproduces it.
+//! The point to take is chosen on rows that were not trained on, and the error to expect of it is estimated on rows that
+//! did not choose. The final model is one ordinary [`train`](crate::train()) with the configuration found, so that one
+//! line reproduces it.
+//!
+//! | file | job |
+//! |---|---|
+//! | `params.rs` | what a search is asked to do |
+//! | `configuration.rs` | the configurations, checkpoints and prediction rules that are tried |
+//! | `folds.rs` | validation schemes |
+//! | `trial.rs` | one configuration on one fold |
+//! | `rungs.rs` | successive halving |
+//! | `choice.rs` | which point to take, and the error to expect of it |
+//! | `journal.rs` | resuming a search that was killed |
+//! | `result.rs` | the result |
 
+mod choice;
+mod configuration;
 mod folds;
 mod journal;
-mod points;
-mod search;
-mod setting;
+mod params;
+mod result;
+mod rungs;
 mod trial;
 
-pub use setting::Setting;
+pub use params::{Ablation, Preset, TuneConfig, ValidationScheme};
+pub use result::{AblationResult, Candidate, Tuned};
 
 use crate::data::{Labels, Preprocess, Rows};
 use crate::error::{Error, Result};
-use crate::knn;
-use crate::knn::{PredictionRule, Vote};
-use crate::objective::loss::LossKind;
+use crate::knn::{Jury, PredictionRule};
+use crate::model::TrainConfig;
+use crate::observer::{Event, Observer};
 use crate::similarity::Dot;
-use crate::similarity::Normalization;
-use crate::solver::SolverParams;
-use crate::train::rounds::Again;
-use crate::train::{Labeled, TrainParams, Trained, train_borrowed};
-use crate::triplets::TripletSource;
+use crate::train::{Labeled, TrainData, Trained, train};
+use choice::{Choice, Chosen, Point};
 use folds::{Fold, Folds};
 use journal::Journal;
-use points::{Choice, Chosen, Point};
-use search::{Found, Search};
-use std::ops::ControlFlow;
-use std::path::PathBuf;
-use std::str::FromStr;
+use rungs::{Found, Search};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// Fewer labeled rows than this are judged in folds rather than by a share held out.
-const FEW_ROWS: usize = 3000;
-
-/// What is searched over.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Preset {
-    /// Everything that was found to help.
-    #[default]
-    Best,
-    /// The paper's recipe: [0, 1] preprocessing, 3 x 5 static neighbors, λ from 1 to 10^9, the majority of 3.
-    Paper,
-}
-
-/// A part of the search that can be left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// Triplets that are mined again under the similarity learned so far.
-    Rounds,
-    /// Means of several models.
-    Means,
-    /// How many neighbors decide, and how: without, it is the majority of 3.
-    Votes,
-    /// The cosine form of the learned similarity.
-    Cosine,
-    /// Random triplets.
-    Random,
-    /// Triplets of neighbors under the dot product.
-    Neighbors,
-    /// Rows of length 1: without, values are scaled to [0, 1] by their maxima and no more.
-    Unit,
-    /// Losses other than the smoothed hinge.
-    Losses,
-}
-
-impl Part {
-    /// All of them.
-    pub const ALL: [Part; 8] = [
-        Part::Rounds,
-        Part::Means,
-        Part::Votes,
-        Part::Cosine,
-        Part::Random,
-        Part::Neighbors,
-        Part::Unit,
-        Part::Losses,
-    ];
-
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Part::Rounds => "rounds",
-            Part::Means => "means",
-            Part::Votes => "votes",
-            Part::Cosine => "cosine",
-            Part::Random => "random",
-            Part::Neighbors => "neighbors",
-            Part::Unit => "unit",
-            Part::Losses => "losses",
-        }
-    }
-
-    /// Whether a point owes something to it.
-    fn is_in(self, setting: &Setting, point: &Point) -> bool {
-        let PredictionRule {
-            k,
-            vote,
-            normalization,
-        } = point.rule;
-        match self {
-            Part::Rounds => point.round > 0,
-            Part::Means => setting.models > 1,
-            Part::Votes => k != 3 || vote != Vote::Majority,
-            Part::Cosine => normalization == Normalization::Cosine,
-            Part::Random => matches!(setting.triplets, TripletSource::Random { .. }),
-            Part::Neighbors => matches!(setting.triplets, TripletSource::Neighbors { .. }),
-            Part::Unit => setting.preprocess != Preprocess::Max,
-            Part::Losses => setting.loss != LossKind::SmoothedHinge,
-        }
-    }
-}
-
-impl FromStr for Part {
-    type Err = Error;
-    fn from_str(text: &str) -> Result<Self> {
-        let found = Part::ALL.into_iter().find(|part| part.name() == text);
-        let names = "rounds, means, votes, cosine, random, neighbors, unit or losses";
-        found.ok_or_else(|| Error::param("without", text, names))
-    }
-}
-
-/// Which rows judge, where no validation rows are given.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Judges {
-    /// Five folds where rows are few (fewer than that where there are fewer rows), a fifth of the rows where they are many.
-    Auto,
-    /// So many folds, each of which judges what is learned from the others.
-    Folds(usize),
-    /// A share of the rows, by class, at random.
-    Share(f64),
-}
-
-/// Settings of [`tune`].
-#[derive(Clone, Debug)]
-pub struct TuneParams {
-    /// What is searched over.
-    pub preset: Preset,
-    /// Who judges without validation rows.
-    pub judges: Judges,
-    /// Whether validation rows are learned from as well, once everything is chosen.
-    pub refit: bool,
-    /// How long all of it may take.
-    pub time: Option<Duration>,
-    /// Features a model may use at most.
-    pub max_features: Option<usize>,
-    /// Atoms a model may have at most.
-    pub max_atoms: Option<usize>,
-    /// Parts of the search that are left out.
-    pub without: Vec<Part>,
-    /// Iterations of a round; by default they go by the number of classes and of rows.
-    pub round_iter: Option<usize>,
-    /// Seed of everything random.
-    pub seed: u64,
-    /// Bytes a run may take at most; by default what is free.
-    pub memory_limit: Option<u64>,
-    /// Where to keep what is finished, to go on after a kill.
-    pub journal: Option<PathBuf>,
-}
-
-impl Default for TuneParams {
-    fn default() -> Self {
-        Self {
-            preset: Preset::Best,
-            judges: Judges::Auto,
-            refit: true,
-            time: None,
-            max_features: None,
-            max_atoms: None,
-            without: Vec::new(),
-            round_iter: None,
-            seed: 0,
-            memory_limit: None,
-            journal: None,
-        }
-    }
-}
-
-impl TuneParams {
-    /// The solver of a setting, in the search and in the final training.
-    fn solver(&self, setting: &Setting, length: usize) -> SolverParams {
-        let mut solver = SolverParams::new(setting.scale)
-            .loss(setting.loss)
-            .seed(self.seed)
-            .max_iter(length);
-        if let Some(most) = self.max_features {
-            solver = solver.max_features(most);
-        }
-        if let Some(limit) = self.memory_limit {
-            solver = solver.memory_limit(limit);
-        }
-        solver
-    }
-
-    /// Whether a part is searched over.
-    fn uses(&self, part: Part) -> bool {
-        self.preset == Preset::Best && !self.without.contains(&part)
-    }
-
-    fn check(&self) -> Result<()> {
-        let sources = [Part::Random, Part::Neighbors];
-        match sources.iter().all(|part| self.without.contains(part)) {
-            true => Err(Error::param(
-                "without",
-                "random and neighbors",
-                "one of them to be left, for triplets to come from",
-            )),
-            false => Ok(()),
-        }
-    }
-
-    /// Whether a point is within what a model may use.
-    fn allows(&self, point: &Point) -> bool {
-        self.max_features.is_none_or(|most| point.features <= most)
-            && self.max_atoms.is_none_or(|most| point.atoms <= most)
-    }
-}
-
-/// What happens while tuning.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum TuneEvent<'a> {
-    /// The search begins.
-    Started {
-        /// Rows that judge.
-        n_judged: usize,
-        /// Folds they come in.
-        n_folds: usize,
-        /// 3-NN error of the dot product of rows scaled by maximum on them.
-        dot_error: f64,
-        /// Jobs found done in the journal.
-        resumed: usize,
-    },
-    /// A rung begins.
-    Rung {
-        /// Which, from 0: on the first, settings have one round, on each further one more, and on the last are means of
-        /// several models.
-        rung: usize,
-        /// How many there are.
-        of: usize,
-        /// Settings on it.
-        settings: usize,
-        /// Models of each of them.
-        models: usize,
-        /// Whether on a sample of the rows.
-        scouting: bool,
-    },
-    /// A setting has done its round on all folds.
-    Judged {
-        /// The setting.
-        setting: &'a Setting,
-        /// Its lowest error on the judged rows so far.
-        error: f64,
-        /// Settings done on this rung.
-        done: usize,
-        /// Settings on this rung.
-        of: usize,
-    },
-    /// The choice is made, and the final model is trained.
-    Training {
-        /// On so many rows.
-        n_rows: usize,
-    },
-}
-
-/// Hears [`TuneEvent`]s, and is asked whether to go on; from several threads, one at a time.
-pub trait TuneWatcher: Send {
-    /// Called for each event, in order. Break ends the search; the best so far is trained.
-    fn event(&mut self, event: &TuneEvent<'_>) -> ControlFlow<()>;
-}
-
-impl<F: FnMut(&TuneEvent<'_>) -> ControlFlow<()> + Send> TuneWatcher for F {
-    fn event(&mut self, event: &TuneEvent<'_>) -> ControlFlow<()> {
-        self(event)
-    }
-}
-
-/// A line of the leaderboard: a setting at its best.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Contender {
-    /// How it learned.
-    pub setting: Setting,
-    /// How often triplets were mined again.
-    pub rounds: usize,
-    /// Iterations of the last round.
-    pub last_iter: usize,
-    /// How it decides.
-    pub rule: PredictionRule,
-    /// Error on the judged rows.
-    pub error: f64,
-    /// What it was ranked by: the error drawn to that of its neighborhood.
-    pub score: f64,
-    /// Features in use; the most of all folds.
-    pub features: usize,
-    /// Atoms; the most of all folds.
-    pub atoms: usize,
-}
-
-/// What would have been chosen without a part of the search: what that part is worth here.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Without {
-    /// The part.
-    pub part: Part,
-    /// What the same choice takes of all that was judged but has nothing of the part.
-    pub contender: Contender,
-    /// The error to expect of that on new rows, as [`Tuned::expected_error`].
-    pub expected_error: Option<(f64, f64)>,
-}
-
-/// What [`tune`] gives back.
-#[derive(Clone, Debug)]
-pub struct Tuned {
-    /// The final training.
-    pub trained: Trained,
-    /// Its settings: what reproduces it.
-    pub params: TrainParams,
-    /// Rows it learned from.
-    pub n_rows: usize,
-    /// Whether the validation rows are among them.
-    pub refitted: bool,
-    /// Every setting that was judged at its best; the first is the winner.
-    pub leaderboard: Vec<Contender>,
-    /// What would have been chosen without each part that was searched over and can be missed.
-    pub without: Vec<Without>,
-    /// The error to expect on new rows: of the choice, on rows that did not choose. With its standard deviation.
-    pub expected_error: Option<(f64, f64)>,
-    /// 3-NN error of the dot product on the judged rows.
-    pub dot_error: f64,
-    /// Rows that judged.
-    pub n_judged: usize,
-    /// Points that were judged.
-    pub n_points: usize,
-    /// Whether all that was planned was done.
-    pub finished: bool,
-}
-
-/// Finds the best similarity: searches settings under a limit of time, chooses on validation rows (or on folds of the
-/// training rows), and trains the winner on all rows there are.
+/// Finds the best similarity: searches configurations under a time limit, chooses on validation rows (or by a
+/// [`ValidationScheme`]), and trains the winner on all rows.
 ///
-/// The same seed gives the same model, for any number of threads, as long as the time allows all that is planned. `cancel` is
-/// asked now and then whether to stop searching and train the best so far.
+/// Of `data`, the training rows, the validation rows and the names are used. The same seed gives the same model, for any
+/// number of threads, as long as the time allows all that is planned. When the observer breaks or its token is cancelled,
+/// the search ends and the best configuration so far is trained. The observer is called from several threads, by one at a
+/// time.
 ///
 /// ```
-/// use hdsl::tune::{TuneParams, tune};
-/// use hdsl::{Labeled, ReadOptions, parse_dataset};
-/// use std::ops::ControlFlow;
+/// use hdsl::tune::{TuneConfig, tune};
+/// use hdsl::train::TrainData;
+/// use hdsl::{ReadOptions, parse_dataset};
 /// let text: String = (0..40)
 ///     .map(|row| format!("{} {}:1 {}:1 9:1\n", row % 2, 1 + row % 4, 5 + row % 3))
 ///     .collect();
 /// let data = parse_dataset("rows.svm".as_ref(), text.as_bytes(), &ReadOptions::default())?;
-/// let params = TuneParams { round_iter: Some(20), ..TuneParams::default() };
-/// let mut ignore = |_: &hdsl::tune::TuneEvent<'_>| ControlFlow::Continue(());
-/// let tuned = tune(Labeled::from(&data), None, None, &params, &mut ignore, &|| false)?;
+/// let mut config = TuneConfig::default();
+/// config.round_iter = Some(20);
+/// let tuned = tune(&TrainData::new(&data), &config, &mut ())?;
 /// assert_eq!(tuned.leaderboard[0].error, 0.0);
 /// # Ok::<(), hdsl::Error>(())
 /// ```
 pub fn tune(
-    train: Labeled<'_>,
-    valid: Option<Labeled<'_>>,
-    names: Option<&[String]>,
-    params: &TuneParams,
-    watcher: &mut dyn TuneWatcher,
-    cancel: &(dyn Fn() -> bool + Sync),
+    data: &TrainData<'_>,
+    params: &TuneConfig,
+    observer: &mut (dyn Observer + Send),
 ) -> Result<Tuned> {
     let started = Instant::now();
     params.check()?;
-    let labels = labeled(train.labels, "training")?;
-    let judges = match valid {
-        Some(valid) => Folds::apart(
-            (train.rows, labels),
-            (valid.rows, labeled(valid.labels, "validation")?),
-        )?,
-        None => match params.judges {
-            Judges::Folds(count) => Folds::crossed((train.rows, labels), count, params.seed)?,
-            Judges::Share(share) => Folds::held_out((train.rows, labels), share, params.seed)?,
-            Judges::Auto if labels.len() < FEW_ROWS => {
-                Folds::crossed((train.rows, labels), labels.len().min(5), params.seed)?
-            }
-            Judges::Auto => Folds::held_out((train.rows, labels), 0.2, params.seed)?,
-        },
-    };
+    let (train, valid) = (data.train, data.valid.as_ref());
+    let folds = Folds::new(&train, valid, params.validation, params.seed)?;
     let journal = match &params.journal {
-        Some(path) => Journal::open(path, &fingerprint(&judges, params))?,
+        Some(path) => Journal::open(path, &fingerprint(&folds, params))?,
         None => Journal::none(),
     };
     let resumed = journal.len();
-    let dot_error = dot_error(&judges)?;
-    let smallest = judges.folds.iter().map(Fold::n_train).min().unwrap_or(0);
-    let rules = setting::rules(params, smallest);
-    let length = params
-        .round_iter
-        .unwrap_or_else(|| setting::iterations(labels));
-    let looks = setting::looks(length, params.max_atoms);
-    let more = valid
-        .filter(|_| params.refit)
-        .map_or(0, |v| v.rows.n_rows());
+    let dot_error = dot_error(&folds)?;
+    let refit = valid.filter(|_| !params.no_refit);
+    let smallest = folds.folds.iter().map(Fold::n_train).min().unwrap_or(0);
+    let max_iter = match (params.round_iter, train.labels) {
+        (Some(iterations), _) => iterations,
+        (None, labels) => labels.map_or(0, configuration::iterations),
+    };
     let mut search = Search {
         params,
         journal: Mutex::new(journal),
-        watcher: Mutex::new(watcher),
-        cancel,
+        observer: Mutex::new(observer),
         started,
-        rules: &rules,
-        looks: &looks,
-        all_rows: train.rows.n_rows() + more,
+        rules: &configuration::rules(params, smallest),
+        checkpoints: &configuration::checkpoints(max_iter, params.max_atoms),
+        all_rows: train.rows.n_rows() + refit.map_or(0, |valid| valid.rows.n_rows()),
         stopped: AtomicBool::new(false),
         finished: true,
     };
-    search.tell(&TuneEvent::Started {
-        n_judged: judges.n_judged,
-        n_folds: judges.folds.len(),
+    search.tell(&Event::SearchStarted {
+        n_validation: folds.n_validation,
+        n_folds: folds.folds.len(),
         dot_error,
         resumed,
     });
-    let Found { trials, n_judged } = search.run(&judges)?;
-    let points: Vec<&Point> = trials.iter().flat_map(|t| &t.points).collect();
-    let allowed = points.iter().copied().filter(|p| params.allows(p));
-    let choice = Choice::new(allowed.clone(), n_judged);
-    let Some(best) = choice.best() else {
-        return Err(Error::data(match points.is_empty() {
-            true => "the search was stopped before anything was learned; give it more time",
-            false => "no model within so few features or atoms was found",
-        }));
-    };
-    let contender = |chosen: &Chosen<'_>| {
-        let point = chosen.point;
-        Contender {
-            setting: trials[point.trial].setting.clone(),
-            rounds: point.round,
-            last_iter: point.iteration,
-            rule: point.rule,
-            error: point.wrong.len() as f64 / n_judged as f64,
-            score: chosen.score,
-            features: point.features,
-            atoms: point.atoms,
-        }
-    };
-    let winner = contender(&best);
-    let mut leaderboard = vec![winner.clone()];
-    leaderboard.extend(
-        choice
-            .by_trial()
-            .iter()
-            .filter(|c| c.point.trial != best.point.trial)
-            .map(contender),
-    );
-    let expected_error = choice.expected_error(params.seed);
-    let setting = |point: &Point| &trials[point.trial].setting;
-    let without = Part::ALL.into_iter().filter(|&part| params.uses(part));
-    let without = without.filter_map(|part| {
-        let rest = allowed.clone().filter(|p| !part.is_in(setting(p), p));
-        let choice = Choice::new(rest, n_judged);
-        let best = choice.best()?;
-        Some(Without {
-            part,
-            contender: contender(&best),
-            expected_error: choice.expected_error(params.seed),
-        })
-    });
-    let without = without.collect();
-    let n_points = points.len();
-    let winning = final_params(&winner, length, params);
-    let joined = match valid {
-        Some(valid) if params.refit => Some(together(train, valid)?),
-        _ => None,
-    };
+    let found = search.run(&folds)?;
+    let chosen = Leaders::of(&found, params)?;
+    let joined = refit.map(|valid| join(&train, valid)).transpose()?;
     let all = match &joined {
         Some((rows, labels)) => Labeled {
             rows: rows.view(),
             labels: Some(labels),
-            index_base: train.index_base,
+            ..train
         },
         None => train,
     };
-    search.tell(&TuneEvent::Training {
+    search.tell(&Event::FinalTraining {
         n_rows: all.rows.n_rows(),
     });
-    let (trained, winning) = train_within(all, names, winning, params.max_atoms)?;
-    let Search {
-        journal, finished, ..
-    } = search;
-    journal
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner)
-        .remove();
+    let config = TrainConfig {
+        added_rows: joined.is_some(),
+        ..chosen.leaderboard[0].config.clone()
+    };
+    let data = TrainData {
+        names: data.names,
+        ..TrainData::new(all)
+    };
+    let trained = train_within(&data, config, params.max_atoms)?;
+    let journal = search.journal.into_inner();
+    journal.unwrap_or_else(PoisonError::into_inner).remove();
     Ok(Tuned {
         trained,
-        params: winning,
         n_rows: all.rows.n_rows(),
         refitted: joined.is_some(),
-        leaderboard,
-        without,
-        expected_error,
+        leaderboard: chosen.leaderboard,
+        ablations: chosen.ablations,
+        expected_error: chosen.expected_error,
         dot_error,
-        n_judged,
-        n_points,
-        finished,
+        n_validation: found.n_validation,
+        n_points: found.trials.iter().map(|t| t.points.len()).sum(),
+        finished: search.finished,
     })
 }
 
-fn labeled<'a>(labels: Option<&'a Labels>, which: &str) -> Result<&'a Labels> {
-    labels.ok_or_else(|| Error::data(format!("the {which} rows have no labels to tune by")))
+/// What is chosen among all points, and what without each part of the search.
+struct Leaders {
+    leaderboard: Vec<Candidate>,
+    ablations: Vec<AblationResult>,
+    expected_error: Option<(f64, f64)>,
 }
 
-/// Training rows and validation rows as one.
-fn together(train: Labeled<'_>, valid: Labeled<'_>) -> Result<(Rows, Labels)> {
-    let mut rows = train.rows.to_rows();
-    rows.append(valid.rows);
-    let mut labels = labeled(train.labels, "training")?.clone();
-    labels.append(labeled(valid.labels, "validation")?);
-    Ok((rows, labels))
-}
-
-/// The settings that train the winner.
-fn final_params(winner: &Contender, length: usize, params: &TuneParams) -> TrainParams {
-    let setting = &winner.setting;
-    TrainParams {
-        preprocess: setting.preprocess,
-        triplets: setting.triplets.clone(),
-        solver: params.solver(setting, length),
-        rule: winner.rule,
-        again: Again {
-            rounds: winner.rounds,
-            ..Again::default()
-        },
-        last_iter: (winner.last_iter < length).then_some(winner.last_iter),
-        models: setting.models,
-        ..TrainParams::new(setting.scale)
+impl Leaders {
+    fn of(found: &Found, params: &TuneConfig) -> Result<Self> {
+        let n_validation = found.n_validation;
+        let mut points = found.trials.iter().flat_map(|trial| &trial.points);
+        let allowed = points.clone().filter(|point| params.allows(point));
+        let choice = Choice::new(allowed.clone(), n_validation);
+        let Some(best) = choice.best() else {
+            return Err(Error::data(match points.next() {
+                None => "the search was stopped before anything was learned; give it more time",
+                Some(_) => "no model within the limits on features and atoms was found",
+            }));
+        };
+        let mut leaderboard = vec![candidate(found, &best)];
+        let others = choice.by_trial().into_iter();
+        let others = others.filter(|c| c.point.trial != best.point.trial);
+        leaderboard.extend(others.map(|chosen| candidate(found, &chosen)));
+        let parts = Ablation::ALL.into_iter().filter(|&part| params.uses(part));
+        let ablations = parts.filter_map(|part| {
+            let config = |point: &Point| &found.trials[point.trial].config;
+            let rest = allowed.clone();
+            let rest = rest.filter(|point| !part.is_used_by(config(point), point));
+            let choice = Choice::new(rest, n_validation);
+            Some(AblationResult {
+                part,
+                candidate: candidate(found, &choice.best()?),
+                expected_error: choice.expected_error(params.seed),
+            })
+        });
+        Ok(Self {
+            leaderboard,
+            ablations: ablations.collect(),
+            expected_error: choice.expected_error(params.seed),
+        })
     }
 }
 
-/// Trains, with a shorter last round if there would be too many atoms otherwise.
+/// A point with the configuration that trains it.
+fn candidate(found: &Found, chosen: &Chosen<'_>) -> Candidate {
+    let point = chosen.point;
+    let config = &found.trials[point.trial].config;
+    Candidate {
+        config: TrainConfig {
+            mining_rounds: point.round,
+            last_round_iter: (point.iteration < config.max_iter).then_some(point.iteration),
+            rule: point.rule,
+            ..config.clone()
+        },
+        error: point.wrong.len() as f64 / found.n_validation as f64,
+        score: chosen.score,
+        features: point.features,
+        atoms: point.atoms,
+    }
+}
+
+/// Training rows and validation rows as one.
+fn join(train: &Labeled<'_>, valid: &Labeled<'_>) -> Result<(Rows, Labels)> {
+    let mut rows = train.rows.to_rows();
+    rows.append(valid.rows);
+    let mut labels = train.labels_for("training", "to tune by")?.clone();
+    labels.append(valid.labels_for("validation", "to tune by")?);
+    Ok((rows, labels))
+}
+
+/// Trains, with a shorter last round if there are too many atoms otherwise.
 fn train_within(
-    data: Labeled<'_>,
-    names: Option<&[String]>,
-    mut params: TrainParams,
+    data: &TrainData<'_>,
+    mut config: TrainConfig,
     max_atoms: Option<usize>,
-) -> Result<(Trained, TrainParams)> {
-    let quiet = &mut |_: &crate::train::Event<'_>| ControlFlow::Continue(());
-    let trained = train_borrowed(data, None, names, &params, quiet)?;
+) -> Result<Trained> {
+    let trained = train(data, &config, &mut ())?;
     let path = trained.model.path();
     let last = match max_atoms {
         Some(most) => path.last_within(None, Some(most), path.len()),
         None => Some(path.len()),
     };
-    match last {
-        Some(last) if last == path.len() => Ok((trained, params)),
-        // Atoms of the last round that fit; where not even its start does, the rounds before are one fewer.
-        Some(last) => {
-            let ends = &trained.round_ends;
-            let round = ends.iter().take_while(|&&end| end < last).count();
-            let before = if round == 0 { 0 } else { ends[round - 1] };
-            params.again.rounds = round;
-            params.last_iter = Some((last - before).max(1));
-            Ok((train_borrowed(data, None, names, &params, quiet)?, params))
-        }
-        None => Err(Error::data("no model within so few atoms was found")),
+    let Some(last) = last else {
+        return Err(Error::data("no model within the limit on atoms was found"));
+    };
+    if last == path.len() {
+        return Ok(trained);
     }
+    // The round that the last iterate within the limit is of becomes the last.
+    let ends = &trained.round_ends;
+    let round = ends.iter().take_while(|&&end| end < last).count();
+    let before = if round == 0 { 0 } else { ends[round - 1] };
+    config.mining_rounds = round;
+    config.last_round_iter = Some((last - before).max(1));
+    train(data, &config, &mut ())
 }
 
-/// What is searched, in a line: a journal of anything else is not gone on with.
-fn fingerprint(folds: &Folds, params: &TuneParams) -> String {
+/// What is searched, in one line: a journal of anything else is not resumed.
+fn fingerprint(folds: &Folds, params: &TuneConfig) -> String {
     let mut hasher = crc32fast::Hasher::new();
     for fold in &folds.folds {
         let rows = fold.train();
@@ -587,12 +262,12 @@ fn fingerprint(folds: &Folds, params: &TuneParams) -> String {
         }
     }
     format!(
-        "hdsl {} {:?} without {:?} data {:08x} judged {} by {} seed {} features {:?} atoms {:?} iterations {:?}",
+        "hdsl {} {:?} without {:?} data {:08x} validation {} folds {} seed {} features {:?} atoms {:?} iterations {:?}",
         env!("CARGO_PKG_VERSION"),
         params.preset,
-        params.without,
+        params.ablate,
         hasher.finalize(),
-        folds.n_judged,
+        folds.n_validation,
         folds.folds.len(),
         params.seed,
         params.max_features,
@@ -605,16 +280,10 @@ fn fingerprint(folds: &Folds, params: &TuneParams) -> String {
 fn dot_error(folds: &Folds) -> Result<f64> {
     let mut wrong = 0;
     for fold in &folds.folds {
-        let (rows, judged) = fold.scaled(Preprocess::Max);
+        let (rows, validation) = fold.preprocessed(Preprocess::Max);
         let rule = PredictionRule::nearest(3.min(rows.n_rows()));
-        let predicted = knn::Jury::new(&rows, &fold.labels, &judged)?
-            .predictions(&Dot, &[rule])?
-            .swap_remove(0);
-        wrong += predicted
-            .iter()
-            .zip(&fold.truth)
-            .filter(|(p, t)| p != t)
-            .count();
+        let predicted = Jury::new(&rows, &fold.labels, &validation)?.predictions(&Dot, &[rule])?;
+        wrong += fold.wrong(&predicted[0]).count();
     }
-    Ok(wrong as f64 / folds.n_judged as f64)
+    Ok(wrong as f64 / folds.n_validation as f64)
 }

@@ -1,172 +1,161 @@
-//! One setting on one fold, round by round, with looks at the validation rows on the way.
+//! One configuration on one fold, round by round, with validation errors at checkpoints of its path.
 
-use super::TuneParams;
 use super::folds::Fold;
-use super::setting::Setting;
 use crate::atoms::ActiveSet;
 use crate::cancel::CancelToken;
 use crate::data::Rows;
 use crate::error::Result;
-use crate::knn::Jury;
-use crate::knn::PredictionRule;
-use crate::observer::{Event, Observer, Stop};
+use crate::knn::{Jury, PredictionRule};
+use crate::model::TrainConfig;
+use crate::observer::{Event, Stop};
 use crate::parallel::prelude::*;
 use crate::similarity::BilinearModel;
-use crate::train::ensemble::mean;
-use crate::train::rounds::{Again, InRounds};
+use crate::train::ensemble::average;
+use crate::train::rounds::{Mined, MiningRun};
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
-/// What a look at a path saw.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Look {
-    /// Iterations of the round that were allowed; the run may have ended by itself before.
+/// The validation errors at one iterate of a round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Checkpoint {
+    /// Iterations of the round that were allowed; the run may have ended before.
     pub(super) iteration: usize,
     pub(super) atoms: usize,
     pub(super) features: usize,
-    /// The judged rows that are wrong, for each decision, by their number among all folds.
+    /// The validation rows that are predicted wrong, for each prediction rule, by their number among all folds.
     pub(super) wrong: Vec<Vec<u32>>,
 }
 
-/// A round of a setting on a fold, judged.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Judged {
-    pub(super) looks: Vec<Look>,
-    /// Seconds of learning, of this round alone.
+/// The result of a round of one configuration on one fold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Round {
+    pub(super) checkpoints: Vec<Checkpoint>,
+    /// Seconds of training, of this round alone.
     pub(super) seconds: f64,
     /// Whether there may be another round.
-    pub(super) goes_on: bool,
+    pub(super) may_continue: bool,
 }
 
-impl Judged {
-    /// Whether no look is missing, because it was halted.
-    pub(super) fn is_whole(&self, looks: &[usize]) -> bool {
-        self.looks.len() == looks.len()
+impl Round {
+    /// Whether no checkpoint is missing because the round was cancelled.
+    pub(super) fn is_whole(&self, checkpoints: &[usize]) -> bool {
+        self.checkpoints.len() == checkpoints.len()
     }
 }
 
-/// What all rounds of all settings have in common.
-pub(super) struct Course<'a> {
+/// The models of a configuration on a fold; none if they have to be trained again, or nothing was begun.
+pub(super) type State = Option<Vec<MiningRun<'static>>>;
+
+/// Runs rounds of trials.
+pub(super) struct TrialRunner<'a> {
     pub(super) rules: &'a [PredictionRule],
-    /// When to look, by iterations of a round; the last is its length.
-    pub(super) looks: &'a [usize],
-    pub(super) again: Again,
-    pub(super) params: &'a TuneParams,
-    /// Whether to stop at once.
-    pub(super) cancel: &'a (dyn Fn() -> bool + Sync),
+    /// The iterations of a round at which validation errors are computed; the last is its length.
+    pub(super) checkpoints: &'a [usize],
+    pub(super) is_cancelled: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// Where the models of a setting are on a fold; None where that is not known, or nothing was begun.
-pub(super) type State = Option<Vec<InRounds<'static>>>;
-
-impl Course<'_> {
-    /// The next round of a setting on a fold. `state` is where its last round ended, and where this one does; if it is lost,
-    /// the rounds before are learned again. None if halted before there was anything to judge.
+impl TrialRunner<'_> {
+    /// The next round of a configuration on a fold. `state` is where its last round ended, and where this one does; if it
+    /// is lost, the rounds before are run again. None if cancelled before the first checkpoint.
     pub(super) fn round(
         &self,
-        setting: &Setting,
+        config: &TrainConfig,
         fold: &Fold,
         round: usize,
         state: &mut State,
-    ) -> Result<Option<Judged>> {
-        let (rows, judged) = fold.scaled(setting.preprocess);
+    ) -> Result<Option<Round>> {
+        let (rows, validation) = fold.preprocessed(config.preprocess);
         let begun: Vec<_> = match state.take() {
             Some(models) => models.into_iter().map(Some).collect(),
-            None => vec![None; setting.models],
+            None => vec![None; config.n_estimators],
         };
-        let seconds = |models: &mut dyn Iterator<Item = &InRounds<'_>>| -> f64 {
-            models.map(|model| model.run.seconds).sum()
-        };
-        let before = seconds(&mut begun.iter().flatten());
-        let learned: Result<Vec<Option<_>>> = begun
+        let before: f64 = begun.iter().flatten().map(|m| m.run.seconds).sum();
+        let models: Result<Vec<Option<_>>> = begun
             .into_par_iter()
             .enumerate()
-            .map(|(number, begun)| self.learn(setting, number, fold, &rows, round, begun))
+            .map(|(number, begun)| self.train(config, number, fold, &rows, round, begun))
             .collect();
-        let Some(models) = learned?.into_iter().collect::<Option<Vec<_>>>() else {
+        let Some(models) = models?.into_iter().collect::<Option<Vec<_>>>() else {
             return Ok(None);
         };
-        let mut looks = Vec::new();
-        let jury = Jury::new(&rows, &fold.labels, &judged)?;
+        let jury = Jury::new(&rows, &fold.labels, &validation)?;
+        let mut checkpoints: Vec<Checkpoint> = Vec::new();
         for (iteration, active) in self.iterates(&models, round)? {
-            let look = match active {
-                Some(active) => self.look(setting, fold, &jury, iteration, &active)?,
-                // A run that ended by itself stays where it is for all looks to come.
-                None => Look {
+            let checkpoint = match (active, checkpoints.last()) {
+                (Some(active), _) => {
+                    self.checkpoint(config.lambda[0], fold, &jury, iteration, &active)?
+                }
+                // A run that has ended stays where it is.
+                (None, Some(last)) => Checkpoint {
                     iteration,
-                    ..looks
-                        .last()
-                        .cloned()
-                        .expect("it was looked at where it ended")
+                    ..last.clone()
                 },
+                (None, None) => unreachable!("the first checkpoint has an iterate"),
             };
-            looks.push(look);
+            checkpoints.push(checkpoint);
         }
-        let judged = Judged {
-            looks,
-            seconds: seconds(&mut models.iter()) - before,
-            goes_on: models.iter().all(InRounds::may_go_on),
+        let result = Round {
+            checkpoints,
+            seconds: models.iter().map(|m| m.run.seconds).sum::<f64>() - before,
+            may_continue: models.iter().all(MiningRun::may_continue),
         };
         *state = Some(models);
-        Ok((!judged.looks.is_empty()).then_some(judged))
+        Ok((!result.checkpoints.is_empty()).then_some(result))
     }
 
-    /// One model of a setting up to the end of a round; None if halted before its first iteration.
-    fn learn(
+    /// One model of a configuration up to the end of a round; none if cancelled before its first iteration.
+    fn train(
         &self,
-        setting: &Setting,
+        config: &TrainConfig,
         number: usize,
         fold: &Fold,
         rows: &Rows,
         round: usize,
-        mut begun: Option<InRounds<'static>>,
-    ) -> Result<Option<InRounds<'static>>> {
-        let length = *self.looks.last().expect("a round has a last look");
-        let seed = self.params.seed.wrapping_add(number as u64);
-        let solver = self.params.solver(setting, length).seed(seed);
-        let mut watch = Halted(self.cancel);
-        loop {
-            match &mut begun {
-                None => {
-                    let labels = Some(&fold.labels);
-                    let triplets =
-                        (setting.triplets).triplets(rows, labels, seed, CancelToken::NEVER)?;
-                    let triplets = Cow::Owned(triplets);
-                    let first = InRounds::first(rows, triplets, &solver, None, &mut watch)?;
-                    if first.run.stop == Stop::ObserverAsked && round > 0 {
-                        return Ok(None);
-                    }
-                    begun = Some(first);
-                }
-                Some(learned) if learned.ends.len() <= round => {
-                    learned.again(rows, &fold.labels, self.again, &solver, &mut watch)?;
-                    if learned.run.stop == Stop::ObserverAsked {
-                        return Ok((learned.ends.len() > round).then_some(begun).flatten());
-                    }
-                }
-                Some(_) => return Ok(begun),
+        begun: Option<MiningRun<'static>>,
+    ) -> Result<Option<MiningRun<'static>>> {
+        let seed = config.seed.wrapping_add(number as u64);
+        let solver = config.solver(config.lambda[0])?.seed(seed);
+        let mut observer = |_: &Event<'_>| match (self.is_cancelled)() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        let mut model = match begun {
+            Some(model) => model,
+            None => {
+                let (source, labels) = (&config.triplets, Some(&fold.labels));
+                let triplets = source.triplets(rows, labels, seed, CancelToken::NEVER)?;
+                let run = solver
+                    .clone()
+                    .build()?
+                    .fit(rows, &triplets, &mut observer)?;
+                MiningRun::new(run, Cow::Owned(triplets))
             }
-        }
+        };
+        let labels = &fold.labels;
+        let mined = Mined { rows, labels };
+        model.continue_to(round, mined, |_| solver.clone(), &mut observer)?;
+        Ok((model.ends.len() > round).then_some(model))
     }
 
-    /// The means of the models at each look of a round that all of them came to, by its iteration; None where they are as
-    /// they were at the one before.
+    /// The average of the models at each checkpoint of a round that all of them reached, by its iteration; none where it
+    /// is the same as at the checkpoint before.
     fn iterates(
         &self,
-        models: &[InRounds<'_>],
+        models: &[MiningRun<'_>],
         round: usize,
     ) -> Result<Vec<(usize, Option<ActiveSet>)>> {
-        let mut reached = self.looks.len();
+        let mut reached = self.checkpoints.len();
         let mut places = Vec::with_capacity(models.len());
         for model in models {
             let start = if round == 0 { 0 } else { model.ends[round - 1] };
             let end = model.ends[round];
             if model.run.stop == Stop::ObserverAsked {
-                let come = self.looks.iter().filter(|&&look| start + look <= end);
-                reached = reached.min(come.count());
+                let done = self.checkpoints.iter().filter(|&&at| start + at <= end);
+                reached = reached.min(done.count());
             }
-            let place = |&look: &usize| (start + look).min(end);
-            places.push(self.looks.iter().map(place).collect::<Vec<_>>());
+            let place = |&at: &usize| (start + at).min(end);
+            places.push(self.checkpoints.iter().map(place).collect::<Vec<_>>());
         }
         let each: Result<Vec<_>> = models
             .iter()
@@ -175,58 +164,36 @@ impl Course<'_> {
             .collect();
         let each = each?;
         (0..reached)
-            .map(|look| {
-                let stays = |p: &Vec<usize>| look > 0 && p[look] == p[look - 1];
-                let iterate = match places.iter().all(stays) {
-                    true => None,
-                    false => {
-                        let here: Vec<ActiveSet> = each.iter().map(|e| e[look].clone()).collect();
-                        Some(mean(&here)?)
-                    }
-                };
-                Ok((self.looks[look], iterate))
+            .map(|at| {
+                let stays = |p: &Vec<usize>| at > 0 && p[at] == p[at - 1];
+                if places.iter().all(stays) {
+                    return Ok((self.checkpoints[at], None));
+                }
+                let here: Vec<ActiveSet> = each.iter().map(|e| e[at].clone()).collect();
+                Ok((self.checkpoints[at], Some(average(&here)?)))
             })
             .collect()
     }
 
-    fn look(
+    fn checkpoint(
         &self,
-        setting: &Setting,
+        lambda: f64,
         fold: &Fold,
         jury: &Jury<'_>,
         iteration: usize,
         active: &ActiveSet,
-    ) -> Result<Look> {
+    ) -> Result<Checkpoint> {
         let n_features = fold.train().n_features();
-        let similarity = BilinearModel::from_active(n_features, setting.scale, active)?;
-        let wrong = jury
-            .predictions(&similarity, self.rules)?
-            .iter()
-            .map(|codes| {
-                (fold.first..)
-                    .zip(codes.iter().zip(&fold.truth))
-                    .filter(|(_, (predicted, truth))| predicted != truth)
-                    .map(|(row, _)| row)
-                    .collect()
-            })
-            .collect();
-        Ok(Look {
+        let similarity = BilinearModel::from_active(n_features, lambda, active)?;
+        let predictions = jury.predictions(&similarity, self.rules)?;
+        Ok(Checkpoint {
             iteration,
             atoms: active.len(),
             features: active.n_features(),
-            wrong,
+            wrong: predictions
+                .iter()
+                .map(|p| fold.wrong(p).collect())
+                .collect(),
         })
-    }
-}
-
-/// Ends a run when the search is halted.
-struct Halted<'a>(&'a (dyn Fn() -> bool + Sync));
-
-impl Observer for Halted<'_> {
-    fn on_event(&mut self, _: &Event<'_>) -> ControlFlow<()> {
-        match (self.0)() {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
     }
 }

@@ -55,10 +55,8 @@ fn example() -> Model {
         .collect();
     parts.gap_certified = Some(0.0125);
     parts.evaluations = vec![(0, 0.25), (4, 0.125)];
-    parts.settings = vec![
-        ("seed".into(), "1".into()),
-        ("loss".into(), "smoothed-hinge".into()),
-    ];
+    parts.config.seed = 1;
+    parts.stop = Some(hdsl::Stop::MaxIter);
     parts.classes = Some(vec!["-1".into(), "1".into()]);
     Model::new(parts).unwrap()
 }
@@ -330,7 +328,7 @@ fn version_2_still_loads_to_the_same_values() {
     assert_eq!(model.name(2), "tea");
     assert_eq!(model.name(1), "f2");
     assert_eq!(model.name(9), "f10"); // its name was not worth keeping
-    assert_eq!(model.setting("loss"), Some("smoothed-hinge"));
+    assert_eq!(model.parts().config.seed, 1);
     let (a, b) = (
         SparseRow::new(&[1, 7], &[999.0, 2.0]),
         SparseRow::new(&[2, 7, 300], &[5.0, 8.0, 1.0]),
@@ -396,7 +394,7 @@ fn parts_that_do_not_fit_are_refused() {
     refused(&|p| p.evaluations.push((6, 0.5)));
     refused(&|p| p.evaluations[0].1 = f64::NAN);
     refused(&|p| p.gap_certified = Some(f64::NAN));
-    refused(&|p| p.settings.push(("seed".into(), "2".into())));
+    refused(&|p| p.config.max_iter = 0);
 }
 
 /// A model as large as one of dexter. Arrays that any tool can read take more than the packed format before, which

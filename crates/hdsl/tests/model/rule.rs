@@ -232,24 +232,15 @@ proptest! {
 }
 
 #[test]
-fn models_from_before_votes_keep_their_k() {
+fn a_model_has_the_rule_of_its_configuration() {
     let path = hdsl::Path::new(vec![(hdsl::Atom::plus(0, 1).unwrap(), 1.0)], vec![]).unwrap();
     let mut parts = hdsl::ModelParts::new(2, 1.0, path);
-    parts.settings = vec![("k".into(), "7".into())];
-    assert_eq!(
-        Model::new(parts.clone()).unwrap().rule(),
-        PredictionRule::nearest(7)
-    );
-    for (key, text) in [
-        ("k", "0"),
-        ("k", "many"),
-        ("vote", "loud"),
-        ("normalization", "sine"),
-    ] {
-        parts.settings = vec![(key.into(), text.into())];
-        let message = Model::new(parts.clone()).unwrap_err().to_string();
-        assert!(message.contains(key) && message.contains(text), "{message}");
-    }
+    parts.config.rule = PredictionRule::nearest(7);
+    let model = Model::new(parts.clone()).unwrap();
+    assert_eq!(model.rule(), PredictionRule::nearest(7));
+    parts.config.rule.k = 0;
+    let message = Model::new(parts).unwrap_err().to_string();
+    assert!(message.contains("`k` is 0"), "{message}");
 }
 
 /// The means of equal classes are equal, so the first class wins although others have nearer rows.

@@ -115,23 +115,31 @@ pub(crate) fn parts() -> impl Strategy<Value = ModelParts> {
         rows(1..6),
         (0.001f64..1e6, any::<bool>(), any::<prop::sample::Index>()),
         prop::collection::btree_map(0..D, text, 0..5),
-        prop::collection::btree_map(text, text, 0..4),
+        (any::<u64>(), rule()),
         prop::option::of(prop::collection::vec(text, 0..4)),
         prop::option::of(0.0f64..1.0),
         any::<bool>(),
     )
         .prop_map(
-            |(path, kind, train, (scale, zero_based, at), names, settings, classes, gap, trace)| {
+            |(
+                path,
+                kind,
+                train,
+                (scale, zero_based, at),
+                names,
+                (seed, rule),
+                classes,
+                gap,
+                trace,
+            )| {
                 let n_features = train.n_features();
                 let mut parts = ModelParts::new(n_features, scale, path);
                 parts.preprocess = Preprocessor::fit(kind, &train);
                 parts.zero_based = zero_based;
                 parts.chosen = at.index(parts.path.len() + 1);
                 parts.names = names.into_iter().collect();
-                parts.settings = settings.into_iter().collect();
-                // These have a meaning, which not any text has.
-                let meant = |key: &str| ["k", "vote", "normalization"].contains(&key);
-                parts.settings.retain(|s| !meant(&s.0));
+                parts.config.seed = seed;
+                parts.config.rule = rule;
                 parts.classes = classes;
                 parts.gap_certified = gap;
                 if trace {

@@ -1,8 +1,9 @@
-//! Somebody wants to stop before there is a model. The flag is raised from inside the work, so that no clock is needed.
+//! Cancellation before there is a model. The flag is raised from inside the work, so that no clock is needed.
 
+use hdsl::observer::Event;
 use hdsl::{
-    CancelToken, Dataset, Dot, Error, Event, IndexBase, Labels, Rows, Similarity, SolverParams,
-    SparseRow, TrainParams, Triplets, Watcher, train,
+    CancelToken, Dataset, Dot, Error, IndexBase, Labels, Observer, Rows, Similarity, SparseRow,
+    TrainConfig, TrainData, Triplets, train,
 };
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -73,15 +74,15 @@ struct RaisesAt<'a> {
     heard: AtomicUsize,
 }
 
-impl Watcher for RaisesAt<'_> {
-    fn event(&mut self, _: &Event<'_>) -> ControlFlow<()> {
+impl Observer for RaisesAt<'_> {
+    fn on_event(&mut self, _: &Event<'_>) -> ControlFlow<()> {
         if self.heard.fetch_add(1, Ordering::Relaxed) + 1 == self.at {
             self.raised.store(true, Ordering::Relaxed);
         }
         ControlFlow::Continue(())
     }
 
-    fn cancel(&self) -> CancelToken<'_> {
+    fn cancel_token(&self) -> CancelToken<'_> {
         CancelToken::when(self.raised)
     }
 }
@@ -89,8 +90,8 @@ impl Watcher for RaisesAt<'_> {
 #[test]
 fn training_ends_before_the_first_iteration_and_not_later() {
     let data = data();
-    let mut params = TrainParams::new(0.01);
-    params.solver = SolverParams::new(0.01).max_iter(5);
+    let mut config = TrainConfig::new(0.01);
+    config.max_iter = 5;
     let outcome = |at: usize| {
         let raised = AtomicBool::new(at == 0);
         let heard = AtomicUsize::new(0);
@@ -99,7 +100,7 @@ fn training_ends_before_the_first_iteration_and_not_later() {
             at,
             heard,
         };
-        let trained = train(&data, None, None, &params, &mut watcher);
+        let trained = train(&TrainData::new(&data), &config, &mut watcher);
         (trained, watcher.heard.into_inner())
     };
     // Before anything; after the triplets are there; when the run has begun.

@@ -1,77 +1,77 @@
-//! Points on paths, which of them to take, and what to expect of it.
+//! The choice of a point, and the error to expect of it.
 //!
-//! Thousands of points are judged by a few hundred rows, so the lowest error is mostly luck. Two things are done about
-//! it. A point is judged by its own error and by that of its neighborhood (the same path, the same round, the same form),
-//! the more by the latter the fewer rows judge. And what to expect of the one chosen is not its own error, but how the
-//! *choice* fares on rows it did not see: rows are drawn again and again with replacement, the choice is made by those
-//! drawn, and its error is counted on those left out (Tsamardinos, Greasidou and Borboudakis, Machine Learning 2018).
+//! Thousands of points are compared on a few hundred rows, so the lowest error is mostly luck. Two things are done about
+//! it. The error of a point is shrunk towards that of its neighborhood (the same path, round and normalization), the more
+//! the fewer validation rows there are. And the error to expect is not that of the chosen point, but that of the *choice*
+//! on rows it did not see (bootstrap bias-corrected cross-validation: Tsamardinos, Greasidou and Borboudakis, Machine
+//! Learning 2018): rows are drawn with replacement, the choice is made by those drawn, and its error is computed on those
+//! left out.
 
 use crate::knn::PredictionRule;
 use crate::random;
 use crate::similarity::Normalization;
 
-/// So many rows of its own weigh as much as a point's neighborhood.
+/// The number of rows at which a point's own error weighs as much as that of its neighborhood.
 const NEIGHBORHOOD: f64 = 150.0;
 
-/// Fewer features are worth this share of the standard error of the best point.
+/// Fewer features are preferred among points within this share of the standard error of the best.
 const SPARSITY: f64 = 0.1;
 
-/// A mean of several models is taken to be better by this many of its standard errors than its rows say. It is judged at a
-/// tenth of the points that single models are, so it is less often the luckiest; and what was luck is lost when the winner
-/// is trained again on more rows.
-const STEADIER: f64 = 1.0;
+/// The score of an ensemble is lowered by this many of its standard errors. It has a tenth of the points that single
+/// models have, so it is less often the luckiest; and luck is lost when the winner is trained on more rows.
+const ENSEMBLE_BONUS: f64 = 1.0;
 
-/// How often rows are drawn.
+/// Bootstrap samples.
 const DRAWS: usize = 200;
 
-/// The stream of chance they are drawn from.
+/// Their stream of random numbers.
 const STREAM: u64 = 0x7475_6e65;
 
-/// A model that could be had: where on which path, and how it decides.
+/// A model to choose: an iterate of a path, and a prediction rule.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Point {
-    /// Which trial's path.
+    /// The trial that the path is of.
     pub(super) trial: usize,
-    /// In which round.
+    /// The round.
     pub(super) round: usize,
-    /// After how many iterations of it.
+    /// Iterations of the round.
     pub(super) iteration: usize,
     /// Atoms there; the most of all folds.
     pub(super) atoms: usize,
     /// Features they use; the most of all folds.
     pub(super) features: usize,
-    /// Models it is the mean of.
-    pub(super) models: usize,
-    /// How a class is decided.
+    /// Models it is the average of.
+    pub(super) n_estimators: usize,
+    /// How classes are predicted.
     pub(super) rule: PredictionRule,
-    /// The judged rows it gets wrong.
+    /// The validation rows it predicts wrong.
     pub(super) wrong: Vec<u32>,
 }
 
 impl Point {
-    /// The part of the search whose points say something of each other.
+    /// Points of the same neighborhood have similar errors.
     fn neighborhood(&self) -> (usize, usize, Normalization) {
         (self.trial, self.round, self.rule.normalization)
     }
 }
 
-/// Points to choose among. Those of one neighborhood come one after the other.
+/// Points to choose among, sorted by neighborhood.
 pub(super) struct Choice<'a> {
     points: Vec<&'a Point>,
     /// Where each neighborhood begins, and where the last ends.
     starts: Vec<usize>,
-    n_judged: usize,
+    n_validation: usize,
 }
 
-/// A point, and how it fared.
+/// A point with its score.
 pub(super) struct Chosen<'a> {
     pub(super) point: &'a Point,
-    /// Its error, drawn to that of its neighborhood: what it was chosen by.
+    /// Its error, shrunk towards that of its neighborhood: what it was chosen by.
     pub(super) score: f64,
 }
 
 impl<'a> Choice<'a> {
-    pub(super) fn new(points: impl IntoIterator<Item = &'a Point>, n_judged: usize) -> Self {
+    pub(super) fn new(points: impl IntoIterator<Item = &'a Point>, n_validation: usize) -> Self {
         let mut points: Vec<&Point> = points.into_iter().collect();
         points.sort_by_key(|p| (p.neighborhood(), p.iteration, p.rule));
         let mut starts: Vec<usize> = (0..points.len())
@@ -81,13 +81,13 @@ impl<'a> Choice<'a> {
         Self {
             points,
             starts,
-            n_judged,
+            n_validation,
         }
     }
 
-    /// The point to take. None if there are none.
+    /// The point to take; none if there are no points.
     pub(super) fn best(&self) -> Option<Chosen<'a>> {
-        let errors = self.errors(&vec![1; self.n_judged]);
+        let errors = self.errors(&vec![1; self.n_validation]);
         let scores = self.scores(&errors);
         let at = self.pick(&scores)?;
         Some(Chosen {
@@ -98,7 +98,7 @@ impl<'a> Choice<'a> {
 
     /// The best point of each trial, the best trial first.
     pub(super) fn by_trial(&self) -> Vec<Chosen<'a>> {
-        let errors = self.errors(&vec![1; self.n_judged]);
+        let errors = self.errors(&vec![1; self.n_validation]);
         let scores = self.scores(&errors);
         let mut trials: Vec<usize> = self.points.iter().map(|p| p.trial).collect();
         trials.dedup();
@@ -121,10 +121,10 @@ impl<'a> Choice<'a> {
         best
     }
 
-    /// The error to expect of the choice on other rows, and its standard deviation over draws. None where rows are too few
-    /// to leave any out.
+    /// The error to expect of the choice on new rows, and its standard deviation over bootstrap samples. None if there are
+    /// too few rows to leave any out.
     pub(super) fn expected_error(&self, seed: u64) -> Option<(f64, f64)> {
-        let n = self.n_judged;
+        let n = self.n_validation;
         let mut rng = random::rng(seed, STREAM);
         let mut errors = Vec::with_capacity(DRAWS);
         for _ in 0..DRAWS {
@@ -159,19 +159,19 @@ impl<'a> Choice<'a> {
         self.points.iter().map(wrong).collect()
     }
 
-    /// Errors drawn to the mean of their neighborhood.
+    /// Errors, shrunk towards the mean of their neighborhood.
     fn scores(&self, errors: &[f64]) -> Vec<f64> {
-        let n = self.n_judged as f64;
+        let n = self.n_validation as f64;
         let mut scores = Vec::with_capacity(errors.len());
         for ends in self.starts.windows(2) {
             let mine = &errors[ends[0]..ends[1]];
             let mean = mine.iter().sum::<f64>() / mine.len() as f64;
-            let several = self.points[ends[0]].models > 1;
+            let is_ensemble = self.points[ends[0]].n_estimators > 1;
             scores.extend(mine.iter().map(|e| {
-                let drawn = (n * e + NEIGHBORHOOD * mean) / (n + NEIGHBORHOOD);
-                match several {
-                    true => drawn - STEADIER * self.deviation(drawn),
-                    false => drawn,
+                let shrunk = (n * e + NEIGHBORHOOD * mean) / (n + NEIGHBORHOOD);
+                match is_ensemble {
+                    true => shrunk - ENSEMBLE_BONUS * self.deviation(shrunk),
+                    false => shrunk,
                 }
             }));
         }
@@ -180,7 +180,7 @@ impl<'a> Choice<'a> {
 
     /// The standard error of an error.
     fn deviation(&self, error: f64) -> f64 {
-        (error * (1.0 - error) / self.n_judged as f64)
+        (error * (1.0 - error) / self.n_validation as f64)
             .max(0.0)
             .sqrt()
     }
@@ -215,7 +215,7 @@ mod tests {
             iteration,
             atoms: features,
             features,
-            models: 1,
+            n_estimators: 1,
             rule: PredictionRule::default(),
             wrong: wrong.to_vec(),
         }
@@ -248,7 +248,7 @@ mod tests {
         let wrong: Vec<u32> = (0..24).collect();
         let single = point(0, 1, 10, &wrong[..19]);
         let of_several = |wrong: &[u32]| Point {
-            models: 3,
+            n_estimators: 3,
             ..point(1, 1, 30, wrong)
         };
         // √(0.1 · 0.9 / 200) is 2.1%: four rows.

@@ -1,0 +1,229 @@
+//! The configuration of a training: one typed value for the program, Python, the model file, the report and the search.
+//!
+//! Fields are named as the command line's flags and the Python parameters. [`TrainConfig::check`] is the one place where
+//! raw settings are found to be good or bad.
+
+use crate::data::Preprocess;
+use crate::error::{Error, Result};
+use crate::knn::PredictionRule;
+use crate::objective::LossKind;
+use crate::solver::{Search, SolverParams, StepRule};
+use crate::triplets::TripletSource;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::time::Duration;
+
+/// Which rows chose the iterate to keep (and λ, where several were tried).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Validation {
+    /// No rows: the last iterate is kept.
+    #[default]
+    None,
+    /// Rows of their own.
+    Rows,
+    /// This fraction of the training rows, by class, drawn with the seed of the training.
+    Holdout(f64),
+}
+
+/// Everything that decides what [`train`](crate::train()) makes of given rows. Nothing is checked until
+/// [`TrainConfig::check`], which training calls first.
+///
+/// A saved model contains its configuration, and [`Model::command_line`](crate::Model::command_line) renders it as a
+/// call of the program.
+///
+/// ```
+/// use hdsl::{LossKind, TrainConfig};
+/// let mut config = TrainConfig::new(100.0);
+/// config.loss = LossKind::Logistic;
+/// config.max_iter = 500;
+/// config.check()?;
+/// config.patience = Some(50);
+/// assert!(config.check().is_err()); // early stopping needs validation rows
+/// # Ok::<(), hdsl::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct TrainConfig {
+    /// The λ to try; more than one needs validation rows to choose by.
+    pub lambda: Vec<f64>,
+    /// Preprocessing of the features.
+    pub preprocess: Preprocess,
+    /// Where the triplets come from.
+    pub triplets: TripletSource,
+    /// The loss of a margin.
+    pub loss: LossKind,
+    /// The linear minimization oracle.
+    pub search: Search,
+    /// Which directions a step may take.
+    pub steps: StepRule,
+    /// Random triplets per iteration that directions are computed from (M in Table 1); none: all triplets.
+    pub batch: Option<usize>,
+    /// Iterations per mining round at most.
+    pub max_iter: usize,
+    /// Stop when the certified gap is at most this.
+    pub tolerance: Option<f64>,
+    /// End with one exact search over all triplets, so that the final gap is certified.
+    pub certify: bool,
+    /// Stop before more than this many features are used.
+    pub max_features: Option<usize>,
+    /// Stop when the solver has worked for this many seconds.
+    pub time_limit: Option<f64>,
+    /// Seed of random triplets, random starts of the search, batches and held-out rows.
+    pub seed: u64,
+    /// How often hard triplets are mined under the similarity learned so far and added to those there are.
+    pub mining_rounds: usize,
+    /// Iterations at most of the last round, where they differ from `max_iter`.
+    pub last_round_iter: Option<usize>,
+    /// Average this many models with consecutive seeds, from `seed` on.
+    pub n_estimators: usize,
+    /// How classes are predicted: on validation rows, and by the model.
+    pub rule: PredictionRule,
+    /// Compute the validation error every so many iterations.
+    pub eval_every: usize,
+    /// Early stopping: end a run when the validation error has not improved for this many iterations.
+    pub patience: Option<usize>,
+    /// Which rows are the validation rows.
+    pub validation: Validation,
+    /// Whether the training rows are those of two files (`--add`).
+    pub added_rows: bool,
+    /// Whether the solver started from an earlier solution.
+    pub warm_start: bool,
+    /// Bytes a run may take at most; unless set, what the system says is free. It is a limit of the machine, so a model
+    /// does not contain it.
+    #[serde(skip)]
+    pub memory_limit: Option<u64>,
+}
+
+impl TrainConfig {
+    /// The paper's configuration at one λ: features divided by their maxima, 3 x 5 neighbors, 3-NN on validation rows.
+    pub fn new(lambda: f64) -> Self {
+        Self {
+            lambda: vec![lambda],
+            preprocess: Preprocess::Max,
+            triplets: TripletSource::Neighbors {
+                targets: 3,
+                impostors: 5,
+            },
+            loss: LossKind::default(),
+            search: Search::default(),
+            steps: StepRule::default(),
+            batch: None,
+            max_iter: 1000,
+            tolerance: None,
+            certify: false,
+            max_features: None,
+            time_limit: None,
+            seed: 0,
+            mining_rounds: 0,
+            last_round_iter: None,
+            n_estimators: 1,
+            rule: PredictionRule::default(),
+            eval_every: 10,
+            patience: None,
+            validation: Validation::None,
+            added_rows: false,
+            warm_start: false,
+            memory_limit: None,
+        }
+    }
+
+    /// Checks every field by itself and with the others.
+    pub fn check(&self) -> Result<()> {
+        if self.lambda.is_empty() {
+            let wanted = "at least one number above 0";
+            return Err(Error::param("lambda", "an empty list", wanted));
+        }
+        for &lambda in &self.lambda {
+            self.solver(lambda)?.build()?;
+        }
+        for (name, value) in [
+            ("k", Some(self.rule.k)),
+            ("eval_every", Some(self.eval_every)),
+            ("patience", self.patience),
+            ("last_round_iter", self.last_round_iter),
+            ("n_estimators", Some(self.n_estimators)),
+        ] {
+            if value == Some(0) {
+                return Err(Error::param(name, 0, "a whole number above 0"));
+            }
+        }
+        self.check_validation()?;
+        self.check_ensemble()
+    }
+
+    fn check_validation(&self) -> Result<()> {
+        if let Validation::Holdout(fraction) = self.validation
+            && !(fraction > 0.0 && fraction < 1.0)
+        {
+            let wanted = "a fraction above 0 and below 1";
+            return Err(Error::param("holdout", fraction, wanted));
+        }
+        if self.validation != Validation::None {
+            return Ok(());
+        }
+        if self.lambda.len() > 1 {
+            let wanted = "one number, or validation rows to choose by";
+            let given = format!("a list of {}", self.lambda.len());
+            return Err(Error::param("lambda", given, wanted));
+        }
+        match self.patience {
+            Some(patience) => {
+                let wanted = "validation rows, or no patience";
+                Err(Error::param("patience", patience, wanted))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// An average has one λ, and the features of all its models.
+    fn check_ensemble(&self) -> Result<()> {
+        let single = |what: String| {
+            let given = format!("{} with {what}", self.n_estimators);
+            Err(Error::param("n_estimators", given, "1"))
+        };
+        match (self.n_estimators, self.max_features) {
+            (1, _) => Ok(()),
+            _ if self.lambda.len() > 1 => single(format!("{} values of lambda", self.lambda.len())),
+            (_, Some(most)) => single(format!("max_features {most}")),
+            (_, None) => Ok(()),
+        }
+    }
+
+    /// The solver's parameters at one λ.
+    pub fn solver(&self, lambda: f64) -> Result<SolverParams> {
+        let mut solver = SolverParams::new(lambda)
+            .loss(self.loss)
+            .search(self.search)
+            .step_rule(self.steps)
+            .max_iter(self.max_iter)
+            .certify(self.certify)
+            .seed(self.seed);
+        solver.batch = self.batch;
+        solver.tolerance = self.tolerance;
+        solver.max_features = self.max_features;
+        solver.memory_limit = self.memory_limit;
+        solver.time_limit = self.time_limit.map(duration).transpose()?;
+        Ok(solver)
+    }
+}
+
+/// What a search varies, in a line: preprocessing, triplets, λ, loss, and the size of an ensemble.
+impl fmt::Display for TrainConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lambda: Vec<String> = self.lambda.iter().map(f64::to_string).collect();
+        let (preprocess, triplets, loss) = (self.preprocess, &self.triplets, self.loss);
+        write!(f, "{preprocess} {triplets} {} {loss}", lambda.join(","))?;
+        match self.n_estimators {
+            1 => Ok(()),
+            several => write!(f, ", average of {several}"),
+        }
+    }
+}
+
+fn duration(seconds: f64) -> Result<Duration> {
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|_| Error::param("time_limit", seconds, "seconds, 0 or more"))
+}

@@ -1,0 +1,85 @@
+//! What a training is given: rows, labels, and optional parts beside them.
+
+use crate::atoms::ActiveSet;
+use crate::data::{Dataset, IndexBase, Labels, Preprocessor, RowsView, stratified_split};
+use crate::error::{Error, Result};
+use crate::triplets::Triplets;
+
+/// Rows with their labels, borrowed from a [`Dataset`] or from arrays of another language.
+#[derive(Clone, Copy, Debug)]
+pub struct Labeled<'a> {
+    /// Raw rows.
+    pub rows: RowsView<'a>,
+    /// The class of each row, if known.
+    pub labels: Option<&'a Labels>,
+    /// The number of the first feature in files, for names such as `f17`.
+    pub index_base: IndexBase,
+}
+
+impl<'a> From<&'a Dataset> for Labeled<'a> {
+    fn from(data: &'a Dataset) -> Self {
+        Self {
+            rows: data.rows.view(),
+            labels: data.labels.as_ref(),
+            index_base: data.index_base,
+        }
+    }
+}
+
+impl<'a> Labeled<'a> {
+    /// The labels, or an error that says what they are needed for.
+    pub(crate) fn labels_for(&self, which: &str, purpose: &str) -> Result<&'a Labels> {
+        let missing = || Error::data(format!("the {which} rows have no labels {purpose}"));
+        self.labels.ok_or_else(missing)
+    }
+}
+
+/// Everything [`train`](crate::train()) learns from. Only the training rows are required.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct TrainData<'a> {
+    /// The training rows.
+    pub train: Labeled<'a>,
+    /// The validation rows.
+    pub valid: Option<Labeled<'a>>,
+    /// Triplets of training rows, instead of those of [`TrainConfig::triplets`](crate::TrainConfig::triplets).
+    pub triplets: Option<&'a Triplets>,
+    /// Names of features, by number. The model contains those on its path.
+    pub names: Option<&'a [String]>,
+    /// A solution to start from, instead of the best single atom. Atoms of features that no training row has are left
+    /// out; if none remains, the start is as usual.
+    pub start: Option<&'a ActiveSet>,
+    /// A fitted preprocessing, instead of one to be fitted on the training rows.
+    pub preprocessor: Option<&'a Preprocessor>,
+}
+
+impl<'a> TrainData<'a> {
+    /// Training rows alone.
+    pub fn new(train: impl Into<Labeled<'a>>) -> Self {
+        Self {
+            train: train.into(),
+            valid: None,
+            triplets: None,
+            names: None,
+            start: None,
+            preprocessor: None,
+        }
+    }
+}
+
+/// Training rows and validation rows as two parts of one data set, every class in proportion: the split of
+/// [`Validation::Holdout`](crate::model::Validation::Holdout). Returns the row numbers of both.
+pub fn hold_out(labels: &Labels, fraction: f64, seed: u64) -> Result<(Vec<u32>, Vec<u32>)> {
+    let parts = stratified_split(labels, &[1.0 - fraction, fraction], seed)?;
+    match <[Vec<u32>; 2]>::try_from(parts) {
+        Ok([rest, held]) if !rest.is_empty() && !held.is_empty() => Ok((rest, held)),
+        _ => Err(Error::param(
+            "holdout",
+            fraction,
+            format!(
+                "a fraction of the {} rows that leaves some to train on and some to validate with",
+                labels.len()
+            ),
+        )),
+    }
+}

@@ -19,7 +19,7 @@ from hdsl._fit import TripletLearner, checked_weights
 from hdsl._learner import warn_if_interrupted
 from hdsl._matrix import from_parts
 from hdsl._progress import Progress
-from hdsl._settings import check_source, seed
+from hdsl._settings import as_json, check_source, seed
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -69,7 +69,7 @@ class Baseline(VoteMixin, TripletLearner):
             told = {"iteration", "objective", "gap", "n_features", "seconds"}
             each = lambda facts, _: self.callback({name: facts[name] for name in told})  # noqa: E731
         model, facts = _core.fit_baseline(
-            json.dumps(self._settings()), source, rows, **kwargs, each=each, progress=progress, n_threads=self._threads()
+            as_json(self._settings()), source, rows, **kwargs, each=each, progress=progress, n_threads=self._threads()
         )
         self._set_fitted(model, rows)
         self._names: dict[int, str] = dict(enumerate(map(str, getattr(self, "feature_names_in_", []))))

@@ -19,7 +19,7 @@ from hdsl._callbacks import CallbackSupportMixin, Hooks
 from hdsl._fit import TripletLearner, given_triplets
 from hdsl._progress import Progress
 from hdsl._report import ReportMixin
-from hdsl._settings import CONSTRAINTS, keep, settings
+from hdsl._settings import CONSTRAINTS, compiled, keep, settings
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -176,11 +176,11 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
         if max_iter is not None:
             chosen["max_iter"] = max_iter
         per_model = chosen["max_iter"] * (1 + chosen["mining_rounds"])
-        hooks = Hooks(self, rows, y, per_model * len(chosen["scale"]) * chosen["n_estimators"])
+        hooks = Hooks(self, rows, y, per_model * len(chosen["lambda"]) * chosen["n_estimators"])
         progress = Progress(per_model) if self.verbose else None
         names = getattr(self, "feature_names_in_", None)
         model, facts = _core.train(
-            chosen,
+            compiled(self, chosen),
             rows,
             classes,
             valid=valid,

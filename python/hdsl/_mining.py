@@ -12,7 +12,7 @@ from hdsl import _core
 from hdsl._classes import encode
 from hdsl._hdsl import HDSL
 from hdsl._matrix import DTYPES, as_csr
-from hdsl._settings import settings
+from hdsl._settings import compiled, settings
 from hdsl._threads import n_threads
 
 
@@ -51,5 +51,5 @@ def mine_triplets(
     learner._validate_params()
     classes, codes = encode(y, "mine_triplets")
     chosen = settings(learner, validated=False, holdout=None)
-    mined = _core.mine(chosen, as_csr(X), ([str(c) for c in classes], codes), n_threads(n_jobs))
+    mined = _core.mine(compiled(learner, chosen), as_csr(X), ([str(c) for c in classes], codes), n_threads(n_jobs))
     return mined.reshape(-1, 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from numbers import Integral, Real
@@ -92,7 +93,7 @@ def seed(random_state: Any) -> int:
 
 
 def settings(estimator: Any, *, validated: bool, holdout: float | None) -> dict[str, Any]:
-    """The parameters of an estimator as the compiled module takes them."""
+    """The parameters of an estimator as fields of the library's configuration."""
     check_source(estimator.triplets)
     several = scales(estimator)
     if len(several) > 1 and not validated:
@@ -107,14 +108,26 @@ def settings(estimator: Any, *, validated: bool, holdout: float | None) -> dict[
             "of all its models."
         )
     names = (
-        "triplets", "preprocess", "loss", "search", "steps", "batch", "max_iter", "mining_rounds", "last_round_iter",
-        "n_estimators", "tol", "max_features", "time", "memory", "n_neighbors", "vote", "normalization", "eval_every",
+        "preprocess", "loss", "search", "steps", "batch", "max_iter", "mining_rounds", "last_round_iter", "n_estimators",
+        "certify", "max_features", "eval_every",
     )  # fmt: skip
     return {
         **{name: getattr(estimator, name) for name in names},
-        "scale": several,
-        "certify": bool(estimator.certify),
+        "lambda": several,
+        "tolerance": estimator.tol,
+        "time_limit": estimator.time,
+        "rule": {"k": estimator.n_neighbors, "vote": estimator.vote, "normalization": estimator.normalization},
         "patience": estimator.n_iter_no_change if validated and estimator.early_stopping else None,
-        "holdout": holdout,
+        "validation": {"holdout": holdout} if holdout is not None else "rows" if validated else "none",
         "seed": seed(estimator.random_state),
     }
+
+
+def as_json(fields: dict[str, Any]) -> str:
+    """Settings for the compiled module; numpy's numbers and booleans as Python's."""
+    return json.dumps(fields, default=lambda value: value.item())
+
+
+def compiled(estimator: Any, fields: dict[str, Any]) -> dict[str, Any]:
+    """A configuration as the compiled module takes it."""
+    return {"fields": as_json(fields), "triplets": estimator.triplets, "memory": estimator.memory}

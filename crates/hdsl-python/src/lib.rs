@@ -19,7 +19,7 @@ mod tuning;
 mod work;
 
 use hdsl::baselines::{Finish, Penalty, Sampling};
-use hdsl::tune::Ablation;
+use hdsl::tune::{Ablation, Preset};
 use hdsl::{LossKind, Normalization, Preprocess, Search, StepRule, Vote};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -36,7 +36,7 @@ fn choices(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     choices.set_item("penalty", Penalty::ALL.map(Penalty::name))?;
     choices.set_item("sampling", Sampling::ALL.map(Sampling::name))?;
     choices.set_item("finish", Finish::ALL.map(Finish::name))?;
-    choices.set_item("preset", ["best", "paper"])?;
+    choices.set_item("preset", Preset::ALL.map(Preset::name))?;
     choices.set_item("ablate", Ablation::ALL.map(Ablation::name))?;
     Ok(choices)
 }

@@ -20,7 +20,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::ops::ControlFlow;
 
-/// Classes as Python has them: sorted names, and a code a row.
+/// Classes as Python has them: sorted names, and one code per row.
 pub(crate) type Classes<'py> = (Vec<String>, Bound<'py, PyArray1<i64>>);
 
 /// Three columns of row numbers, and weights.
@@ -55,13 +55,7 @@ pub(crate) fn train<'py>(
     let config = settings.config()?;
     let x = x.parts()?;
     let labels = classes.map(|c| to_labels(c, x.n_rows())).transpose()?;
-    let valid = valid
-        .as_ref()
-        .map(|(x, (names, codes))| {
-            let x = x.parts()?;
-            Ok::<_, PyErr>((x, to_labels((names.clone(), codes.clone()), x.n_rows())?))
-        })
-        .transpose()?;
+    let valid = valid.as_ref().map(to_labeled).transpose()?;
     let weights: Option<Vec<f64>> = row_weights.map(|w| w.to_vec()).transpose()?;
     let triplets = triplets.map(|t| to_triplets(t, x.n_rows())).transpose()?;
     let (mut first, mut preprocessor) = (None, None);
@@ -99,7 +93,7 @@ pub(crate) fn train<'py>(
     Ok((Model::new(trained.model), facts))
 }
 
-/// What there is to know about a training besides its model.
+/// Facts about a training besides its model.
 pub(crate) fn facts<'py>(py: Python<'py>, trained: &Trained) -> PyResult<Bound<'py, PyDict>> {
     let facts = PyDict::new(py);
     facts.set_item("stop", trained.stop.to_string())?;
@@ -129,7 +123,7 @@ pub(crate) fn facts<'py>(py: Python<'py>, trained: &Trained) -> PyResult<Bound<'
     Ok(facts)
 }
 
-/// Everything a run needs, for a thread without the interpreter.
+/// The input of a run, for a thread without the interpreter.
 struct Problem<'a> {
     x: Parts<'a>,
     labels: Option<Labels>,
@@ -154,7 +148,7 @@ impl Part {
     }
 }
 
-/// Columns of a matrix have a place and no other number.
+/// Columns of a matrix are numbered from 0.
 pub(crate) fn by_position<'a>(rows: RowsView<'a>, labels: Option<&'a Labels>) -> Labeled<'a> {
     Labeled {
         rows,
@@ -212,7 +206,7 @@ impl Problem<'_> {
     }
 }
 
-/// A known preprocessing, and beside it the maxima of features it says nothing about.
+/// A known preprocessing, extended by the maxima of features that it does not contain.
 pub(crate) fn extended(known: &Preprocessor, rows: RowsView<'_>) -> PyResult<Preprocessor> {
     let mut maxima: std::collections::BTreeMap<u32, f64> =
         Preprocessor::fit(known.kind(), rows).maxima().collect();
@@ -222,7 +216,7 @@ pub(crate) fn extended(known: &Preprocessor, rows: RowsView<'_>) -> PyResult<Pre
         .map_err(to_python)
 }
 
-/// The triplets of a training, weighed by their anchors.
+/// The triplets of a training, weighted by their anchors.
 fn weighted(
     data: &TrainData<'_>,
     config: &TrainConfig,
@@ -243,7 +237,7 @@ fn weighted(
     Ok(weigh(&mined.map_err(to_python)?, weights))
 }
 
-/// Triplets, each as heavy as its anchor; those of anchors without weight are left out.
+/// Triplets with the weights of their anchors; those of weight 0 are left out.
 pub(crate) fn weigh(triplets: &Triplets, weights: &[f64]) -> Triplets {
     let mut heavy = Triplets::new();
     for (anchor, near, far) in triplets.iter() {
@@ -255,7 +249,7 @@ pub(crate) fn weigh(triplets: &Triplets, weights: &[f64]) -> Triplets {
     heavy
 }
 
-/// Passes on what Python may want to hear, and Python's wish to stop.
+/// Passes events on to Python, which may stop the run.
 struct Listening<'a, 'w> {
     watch: &'a mut Watch<'w>,
     facts: Facts,
@@ -297,6 +291,14 @@ fn tell(watch: &mut Watch<'_>, facts: &mut Facts, event: &Event<'_>) -> ControlF
     watch.asked()
 }
 
+/// Validation rows and their labels.
+pub(crate) fn to_labeled<'a>(
+    (x, classes): &'a (Csr<'_>, Classes<'_>),
+) -> PyResult<(Parts<'a>, Labels)> {
+    let x = x.parts()?;
+    Ok((x, to_labels(classes.clone(), x.n_rows())?))
+}
+
 pub(crate) fn to_labels((names, codes): Classes<'_>, n_rows: usize) -> PyResult<Labels> {
     let codes: Vec<u32> = codes
         .try_readonly()?
@@ -333,7 +335,7 @@ pub(crate) fn to_triplets((columns, weights): Given<'_>, n_rows: usize) -> PyRes
     Ok(triplets)
 }
 
-/// The triplets that training with these settings mines from labels, as one array of three columns.
+/// The triplets that a training with these settings mines from labels, as one array of three columns.
 #[pyfunction]
 #[pyo3(signature = (settings, x, classes, n_threads))]
 pub(crate) fn mine<'py>(
@@ -355,7 +357,7 @@ pub(crate) fn mine<'py>(
         listen(&listeners, n_threads, |watch| {
             let rows = view(x)?;
             let rows = Preprocessor::fit(config.preprocess, rows).apply(rows);
-            let (labels, seed) = (Some(&labels), settings.seed);
+            let (labels, seed) = (Some(&labels), config.seed);
             let mined = config
                 .triplets
                 .triplets(&rows, labels, seed, watch.cancel())

@@ -1,10 +1,10 @@
-//! The search for the best similarity, as the command line does.
+//! The search for the best configuration, as `hdsl tune` does.
 
 use crate::errors::to_python;
 use crate::listening::{Listeners, Search, SearchWatch, listen};
 use crate::matrix::{Csr, view};
 use crate::model::Model;
-use crate::training::{Classes, by_position, facts, to_labels};
+use crate::training::{Classes, by_position, facts, to_labeled, to_labels};
 use hdsl::observer::Event;
 use hdsl::tune::{Ablation, AblationResult, Candidate, TuneConfig, Tuned, ValidationScheme};
 use hdsl::{CancelToken, Observer, TrainConfig, TrainData};
@@ -66,7 +66,7 @@ impl TuneSettings {
     }
 }
 
-/// Finds the best similarity, as `hdsl tune` does. Returns the model, facts about its training, and what was found.
+/// Searches as `hdsl tune` does. Returns the model, facts about its training, and the result of the search.
 #[pyfunction]
 #[pyo3(signature = (settings, x, classes, *, valid=None, names=None, progress=None, n_threads=1))]
 #[allow(clippy::too_many_arguments)]
@@ -83,13 +83,7 @@ pub(crate) fn tune<'py>(
     let config = settings.config()?;
     let x = x.parts()?;
     let labels = to_labels(classes, x.n_rows())?;
-    let valid = valid
-        .as_ref()
-        .map(|(x, (names, codes))| {
-            let x = x.parts()?;
-            Ok::<_, PyErr>((x, to_labels((names.clone(), codes.clone()), x.n_rows())?))
-        })
-        .transpose()?;
+    let valid = valid.as_ref().map(to_labeled).transpose()?;
     let listeners = Listeners {
         each: None,
         progress,
@@ -128,7 +122,7 @@ pub(crate) fn tune<'py>(
     Ok((Model::new(tuned.trained.model), facts, found))
 }
 
-/// Keeps what Python may want to show.
+/// Records the progress for Python.
 struct Telling<'a> {
     watch: SearchWatch<'a>,
     search: Search,
@@ -147,7 +141,7 @@ impl Observer for Telling<'_> {
                 sampled,
                 ..
             } => {
-                // What a sample said is not to be compared with what all rows say.
+                // Errors on a sample are not comparable with those on all rows.
                 if search.sampled && !sampled {
                     search.best = None;
                 }
@@ -182,7 +176,7 @@ impl Observer for Telling<'_> {
     }
 }
 
-/// Everything but the model.
+/// The result of the search without the model.
 fn found<'py>(py: Python<'py>, tuned: &Tuned) -> PyResult<Bound<'py, PyDict>> {
     let found = PyDict::new(py);
     let board: PyResult<Vec<_>> = tuned.leaderboard.iter().map(|c| line(py, c)).collect();

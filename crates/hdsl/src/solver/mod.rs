@@ -1,4 +1,8 @@
 //! Algorithm 1: Frank-Wolfe with away steps over sparse atoms.
+//!
+//! The order of the files, each using only those before it: parameters and bounds; directions; the traits of an engine;
+//! linear minimization oracles and partner search; engines (incremental, recomputed, mini-batches); stop rules, forward
+//! and away candidates, the trace; the algorithm.
 
 mod bounds;
 mod candidates;
@@ -67,7 +71,7 @@ impl Solver {
         self.run(rows, triplets, None, observer)
     }
 
-    /// The same, going on from an earlier solution (of this λ or another).
+    /// The same, starting from an earlier solution (for this λ or another).
     pub fn fit_from(
         &self,
         start: &ActiveSet,
@@ -78,11 +82,11 @@ impl Solver {
         self.run(rows, triplets, Some(start), observer)
     }
 
-    /// About how many bytes a fit takes at its busiest, beyond the rows and triplets themselves. An estimate, rather too
-    /// high than too low, that costs a pass over the rows.
+    /// An estimate of the bytes that a fit allocates at its peak, beyond the rows and triplets themselves. It is meant to
+    /// be too high rather than too low, and takes a pass over the rows.
     ///
     /// # Panics
-    /// If a triplet names a row that is not there; see [`Triplets::check`].
+    /// If a triplet names a row that does not exist; see [`Triplets::check`].
     pub fn memory_needed(&self, rows: &Rows, triplets: &Triplets) -> u64 {
         memory::estimate(&self.params, rows, triplets, true)
     }
@@ -99,7 +103,7 @@ impl Solver {
         self.fit_problem(&problem, start, clock, observer)
     }
 
-    /// The problem to solve, checked. Rows that nobody else needs are taken over, so that there is no second copy of them.
+    /// The problem to solve, checked. Owned rows are taken over, so that there is no second copy of them.
     pub(crate) fn problem_of<'a>(
         &self,
         rows: Cow<'_, Rows>,
@@ -114,7 +118,7 @@ impl Solver {
         Problem::taking(rows, triplets, params.scale, params.loss, cancel)
     }
 
-    /// Minimizes over a problem of this scale and loss, by a clock that may have been running for it.
+    /// Minimizes over a problem of this λ and loss. The clock may have been running while the problem was set up.
     pub(crate) fn fit_problem(
         &self,
         problem: &Problem<'_>,

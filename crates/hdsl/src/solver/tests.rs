@@ -66,11 +66,11 @@ impl Tiny {
 
     /// The score of the best of all atoms at the given margins, by trying each.
     fn best_score(&self, margins: &[f64], kind: LossKind) -> f64 {
-        let push =
+        let weight =
             |t: usize| -self.triplets.weight(t) * with_loss!(kind, loss => loss.slope(margins[t]));
         let score = |atom: Atom| -> f64 {
             (0..self.triplets.len())
-                .map(|t| push(t) * self.unscaled_margin(t, atom))
+                .map(|t| weight(t) * self.unscaled_margin(t, atom))
                 .sum()
         };
         (self.atoms().into_iter())

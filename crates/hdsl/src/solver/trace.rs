@@ -10,7 +10,7 @@ use crate::observer::{Gap, Iteration, Stop};
 pub struct IterateFacts {
     /// f.
     pub objective: f64,
-    /// The gap as the search of the next iteration saw it.
+    /// The gap, from the oracle of the next iteration.
     pub gap: Gap,
 }
 
@@ -18,11 +18,11 @@ pub struct IterateFacts {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Run {
-    /// Every step, from which every iterate can be had again.
+    /// Every step, from which every iterate can be computed.
     pub path: Path,
     /// The last iterate.
     pub active: ActiveSet,
-    /// One entry an iterate: the start, then one a step.
+    /// One entry per iterate: the start, then one per step.
     pub trace: Vec<IterateFacts>,
     /// Why it ended.
     pub stop: Stop,

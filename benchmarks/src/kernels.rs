@@ -50,8 +50,9 @@ pub fn with_kernel(name: &str, size: Size, measure: &mut dyn FnMut(&mut dyn Kern
     let rows = &data.rows;
     let train = |iterations: usize, batch: Option<usize>| {
         let triplets = data.triplets();
-        let params = SolverParams::new(SCALE).max_iter(iterations);
-        let params = batch.map_or(params.clone(), |size| params.batch(size));
+        let mut params = SolverParams::new(SCALE);
+        params.max_iter = iterations;
+        params.batch = batch;
         let solver = params.build().expect("settings are good");
         move || drop(black_box(solver.fit(rows, &triplets, &mut ())))
     };
@@ -202,8 +203,9 @@ impl Data {
     }
 
     fn model(&self) -> BilinearModel {
-        let solver = SolverParams::new(SCALE).max_iter(50).build();
-        let run = solver
+        let mut params = SolverParams::new(SCALE);
+        params.max_iter = 50;
+        let run = (params.build())
             .and_then(|solver| solver.fit(&self.rows, &self.triplets(), &mut ()))
             .expect("the data can be learned from");
         BilinearModel::from_active(self.rows.n_features(), SCALE, &run.active)

@@ -32,7 +32,10 @@ pub fn with_warm_engine<T>(
     iterations: usize,
     work: impl FnOnce(&mut WarmEngine<'_>) -> T,
 ) -> Result<T> {
-    let params = SolverParams::new(scale).max_iter(iterations);
+    let params = SolverParams {
+        max_iter: iterations,
+        ..SolverParams::new(scale)
+    };
     let run = params.build()?.fit(rows, triplets, &mut ())?;
     let problem = Problem::new(rows, triplets, scale, LossKind::default())?;
     let inside = problem.internal(run.active.atoms());

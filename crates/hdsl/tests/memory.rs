@@ -47,8 +47,10 @@ fn peak_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
 }
 
 /// Peak bytes while fitting.
-fn peak_of_fit(rows: &Rows, triplets: &Triplets, params: SolverParams) -> usize {
-    let solver = params.max_iter(60).build().unwrap();
+fn peak_of_fit(rows: &Rows, triplets: &Triplets, batch: Option<usize>) -> usize {
+    let mut params = SolverParams::new(100.0);
+    (params.batch, params.max_iter) = (batch, 60);
+    let solver = params.build().unwrap();
     let (run, peak) = peak_of(|| solver.fit(rows, triplets, &mut ()).unwrap());
     assert_eq!(run.path.len(), 60);
     peak
@@ -61,7 +63,7 @@ fn memory_grows_with_values_and_triplets_and_not_with_features() {
     for (n_rows, per_row) in [(2_000, 10), (4_000, 10), (2_000, 40)] {
         let (few, labels) = rows(n_rows, 40, 20_000);
         let triplets = Triplets::at_random(&few, &labels, per_row, 1).unwrap();
-        let peak = peak_of_fit(&few, &triplets, SolverParams::new(100.0));
+        let peak = peak_of_fit(&few, &triplets, None);
         let size = few.nnz() + triplets.len();
         eprintln!(
             "{} values, {} triplets: {} bytes, {} each",
@@ -77,12 +79,12 @@ fn memory_grows_with_values_and_triplets_and_not_with_features() {
         peaks.push(peak);
         // The same rows among four billion features.
         let (many, _) = rows(n_rows, 40, 4_000_000_000);
-        let stretched = peak_of_fit(&many, &triplets, SolverParams::new(100.0));
+        let stretched = peak_of_fit(&many, &triplets, None);
         assert!(
             stretched < peak + peak / 10,
             "{stretched} bytes against {peak} with fewer features"
         );
-        let batch = peak_of_fit(&few, &triplets, SolverParams::new(100.0).batch(500));
+        let batch = peak_of_fit(&few, &triplets, Some(500));
         assert!(batch < 200 * size, "{batch} bytes in batches");
     }
     // Twice the rows: twice the memory, and not four times.
@@ -186,12 +188,14 @@ fn the_estimate_is_above_the_peak_and_not_far_above() {
             sources.push(("neighbors", near));
         }
         for (source, triplets) in &sources {
-            for (engine, params) in [
-                ("incremental", SolverParams::new(100.0)),
-                ("plain", SolverParams::new(100.0).loss(LossKind::Logistic)),
-                ("batch", SolverParams::new(100.0).batch(2_000)),
+            for (engine, loss, batch) in [
+                ("incremental", LossKind::SmoothedHinge, None),
+                ("recomputed", LossKind::Logistic, None),
+                ("batch", LossKind::SmoothedHinge, Some(2_000)),
             ] {
-                let solver = params.max_iter(30).build().unwrap();
+                let mut params = SolverParams::new(100.0);
+                (params.loss, params.batch, params.max_iter) = (loss, batch, 30);
+                let solver = params.build().unwrap();
                 let estimate = solver.memory_needed(&rows, triplets) as usize;
                 let (run, peak) = peak_of(|| solver.fit(&rows, triplets, &mut ()).unwrap());
                 assert_eq!(run.path.len(), 30);
@@ -215,10 +219,9 @@ fn a_run_that_does_not_fit_is_refused_before_it_takes_anything() {
     let (rows, labels) = rows(10_000, 40, 20_000);
     let triplets = Triplets::at_random(&rows, &labels, 10_000, 1).unwrap();
     let limit = 1_000_000_000;
-    let solver = SolverParams::new(100.0)
-        .memory_limit(limit)
-        .build()
-        .unwrap();
+    let mut params = SolverParams::new(100.0);
+    params.memory_limit = Some(limit);
+    let solver = params.build().unwrap();
     let (refused, peak) = peak_of(|| solver.fit(&rows, &triplets, &mut ()).unwrap_err());
     let Error::Memory {
         triplets: 100_000_000,

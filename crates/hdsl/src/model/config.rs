@@ -194,19 +194,20 @@ impl TrainConfig {
 
     /// The solver's parameters at one λ.
     pub fn solver(&self, lambda: f64) -> Result<SolverParams> {
-        let mut solver = SolverParams::new(lambda)
-            .loss(self.loss)
-            .search(self.search)
-            .step_rule(self.steps)
-            .max_iter(self.max_iter)
-            .certify(self.certify)
-            .seed(self.seed);
-        solver.batch = self.batch;
-        solver.tolerance = self.tolerance;
-        solver.max_features = self.max_features;
-        solver.memory_limit = self.memory_limit;
-        solver.time_limit = self.time_limit.map(duration).transpose()?;
-        Ok(solver)
+        Ok(SolverParams {
+            lambda,
+            loss: self.loss,
+            search: self.search,
+            steps: self.steps,
+            batch: self.batch,
+            max_iter: self.max_iter,
+            tolerance: self.tolerance,
+            max_features: self.max_features,
+            time_limit: self.time_limit.map(duration).transpose()?,
+            seed: self.seed,
+            certify: self.certify,
+            memory_limit: self.memory_limit,
+        })
     }
 }
 

@@ -58,7 +58,7 @@ pub(super) fn frank_wolfe<'p>(
             break reason;
         }
         // Lines 5 to 9: the direction D of steeper descent.
-        let direction = candidates.direction(params.step_rule);
+        let direction = candidates.direction(params.steps);
         // Line 10: γ in [0, γ_max] minimizes f(M + γ D).
         let Some(gamma) = line_search(engine, direction, candidates.rate(), objective) else {
             if stop.is_stationary() {

@@ -41,10 +41,18 @@ use minibatch::StoredMargins;
 use recomputed::{AllMargins, Recomputed};
 use std::borrow::Cow;
 
-/// Alg. 1 with checked settings; made by [`SolverParams::build`].
+/// Alg. 1 with checked parameters; made by [`SolverParams::build`].
 #[derive(Clone, Debug)]
 pub struct Solver {
     pub(crate) params: SolverParams,
+}
+
+impl SolverParams {
+    /// Checks every parameter. The only way to get a [`Solver`].
+    pub fn build(self) -> Result<Solver> {
+        self.check()?;
+        Ok(Solver { params: self })
+    }
 }
 
 impl Solver {
@@ -58,7 +66,7 @@ impl Solver {
     /// let mut triplets = Triplets::new();
     /// triplets.push(0, 1, 2);
     /// triplets.push(1, 0, 2);
-    /// let run = SolverParams::new(1.0).max_iter(10).build()?.fit(&rows, &triplets, &mut ())?;
+    /// let run = SolverParams::new(1.0).build()?.fit(&rows, &triplets, &mut ())?;
     /// assert_eq!(run.objective(), 0.0);
     /// # Ok::<(), hdsl::Error>(())
     /// ```
@@ -115,7 +123,7 @@ impl Solver {
         let copied = matches!(rows, Cow::Borrowed(_));
         memory::check(params, &rows, triplets, copied)?;
         let rows = rows.into_owned();
-        Problem::taking(rows, triplets, params.scale, params.loss, cancel)
+        Problem::taking(rows, triplets, params.lambda, params.loss, cancel)
     }
 
     /// Minimizes over a problem of this λ and loss. The clock may have been running while the problem was set up.

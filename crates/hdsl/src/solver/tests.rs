@@ -510,7 +510,7 @@ proptest! {
     fn iterates_stay_in_the_domain(tiny in tiny_or_wide(), kind in any_loss(), rule in any_rule(), exact in any::<bool>(), steps in 1usize..40) {
         let rows = tiny.rows();
         let search = if exact { Search::Exact } else { Search::Alternating };
-        let solver = params(&tiny).loss(kind).step_rule(rule).search(search).max_iter(steps).build().unwrap();
+        let solver = SolverParams { loss: kind, steps: rule, search, max_iter: steps, ..params(&tiny) }.build().unwrap();
         let mut last = f64::INFINITY;
         let mut problems = Vec::new();
         let run = solver.fit(&rows, &tiny.triplets, &mut |event: &Event<'_>| {
@@ -559,9 +559,9 @@ proptest! {
     #[test]
     fn certified_gap_and_lemma_1_bound_the_suboptimality(tiny in tiny(), rule in any_rule()) {
         let rows = tiny.rows();
-        let solver = params(&tiny).search(Search::Exact).step_rule(rule).max_iter(60).build().unwrap();
+        let solver = SolverParams { search: Search::Exact, steps: rule, max_iter: 60, ..params(&tiny) }.build().unwrap();
         let run = solver.fit(&rows, &tiny.triplets, &mut ()).unwrap();
-        let long = params(&tiny).search(Search::Exact).max_iter(1500).tolerance(1e-7).build().unwrap();
+        let long = SolverParams { search: Search::Exact, max_iter: 1500, tolerance: Some(1e-7), ..params(&tiny) }.build().unwrap();
         let optimum = long.fit(&rows, &tiny.triplets, &mut ()).unwrap();
         let other = tiny.optimum_by_projected_gradient(LossKind::SmoothedHinge, 1e-5);
         prop_assert!(optimum.objective() <= other + optimum.gap().value() + 1e-9, "{optimum:?} against {other}");
@@ -640,7 +640,7 @@ proptest! {
         let rows = tiny.rows();
         let loss = if squared { LossKind::SquaredHinge } else { LossKind::SmoothedHinge };
         let search = if exact { Search::Exact } else { Search::Alternating };
-        let params = params(&tiny).step_rule(rule).search(search);
+        let params = SolverParams { steps: rule, search, ..params(&tiny) };
         let problem = Problem::new(&rows, &tiny.triplets, tiny.scale, loss).unwrap();
         let (mut engine, _) = walk(incremental(&problem), &params, steps);
         let reached = engine.active().clone();
@@ -656,7 +656,7 @@ proptest! {
         let rows = tiny.rows();
         let search = if exact { Search::Exact } else { Search::Alternating };
         let fit = || {
-            let solver = params(&tiny).batch(size).seed(seed).search(search).max_iter(20).build().unwrap();
+            let solver = SolverParams { batch: Some(size), seed, search, max_iter: 20, ..params(&tiny) }.build().unwrap();
             solver.fit(&rows, &tiny.triplets, &mut ()).unwrap()
         };
         let (one, two) = (fit(), fit());
@@ -715,7 +715,10 @@ fn walk<'p, E: Engine<'p>>(
     params: &SolverParams,
     n_steps: usize,
 ) -> (E, [usize; 3]) {
-    let params = &params.clone().max_iter(n_steps);
+    let params = &SolverParams {
+        max_iter: n_steps,
+        ..params.clone()
+    };
     let path = run_on(&mut engine, &mut AtomOracle::new(params), params).path;
     let count = |is: fn(&Step) -> bool| path.steps().iter().filter(|step| is(step)).count();
     let aways = count(|step| matches!(step, Step::Away { .. }));
@@ -775,7 +778,10 @@ fn running_margins_match_recomputed_ones_after_thousands_of_steps() {
     let mut long = 0;
     for scale in [50.0, 200.0, 1e6] {
         for rule in [StepRule::Away, StepRule::Pairwise, StepRule::Forward] {
-            let params = SolverParams::new(scale).step_rule(rule);
+            let params = SolverParams {
+                steps: rule,
+                ..SolverParams::new(scale)
+            };
             let problem = Problem::new(&rows, &triplets, scale, LossKind::SmoothedHinge).unwrap();
             let (plain, [aways, drops, taken]) = walk(recomputed(&problem), &params, 2200);
             if rule == StepRule::Away {
@@ -830,7 +836,10 @@ fn stored_margins_are_those_of_the_triplets_in_any_order_and_any_shards() {
         (StepRule::Away, 3),
         (StepRule::Pairwise, 4),
     ] {
-        let params = SolverParams::new(100.0).step_rule(rule);
+        let params = SolverParams {
+            steps: rule,
+            ..SolverParams::new(100.0)
+        };
         let problem = Problem::new(&rows, &triplets, 100.0, LossKind::SmoothedHinge).unwrap();
         let mut engine = Recomputed::<StoredMargins>::new(&problem, Some(500));
         engine.margins = StoredMargins::in_shards(&problem, n_shards);
@@ -869,8 +878,11 @@ fn assert_takes_the_recomputed_path(
     params: &SolverParams,
     loss: LossKind,
 ) {
-    let params = &params.clone().loss(loss);
-    let problem = Problem::new(rows, triplets, params.scale, loss).unwrap();
+    let params = &SolverParams {
+        loss,
+        ..params.clone()
+    };
+    let problem = Problem::new(rows, triplets, params.lambda, loss).unwrap();
     let fast = match params.batch {
         None => run(incremental(&problem), params),
         batch => run(Recomputed::<StoredMargins>::new(&problem, batch), params),
@@ -906,15 +918,26 @@ fn takes_the_path_of_the_recomputed_state() {
         for scale in [5.0, 100.0, 1e4] {
             // Not pairwise: its line search leaves the two atoms with equal gain, and the last bit picks the next.
             for rule in [StepRule::Away, StepRule::Forward] {
-                let params = SolverParams::new(scale).step_rule(rule).max_iter(150);
+                let params = SolverParams {
+                    steps: rule,
+                    max_iter: 150,
+                    ..SolverParams::new(scale)
+                };
                 assert_takes_the_recomputed_path(&rows, &triplets, &params, loss);
-                let batches = params.clone().batch(triplets.len() / 3);
+                let batches = SolverParams {
+                    batch: Some(triplets.len() / 3),
+                    ..params.clone()
+                };
                 assert_takes_the_recomputed_path(&rows, &triplets, &batches, loss);
                 assert_takes_the_recomputed_path(&rows, &weighted, &batches, loss);
                 assert_takes_the_recomputed_path(
                     &rows,
                     &weighted,
-                    &params.search(Search::Exact).max_iter(40),
+                    &SolverParams {
+                        search: Search::Exact,
+                        max_iter: 40,
+                        ..params
+                    },
                     loss,
                 );
             }
@@ -926,8 +949,11 @@ fn takes_the_path_of_the_recomputed_state() {
 fn shards_and_threads_change_nothing_but_time() {
     let (rows, triplets) = wordy(120, 2000, 3);
     let rows = without_ties(&rows);
-    let params = SolverParams::new(200.0).max_iter(300);
-    let problem = Problem::new(&rows, &triplets, params.scale, LossKind::SmoothedHinge).unwrap();
+    let params = SolverParams {
+        max_iter: 300,
+        ..SolverParams::new(200.0)
+    };
+    let problem = Problem::new(&rows, &triplets, params.lambda, LossKind::SmoothedHinge).unwrap();
     let fit = |n_shards: usize, threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
@@ -978,7 +1004,10 @@ fn exact_search_agrees_with_rows_of_h_along_a_run() {
     )
     .unwrap();
     for rows in [rows, signed] {
-        let params = SolverParams::new(100.0).search(Search::Exact);
+        let params = SolverParams {
+            search: Search::Exact,
+            ..SolverParams::new(100.0)
+        };
         let problem = Problem::new(&rows, &triplets, 100.0, LossKind::SmoothedHinge).unwrap();
         for steps in [0, 1, 2, 5, 10, 20, 40, 80] {
             let (mut plain, _) = walk(recomputed(&problem), &params, steps);
@@ -998,8 +1027,12 @@ fn exact_search_agrees_with_rows_of_h_along_a_run() {
 #[test]
 fn pieces_and_threads_change_nothing_in_the_exact_search() {
     let (rows, triplets) = wordy(120, 2000, 3);
-    let params = SolverParams::new(200.0).max_iter(60).search(Search::Exact);
-    let problem = Problem::new(&rows, &triplets, params.scale, LossKind::SmoothedHinge).unwrap();
+    let params = SolverParams {
+        max_iter: 60,
+        search: Search::Exact,
+        ..SolverParams::new(200.0)
+    };
+    let problem = Problem::new(&rows, &triplets, params.lambda, LossKind::SmoothedHinge).unwrap();
     let fit = |threads: usize, exact: lmo::Exact| {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
@@ -1028,16 +1061,30 @@ fn runs_end_for_the_reason_asked_for() {
             .unwrap()
     };
     assert_eq!(
-        fit(SolverParams::new(100.0).max_iter(3)).stop,
+        fit(SolverParams {
+            max_iter: 3,
+            ..SolverParams::new(100.0)
+        })
+        .stop,
         Stop::MaxIter
     );
-    let run = fit(SolverParams::new(100.0).max_iter(100_000).tolerance(0.02));
+    let run = fit(SolverParams {
+        max_iter: 100_000,
+        tolerance: Some(0.02),
+        ..SolverParams::new(100.0)
+    });
     assert_eq!(run.stop, Stop::Tolerance);
     assert!(run.gap().is_certified() && run.gap().value() <= 0.02);
-    let run = fit(SolverParams::new(100.0).max_features(7));
+    let run = fit(SolverParams {
+        max_features: Some(7),
+        ..SolverParams::new(100.0)
+    });
     assert_eq!(run.stop, Stop::FeatureBudget);
     assert!(run.active.n_features() <= 7);
-    let run = fit(SolverParams::new(100.0).time_limit(Duration::ZERO));
+    let run = fit(SolverParams {
+        time_limit: Some(Duration::ZERO),
+        ..SolverParams::new(100.0)
+    });
     assert_eq!((run.stop, run.path.len()), (Stop::TimeLimit, 0));
     let mut left = 5;
     let run = SolverParams::new(100.0)
@@ -1053,14 +1100,23 @@ fn runs_end_for_the_reason_asked_for() {
         })
         .unwrap();
     assert_eq!((run.stop, run.path.len()), (Stop::ObserverAsked, 5));
-    let run = fit(SolverParams::new(100.0).max_iter(30).certify(true));
+    let run = fit(SolverParams {
+        max_iter: 30,
+        certify: true,
+        ..SolverParams::new(100.0)
+    });
     assert!(run.gap().is_certified());
 }
 
 #[test]
 fn going_on_from_a_solution_keeps_its_objective() {
     let (rows, triplets) = wordy(40, 100, 2);
-    let solver = SolverParams::new(50.0).max_iter(40).build().unwrap();
+    let solver = SolverParams {
+        max_iter: 40,
+        ..SolverParams::new(50.0)
+    }
+    .build()
+    .unwrap();
     let first = solver.fit(&rows, &triplets, &mut ()).unwrap();
     let second = solver
         .fit_from(&first.active, &rows, &triplets, &mut ())

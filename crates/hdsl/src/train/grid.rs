@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::model::{Model, ModelParts, TracePoint, TrainConfig};
 use crate::objective::{Problem, candidates};
 use crate::observer::{Event, Gap, Observer, Stop, Stopwatch};
-use crate::solver::IterateFacts;
+use crate::solver::{IterateFacts, SolverParams};
 use crate::triplets::Triplets;
 use std::borrow::Cow;
 use std::time::Instant;
@@ -162,7 +162,10 @@ impl<'a> Grid<'a> {
         }
         let solver = config.solver(lambda)?;
         let of_round = |round: usize| match config.last_round_iter {
-            Some(most) if round == config.mining_rounds => solver.clone().max_iter(most),
+            Some(max_iter) if round == config.mining_rounds => SolverParams {
+                max_iter,
+                ..solver.clone()
+            },
             _ => solver.clone(),
         };
         let clock = Stopwatch::start();

@@ -83,7 +83,7 @@ impl<'t> MiningRun<'t> {
     ) -> Result<()> {
         let rows = mined.rows;
         let learned =
-            BilinearModel::from_active(rows.n_features(), solver.scale, &self.run.active)?;
+            BilinearModel::from_active(rows.n_features(), solver.lambda, &self.run.active)?;
         let found = Triplets::by_neighbors_until(
             &learned,
             rows,

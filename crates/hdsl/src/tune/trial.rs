@@ -115,7 +115,8 @@ impl TrialRunner<'_> {
         begun: Option<MiningRun<'static>>,
     ) -> Result<Option<MiningRun<'static>>> {
         let seed = config.seed.wrapping_add(number as u64);
-        let solver = config.solver(config.lambda[0])?.seed(seed);
+        let mut solver = config.solver(config.lambda[0])?;
+        solver.seed = seed;
         let mut observer = |_: &Event<'_>| match (self.is_cancelled)() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),

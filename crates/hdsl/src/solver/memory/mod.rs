@@ -259,7 +259,11 @@ mod tests {
     fn what_is_advised_fits() {
         for loss in LossKind::ALL {
             let (rows, triplets) = problem(10_000_000);
-            let params = SolverParams::new(1.0).loss(loss).memory_limit(1 << 30);
+            let params = SolverParams {
+                loss,
+                memory_limit: Some(1 << 30),
+                ..SolverParams::new(1.0)
+            };
             let error = check(&params, &rows, &triplets, true).unwrap_err();
             let Error::Memory {
                 needed,
@@ -280,7 +284,10 @@ mod tests {
     #[test]
     fn rows_that_are_too_many_get_no_advice() {
         let (rows, triplets) = problem(10);
-        let params = SolverParams::new(1.0).memory_limit(1000);
+        let params = SolverParams {
+            memory_limit: Some(1000),
+            ..SolverParams::new(1.0)
+        };
         let error = check(&params, &rows, &triplets, true).unwrap_err();
         assert!(
             error.to_string().ends_with("the rows alone are too many"),
@@ -304,11 +311,26 @@ mod tests {
     #[test]
     fn more_triplets_than_the_plain_engine_can_number_are_refused() {
         let (rows, triplets) = problem(1 << 28);
-        let params = SolverParams::new(1.0).memory_limit(u64::MAX);
+        let params = SolverParams {
+            memory_limit: Some(u64::MAX),
+            ..SolverParams::new(1.0)
+        };
         check(&params, &rows, &triplets, true).unwrap();
-        let batches = params.batch(10);
+        let batches = SolverParams {
+            batch: Some(10),
+            ..params
+        };
         check(&batches, &rows, &triplets, true).unwrap();
-        let error = check(&batches.certify(true), &rows, &triplets, true).unwrap_err();
+        let error = check(
+            &SolverParams {
+                certify: true,
+                ..batches
+            },
+            &rows,
+            &triplets,
+            true,
+        )
+        .unwrap_err();
         assert!(error.to_string().contains("2^31 - 1"), "{error}");
     }
 

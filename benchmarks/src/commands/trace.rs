@@ -2,7 +2,8 @@
 
 use super::{Failure, labeled};
 use hdsl::observer::Event;
-use hdsl::{Preprocess, Search, TrainConfig, TrainData, TripletSource, train};
+use hdsl::solver::Search;
+use hdsl::{Preprocess, TrainConfig, TrainData, TripletSource, train};
 use serde_json::json;
 use std::ops::ControlFlow;
 use std::path::PathBuf;

@@ -19,8 +19,9 @@ mod tuning;
 mod work;
 
 use hdsl::baselines::{Finish, Penalty, Sampling};
+use hdsl::solver::Search;
 use hdsl::tune::{Ablation, Preset};
-use hdsl::{LossKind, Normalization, Preprocess, Search, StepRule, Vote};
+use hdsl::{LossKind, Normalization, Preprocess, StepRule, Vote};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

@@ -79,7 +79,7 @@ impl Model {
                 let sign = if sign > 0.0 { Sign::Plus } else { Sign::Minus };
                 Ok((hdsl::Atom::new(i, j, sign)?, weight / total))
             });
-            let path = hdsl::Path::new(weighted.collect::<hdsl::Result<_>>()?, Vec::new())?;
+            let path = hdsl::atoms::Path::new(weighted.collect::<hdsl::Result<_>>()?, Vec::new())?;
             let mut parts = hdsl::ModelParts::new(rows.n_features(), scale, path);
             parts.preprocess = Preprocessor::fit(preprocess.parse()?, rows);
             hdsl::Model::new(parts)

@@ -1,7 +1,8 @@
 //! A page at the limits of what it is made for: 2,000 atoms, 100,000 features, 20,000 rows, names that would be
 //! markup. `cargo run --release -p hdsl-report --example large -- large.html`
 
-use hdsl::{Atom, Labels, Model, ModelParts, Path, Rows, Sign, SparseRow, Step};
+use hdsl::atoms::{Path, Step};
+use hdsl::{Atom, Labels, Model, ModelParts, Rows, Sign, SparseRow};
 use hdsl_report::{Input, Part, page};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};

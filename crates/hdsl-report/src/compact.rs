@@ -32,7 +32,8 @@ struct CompactPair {
 /// `names` gives a feature its name, if it is to have another than in the model.
 ///
 /// ```
-/// use hdsl::{Atom, Model, ModelParts, Path};
+/// use hdsl::atoms::Path;
+/// use hdsl::{Atom, Model, ModelParts};
 /// let path = Path::new(vec![(Atom::plus(0, 1)?, 1.0)], vec![])?;
 /// let model = Model::new(ModelParts::new(3, 4.0, path))?;
 /// let html = hdsl_report::compact(&model, "HDSL", |f| Some(format!("<b>{f}</b>")));

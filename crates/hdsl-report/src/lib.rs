@@ -6,7 +6,8 @@
 //! gives the same bytes.
 //!
 //! ```
-//! use hdsl::{Atom, Model, ModelParts, Path};
+//! use hdsl::atoms::Path;
+//! use hdsl::{Atom, Model, ModelParts};
 //! use hdsl_report::{Input, page};
 //! let path = Path::new(vec![(Atom::plus(0, 1)?, 1.0)], vec![])?;
 //! let mut parts = ModelParts::new(3, 4.0, path);

@@ -1,7 +1,9 @@
 //! Section 2: how the solver got there.
 
 use crate::sample::{rounded, spaced};
-use hdsl::{Model, Search, Step};
+use hdsl::Model;
+use hdsl::atoms::Step;
+use hdsl::solver::Search;
 use serde::Serialize;
 
 /// Points drawn at most; longer runs are thinned.

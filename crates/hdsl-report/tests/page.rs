@@ -1,11 +1,12 @@
 //! Pages of small problems: the figures, the bytes, and inputs that have little to show. How pages look and behave is
 //! tried in a browser, see `browser/`.
 
+use hdsl::atoms::Path;
 use hdsl::data::{Planted, PlantedParams, planted};
 use hdsl::knn::evaluate_similarity;
 use hdsl::{
-    Atom, Dataset, Dot, Labels, Model, ModelParts, Path, PredictionRule, Preprocessor, Rows,
-    SparseRow, TrainConfig,
+    Atom, Dataset, Dot, Labels, Model, ModelParts, PredictionRule, Preprocessor, Rows, SparseRow,
+    TrainConfig,
 };
 use hdsl_report::{Input, Part, page};
 use serde_json::Value;

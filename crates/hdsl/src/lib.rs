@@ -71,7 +71,7 @@ pub mod train;
 pub mod triplets;
 pub mod tune;
 
-pub use atoms::{ActiveSet, Atom, Path, Sign, Step};
+pub use atoms::{ActiveSet, Atom, Sign};
 pub use cancel::CancelToken;
 pub use data::{
     Dataset, Format, IndexBase, Labels, Preprocess, Preprocessor, ReadOptions, Rows, SparseRow,
@@ -83,6 +83,6 @@ pub use model::{Model, ModelParts, TrainConfig};
 pub use objective::LossKind;
 pub use observer::{Gap, Iteration, Observer, Stop};
 pub use similarity::{BilinearModel, Dot, Normalization, Similarity};
-pub use solver::{Run, Search, Solver, SolverParams, StepRule};
+pub use solver::{Run, Solver, SolverParams, StepRule};
 pub use train::{Labeled, TrainData, Trained, train};
 pub use triplets::{TripletSource, Triplets};

@@ -6,10 +6,11 @@ use crate::files::{self, Reader};
 use crate::progress::{self, Watch};
 use crate::report::{self, Talk, count, percent, short, thousands};
 use hdsl::model::Validation;
+use hdsl::solver::Search;
 use hdsl::train::hold_out as split;
 use hdsl::{
-    Dataset, LossKind, Normalization, PredictionRule, Search, StepRule, Stop, TrainConfig,
-    TrainData, Trained, TripletSource, Vote, train,
+    Dataset, LossKind, Normalization, PredictionRule, StepRule, Stop, TrainConfig, TrainData,
+    Trained, TripletSource, Vote, train,
 };
 use serde_json::{Value, json};
 use std::io::Write;

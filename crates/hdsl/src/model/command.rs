@@ -44,7 +44,8 @@ impl Model {
     ///
     /// ```
     /// use hdsl::model::CommandFiles;
-    /// use hdsl::{Atom, Model, ModelParts, Path};
+    /// use hdsl::atoms::Path;
+    /// use hdsl::{Atom, Model, ModelParts};
     /// let path = Path::new(vec![(Atom::plus(0, 1)?, 1.0)], vec![])?;
     /// let mut parts = ModelParts::new(2, 10.0, path);
     /// parts.config.seed = 7;

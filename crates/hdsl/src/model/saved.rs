@@ -80,7 +80,8 @@ impl ModelParts {
 /// A learned similarity with all that is needed to use it on raw rows, and to go back to any earlier iterate.
 ///
 /// ```
-/// use hdsl::{Atom, Model, ModelParts, SparseRow, Step, model::Path};
+/// use hdsl::atoms::{Path, Step};
+/// use hdsl::{Atom, Model, ModelParts, SparseRow};
 /// let first = Atom::plus(0, 1)?;
 /// let step = Step::Forward { atom: Atom::minus(2, 7)?, gamma: 0.5 };
 /// let mut parts = ModelParts::new(10, 4.0, Path::new(vec![(first, 1.0)], vec![step])?);
@@ -283,7 +284,8 @@ impl Model {
     /// [default](PredictionRule::default) of those it does not have.
     ///
     /// ```
-    /// use hdsl::{Atom, PredictionRule, Model, ModelParts, Vote, model::Path};
+    /// use hdsl::atoms::Path;
+    /// use hdsl::{Atom, PredictionRule, Model, ModelParts, Vote};
     /// let path = Path::new(vec![(Atom::plus(0, 1)?, 1.0)], vec![])?;
     /// let model = Model::new(ModelParts::new(2, 1.0, path))?;
     /// assert_eq!(model.decision(), PredictionRule::default());

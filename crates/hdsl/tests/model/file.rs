@@ -1,8 +1,9 @@
 use crate::strategies::*;
 use hdsl::atoms::Path;
+use hdsl::atoms::Step;
 use hdsl::data::{Preprocess, Preprocessor};
 use hdsl::model::TracePoint;
-use hdsl::{Atom, Error, Model, ModelParts, Rows, SparseRow, Step};
+use hdsl::{Atom, Error, Model, ModelParts, Rows, SparseRow};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::ops::Range;

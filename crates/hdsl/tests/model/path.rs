@@ -1,5 +1,6 @@
 use crate::strategies::*;
-use hdsl::{ActiveSet, Atom, Path, Step};
+use hdsl::atoms::{Path, Step};
+use hdsl::{ActiveSet, Atom};
 use proptest::prelude::*;
 
 proptest! {

@@ -233,7 +233,8 @@ proptest! {
 
 #[test]
 fn a_model_has_the_rule_of_its_configuration() {
-    let path = hdsl::Path::new(vec![(hdsl::Atom::plus(0, 1).unwrap(), 1.0)], vec![]).unwrap();
+    let path =
+        hdsl::atoms::Path::new(vec![(hdsl::Atom::plus(0, 1).unwrap(), 1.0)], vec![]).unwrap();
     let mut parts = hdsl::ModelParts::new(2, 1.0, path);
     parts.config.rule = PredictionRule::nearest(7);
     let model = Model::new(parts.clone()).unwrap();

@@ -1,11 +1,12 @@
 //! Small random problems, and the dense arithmetic they are compared with.
 
 use hdsl::atoms::Path;
+use hdsl::atoms::Step;
 use hdsl::data::{Preprocess, Preprocessor};
 use hdsl::model::TracePoint;
 use hdsl::{
     ActiveSet, Atom, BilinearModel, ModelParts, Normalization, PredictionRule, Rows, Sign,
-    SparseRow, Step, Vote,
+    SparseRow, Vote,
 };
 use proptest::prelude::*;
 

@@ -41,7 +41,7 @@ def test_a_report_tells_what_the_estimator_knows(fitted, tmp_path):
     assert shown["error"] == pytest.approx(1 - learner.score(X[200:], y[200:]))
     assert shown["n_features"] == learner.n_active_features_
     assert shown["n_atoms"] == learner.n_atoms_
-    assert shown["scale"] == learner.scale_
+    assert shown["lambda"] == learner.scale_
     assert shown["train_seconds"] > 0
     pairs = learner.explain().pairs
     told = data["entries"]["pairs"]

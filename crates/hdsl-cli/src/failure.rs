@@ -1,5 +1,7 @@
-//! How a command can end other than well, and the exit status that goes with it.
+//! How a command can fail, and the exit status of each failure.
 
+use crate::cli::Cli;
+use clap::CommandFactory;
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -7,13 +9,13 @@ use std::path::Path;
 /// Why a command could not be carried out.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Wrong use or bad input: status 2.
+    /// Wrong usage or bad input: status 2.
     Usage(String),
     /// Something failed while running: status 1.
     Running(String),
-    /// Ctrl-C before there was anything to keep: status 130, as a shell gives to what a signal ends.
+    /// Ctrl-C before there was a result: status 130, as a shell reports for a process that SIGINT ended.
     Stopped,
-    /// Whoever read our output has gone (`hdsl ... | head`): nobody is left to complain to.
+    /// The reader of our standard output has closed it (`hdsl ... | head`), which is no error.
     ReaderGone,
 }
 
@@ -28,9 +30,20 @@ impl Failure {
         }
     }
 
-    /// Wrong use, in words.
+    /// Wrong usage, in words.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Failure::Usage(message.into())
+    }
+
+    /// A file that is not what it should be.
+    pub(crate) fn file(path: &Path, message: impl fmt::Display) -> Self {
+        Failure::Usage(format!("{}: {message}", path.display()))
+    }
+
+    /// Rows without the labels that a command needs.
+    pub(crate) fn no_labels(path: &Path, option: &str) -> Self {
+        let message = format!("has no labels; pass a file with one label per line with {option}");
+        Failure::file(path, message)
     }
 
     /// Writing to standard output failed.
@@ -63,12 +76,29 @@ impl From<hdsl::Error> for Failure {
             }
             hdsl::Error::Stopped => Failure::Stopped,
             hdsl::Error::Write { .. } => Failure::Running(error.to_string()),
+            hdsl::Error::Param { name, value, want } => {
+                Failure::Usage(format!("{} is {value}, expected {want}", flag(name)))
+            }
             _ => Failure::Usage(error.to_string()),
         }
     }
 }
 
-/// What the caller gave or keeps is bad input; what the network does is not.
+/// A parameter of the library as it is typed on the command line: options have the library's names as their ids.
+fn flag(parameter: &str) -> String {
+    let program = Cli::command();
+    let option = program
+        .get_subcommands()
+        .flat_map(clap::Command::get_arguments)
+        .find(|option| option.get_id() == parameter);
+    match option.map(|option| (option.get_long(), option.get_short())) {
+        Some((Some(long), _)) => format!("--{long}"),
+        Some((None, Some(short))) => format!("-{short}"),
+        _ => format!("`{parameter}`"),
+    }
+}
+
+/// What the caller passed or keeps is bad input; a failure of the network is not.
 #[cfg(feature = "fetch")]
 impl From<hdsl_fetch::FetchError> for Failure {
     fn from(error: hdsl_fetch::FetchError) -> Self {
@@ -80,6 +110,27 @@ impl From<hdsl_fetch::FetchError> for Failure {
             }
             error if error.is_bad_input() => Failure::Usage(error.to_string()),
             error => Failure::Running(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_spelled_as_on_the_command_line() {
+        for (parameter, typed) in [
+            ("lambda", "--lambda"),
+            ("k", "-k"),
+            ("max_features", "--max-features"),
+            ("tolerance", "--tol"),
+            ("last_round_iter", "--last-round-iter"),
+            ("n_estimators", "--n-estimators"),
+            ("ablate", "--ablate"),
+            ("something else", "`something else`"),
+        ] {
+            assert_eq!(flag(parameter), typed);
         }
     }
 }

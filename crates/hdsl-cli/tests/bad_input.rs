@@ -79,10 +79,10 @@ fn bad_files() {
     for (what, bytes, says) in cases {
         println!("{what}");
         scratch.write("bad.svm", bytes);
-        refused(&scratch, "train bad.svm --scale 1 -o m.out", says);
+        refused(&scratch, "train bad.svm --lambda 1 -o m.out", says);
         refused(
             &scratch,
-            "train good.svm --triplets knn:1:1 --valid bad.svm --scale 1 -o m.out",
+            "train good.svm --triplets knn:1:1 --valid bad.svm --lambda 1 -o m.out",
             says,
         );
         refused(&scratch, "convert bad.svm -o m.out --to npz", says);
@@ -90,14 +90,14 @@ fn bad_files() {
     }
     refused(
         &scratch,
-        "train none.svm --scale 1 -o m.out",
+        "train none.svm --lambda 1 -o m.out",
         &["none.svm", "cannot read"],
     );
-    refused(&scratch, "train . --scale 1 -o m.out", &["cannot read"]);
+    refused(&scratch, "train . --lambda 1 -o m.out", &["cannot read"]);
     scratch.write("zero.svm", "a 0:1 2:1\nb 1:1\n");
     refused(
         &scratch,
-        "train zero.svm --one-based --scale 1 -o m.out",
+        "train zero.svm --one-based --lambda 1 -o m.out",
         &["zero.svm:1:", "0"],
     );
 }
@@ -109,7 +109,7 @@ fn a_truncated_real_archive() {
     scratch.write("cut.svm.bz2", &whole[..whole.len() / 2]);
     refused(
         &scratch,
-        "train cut.svm.bz2 --scale 1 -o m.out",
+        "train cut.svm.bz2 --lambda 1 -o m.out",
         &["cut.svm.bz2"],
     );
     let mut flipped = whole.clone();
@@ -118,7 +118,7 @@ fn a_truncated_real_archive() {
     scratch.write("flipped.svm.bz2", &flipped);
     refused(
         &scratch,
-        "train flipped.svm.bz2 --scale 1 -o m.out",
+        "train flipped.svm.bz2 --lambda 1 -o m.out",
         &["flipped.svm.bz2"],
     );
 }
@@ -130,18 +130,18 @@ fn labels_that_do_not_fit() {
     scratch.write("good.labels", "1\n2\n1\n");
     refused(
         &scratch,
-        "train good.svm --labels good.labels --scale 1 -o m.out",
+        "train good.svm --labels good.labels --lambda 1 -o m.out",
         &["good.labels", "3", "6"],
     );
     scratch.write("one.svm", "a 1:1\na 2:1\na 1:1 3:1\na 2:2\n");
-    refused(&scratch, "train one.svm --scale 1 -o m.out", &["class"]);
+    refused(&scratch, "train one.svm --lambda 1 -o m.out", &["class"]);
     refused(
         &scratch,
-        "train one.svm --triplets random:3 --scale 1 -o m.out",
+        "train one.svm --triplets random:3 --lambda 1 -o m.out",
         &["class"],
     );
     scratch.write("bare.data", "1:1 2:3\n2:1\n");
-    refused(&scratch, "train bare.data --scale 1 -o m.out", &["label"]);
+    refused(&scratch, "train bare.data --lambda 1 -o m.out", &["label"]);
     refused(
         &scratch,
         "evaluate identity --train good.svm bare.data",
@@ -160,12 +160,12 @@ fn fewer_rows_than_neighbors() {
     scratch.write("good.svm", GOOD);
     refused(
         &scratch,
-        "train good.svm --triplets knn:6:5 --scale 1 -o m.out",
+        "train good.svm --triplets knn:6:5 --lambda 1 -o m.out",
         &["6"],
     );
     refused(
         &scratch,
-        "train good.svm --triplets knn:1:1 --valid good.svm -k 7 --scale 1 -o m.out",
+        "train good.svm --triplets knn:1:1 --valid good.svm -k 7 --lambda 1 -o m.out",
         &["7", "6"],
     );
     refused(
@@ -184,7 +184,7 @@ fn fewer_rows_than_neighbors() {
 fn triplets_that_name_missing_rows() {
     let scratch = Scratch::empty();
     scratch.write("good.svm", GOOD);
-    let line = "train good.svm --triplets t.txt --scale 1 -o m.out";
+    let line = "train good.svm --triplets t.txt --lambda 1 -o m.out";
     refused(&scratch, line, &["t.txt", "no such file"]);
     for (text, says) in [
         ("0 1 2\n0 1 6\n", &["t.txt:2:", "6"][..]),
@@ -213,13 +213,13 @@ fn triplets_that_name_missing_rows() {
                 "0 9 2\n"
             },
         );
-        let line = format!("train good.svm --triplets {kind}:t.txt --scale 1 -o m.out");
+        let line = format!("train good.svm --triplets {kind}:t.txt --lambda 1 -o m.out");
         refused(&scratch, &line, &["t.txt:1:", "9"]);
     }
     scratch.write("t.txt", "0 1 2\n");
     refused(
         &scratch,
-        "train good.svm --triplets t.txt --holdout 0.3 --scale 1 -o m.out",
+        "train good.svm --triplets t.txt --holdout 0.3 --lambda 1 -o m.out",
         &["--holdout", "--valid"],
     );
 }
@@ -229,8 +229,8 @@ fn numbers_out_of_range() {
     let scratch = Scratch::empty();
     scratch.write("good.svm", GOOD);
     for value in ["0", "-1", "nan", "inf", "x", "1,0", "1,,2", "1,x"] {
-        let line = format!("train good.svm --valid good.svm --scale {value} -o m.out");
-        refused(&scratch, &line, &["--scale", "above 0"]);
+        let line = format!("train good.svm --valid good.svm --lambda {value} -o m.out");
+        refused(&scratch, &line, &["--lambda", "above 0"]);
     }
     for option in [
         "-k",
@@ -242,25 +242,25 @@ fn numbers_out_of_range() {
     ] {
         for value in ["0", "-1", "nan", "1.5", "x"] {
             let line =
-                format!("train good.svm --valid good.svm --scale 1 {option} {value} -o m.out");
+                format!("train good.svm --valid good.svm --lambda 1 {option} {value} -o m.out");
             refused(&scratch, &line, &[option, "above 0"]);
         }
     }
     for value in ["0", "-1", "nan", "inf", "x"] {
-        let line = format!("train good.svm --scale 1 --tol {value} -o m.out");
+        let line = format!("train good.svm --lambda 1 --tol {value} -o m.out");
         refused(&scratch, &line, &["--tol", "above 0"]);
     }
     for (flags, says) in [
-        ("--scale 1,10", "--valid"),
-        ("--scale 1 --patience 5", "--valid"),
-        ("--scale 1 --holdout 1", "--holdout"),
-        ("--scale 1 --max-features 1", "--max-features"),
-        ("--scale 1 --time 0s", "--time"),
-        ("--scale 1 --triplets knn:0:5", "above 0"),
-        ("--scale 1 --triplets random:0", "above 0"),
-        ("--scale 1 --search best", "exact"),
-        ("--scale 1 --tol 0.1 --batch 5", "--batch"),
-        ("", "--scale"),
+        ("--lambda 1,10", "--valid"),
+        ("--lambda 1 --patience 5", "--valid"),
+        ("--lambda 1 --holdout 1", "--holdout"),
+        ("--lambda 1 --max-features 1", "--max-features"),
+        ("--lambda 1 --time 0s", "--time"),
+        ("--lambda 1 --triplets knn:0:5", "above 0"),
+        ("--lambda 1 --triplets random:0", "above 0"),
+        ("--lambda 1 --search best", "exact"),
+        ("--lambda 1 --tol 0.1 --batch 5", "--batch"),
+        ("", "--lambda"),
     ] {
         refused(
             &scratch,
@@ -339,7 +339,7 @@ fn outputs_that_cannot_be_written() {
     let scratch = Scratch::planted();
     // Training would take long: that this ends at once shows that it never starts.
     let started = std::time::Instant::now();
-    let train = "train train.svm --valid valid.svm --scale 1 --max-iter 100000000 -o";
+    let train = "train train.svm --valid valid.svm --lambda 1 --max-iter 100000000 -o";
     refused(
         &scratch,
         &format!("{train} none/m.hdsl"),
@@ -370,7 +370,7 @@ fn standard_streams_used_twice() {
     assert!(ran.stderr.contains("standard input"), "{}", ran.stderr);
     refused(
         &scratch,
-        "train train.svm --scale 1 --json -o -",
+        "train train.svm --lambda 1 --json -o -",
         &["standard output"],
     );
 }
@@ -383,7 +383,7 @@ fn a_full_disk_ends_with_status_1_and_no_partial_file() {
         "hdsl convert train.svm -o big.npz",
         "hdsl transform m.hdsl train.svm -o big.svm",
         "hdsl score m.hdsl train.svm --all -o big.txt",
-        "hdsl train train.svm --scale 10 --max-iter 2000 -o big.hdsl",
+        "hdsl train train.svm --lambda 10 --max-iter 2000 -o big.hdsl",
         "hdsl triplets train.svm -o big.txt",
     ] {
         for before in [false, true] {

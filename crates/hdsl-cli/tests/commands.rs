@@ -10,9 +10,9 @@ use std::time::Duration;
 fn the_lines_everyone_is_told_work_as_written() {
     let scratch = Scratch::planted();
     let lines = [
-        "hdsl train train.svm.bz2 --valid valid.svm.bz2 --triplets random:20 --scale 100 --max-iter 1000 --seed 1 -o m.hdsl --json",
-        "hdsl train train.svm.bz2 --valid valid.svm.bz2 --scale 1,10,100,1000 -o m.hdsl           # keeps the best λ on validation",
-        "hdsl train train.svm.bz2 --triplets knn:3:5 --scale 100 --search exact --tol 0.01 -o m.hdsl",
+        "hdsl train train.svm.bz2 --valid valid.svm.bz2 --triplets random:20 --lambda 100 --max-iter 1000 --seed 1 -o m.hdsl --json",
+        "hdsl train train.svm.bz2 --valid valid.svm.bz2 --lambda 1,10,100,1000 -o m.hdsl           # keeps the best λ on validation",
+        "hdsl train train.svm.bz2 --triplets knn:3:5 --lambda 100 --search exact --tol 0.01 -o m.hdsl",
         "hdsl evaluate m.hdsl --train train.svm.bz2 test.svm.bz2 -k 3 --json",
         "hdsl evaluate identity --train train.svm.bz2 test.svm.bz2 --json                            # the plain dot product",
         "hdsl predict m.hdsl --train train.svm.bz2 test.svm.bz2 -o predicted.txt",
@@ -38,7 +38,7 @@ fn the_lines_everyone_is_told_work_as_written() {
 fn added_rows_are_as_if_they_stood_at_the_end_of_the_training_file() {
     let scratch = Scratch::planted();
     scratch
-        .hdsl("train train.svm --scale 10 --max-iter 50 -o m.hdsl")
+        .hdsl("train train.svm --lambda 10 --max-iter 50 -o m.hdsl")
         .ok();
     let both = scratch.text("train.svm") + &scratch.text("valid.svm");
     scratch.write("both.svm", &both);
@@ -64,7 +64,7 @@ fn added_rows_are_as_if_they_stood_at_the_end_of_the_training_file() {
         .ok();
     let refused = scratch.hdsl("evaluate m.hdsl --train train.svm --add bare.npz test.svm");
     assert_eq!(refused.status, Some(2));
-    let told = "bare.npz: has no labels, and train.svm has; give a file of them, one a line, with --add-labels";
+    let told = "bare.npz: has no labels; pass a file with one label per line with --add-labels";
     assert!(refused.stderr.contains(told), "{}", refused.stderr);
     let given = "evaluate m.hdsl --train train.svm --add bare.npz --add-labels theirs.txt test.svm";
     assert_eq!(
@@ -79,7 +79,7 @@ fn added_rows_are_as_if_they_stood_at_the_end_of_the_training_file() {
 fn json_tells_what_it_promises() {
     let scratch = Scratch::planted();
     let train = scratch
-        .hdsl("train train.svm --valid valid.svm --scale 10 --max-iter 50 -o m.hdsl --json")
+        .hdsl("train train.svm --valid valid.svm --lambda 10 --max-iter 50 -o m.hdsl --json")
         .json();
     for field in [
         "objective",
@@ -131,7 +131,7 @@ fn json_tells_what_it_promises() {
 fn verbose_lines_go_to_standard_error() {
     let scratch = Scratch::planted();
     let ran = scratch
-        .hdsl("train train.svm --valid valid.svm --scale 10 --max-iter 30 -o m.hdsl -v --json");
+        .hdsl("train train.svm --valid valid.svm --lambda 10 --max-iter 30 -o m.hdsl -v --json");
     let lines: Vec<&str> = ran
         .stderr
         .lines()
@@ -171,7 +171,7 @@ fn same_bytes_for_any_number_of_threads_and_any_run() {
         for threads in [1, 2, 2] {
             scratch
                 .hdsl(&format!(
-                    "train train.svm --valid valid.svm --scale 10,100 --max-iter 40 --seed 3 {flags} --threads {threads} -o m.hdsl"
+                    "train train.svm --valid valid.svm --lambda 10,100 --max-iter 40 --seed 3 {flags} --threads {threads} -o m.hdsl"
                 ))
                 .ok();
             models.push(scratch.read("m.hdsl"));
@@ -217,7 +217,7 @@ fn demo_recovers_what_was_planted() {
         .json();
     assert_eq!(dot["error"], facts["dot_product_error"]);
     let text = scratch.hdsl("demo --dir d").ok();
-    assert!(text.contains("d/report.html  a page about it"), "{text}");
+    assert!(text.contains("d/report.html  a report about it"), "{text}");
     assert!(scratch.text("d/report.html").starts_with("<!doctype html>"));
     let suggested: Vec<&str> = text.lines().filter(|l| l.starts_with("  hdsl ")).collect();
     assert!(suggested.len() >= 4, "{text}");
@@ -287,7 +287,7 @@ fn here_is_the_first_row_and_there_the_second() {
     );
     scratch.write("names.txt", "sweet\nnice\nsour\nnasty\n");
     scratch
-        .hdsl("train rows.svm --triplets random:20 --scale 10 --names names.txt -o m.hdsl")
+        .hdsl("train rows.svm --triplets random:20 --lambda 10 --names names.txt -o m.hdsl")
         .ok();
     for (pair, says) in [
         ("rows.svm:0 rows.svm:1", "sweet here, nice there\n"),
@@ -334,11 +334,11 @@ fn formats_say_the_same() {
         .hdsl("convert c.npz --labels c.labels -o back.svm")
         .ok();
     assert_eq!(scratch.text("back.svm"), scratch.text("train.svm"));
-    let one =
-        scratch.hdsl("train train.svm --valid valid.svm --scale 10 --max-iter 20 -o a.hdsl --json");
+    let one = scratch
+        .hdsl("train train.svm --valid valid.svm --lambda 10 --max-iter 20 -o a.hdsl --json");
     // A file without written numbers does not change how others are numbered.
     let two = scratch.hdsl(
-        "train c.npz --labels c.labels --valid valid.svm --scale 10 --max-iter 20 -o b.hdsl --json",
+        "train c.npz --labels c.labels --valid valid.svm --lambda 10 --max-iter 20 -o b.hdsl --json",
     );
     let (one, two) = (one.json(), two.json());
     assert_eq!(one["valid_error"], two["valid_error"]);
@@ -368,7 +368,7 @@ fn the_training_file_decides_how_features_are_numbered() {
     scratch.write("train.svm", train);
     scratch.write("test.svm", "b 1:1 2:1\nb 1:1 3:1\nb 1:1\n");
     let facts = scratch
-        .hdsl("train train.svm --triplets knn:2:2 --valid test.svm --scale 10 --max-iter 5 -o m.hdsl --json")
+        .hdsl("train train.svm --triplets knn:2:2 --valid test.svm --lambda 10 --max-iter 5 -o m.hdsl --json")
         .json();
     assert_eq!(facts["valid_error"], 0.0);
     for model in ["m.hdsl", "identity"] {
@@ -405,7 +405,7 @@ fn words_from_text_to_explanation() {
         .hdsl("vectorize later.tsv --vocab vocab.txt -o later.svm")
         .ok();
     scratch
-        .hdsl("train train.svm --scale 10 --holdout 0.25 --names vocab.txt -o m.hdsl")
+        .hdsl("train train.svm --lambda 10 --holdout 0.25 --names vocab.txt -o m.hdsl")
         .ok();
     let explained = scratch.hdsl("explain m.hdsl").ok();
     let words = ["green", "leaves", "brewed", "crude", "barrels", "drilled"];
@@ -433,10 +433,10 @@ fn triplets_clicks_and_judgments_need_no_labels() {
         .collect();
     scratch.write("bare.data", bare);
     let given = scratch
-        .hdsl("train bare.data --triplets t.txt --scale 10 --max-iter 20 -o a.hdsl --json")
+        .hdsl("train bare.data --triplets t.txt --lambda 10 --max-iter 20 -o a.hdsl --json")
         .json();
     let mined = scratch
-        .hdsl("train train.svm --triplets knn:2:2 --scale 10 --max-iter 20 -o b.hdsl --json")
+        .hdsl("train train.svm --triplets knn:2:2 --lambda 10 --max-iter 20 -o b.hdsl --json")
         .json();
     assert_eq!(given["objective"], mined["objective"]);
     scratch.write("clicks.txt", "0 1 2\n0 1 2\n3 4 5\n");
@@ -481,7 +481,7 @@ fn a_reader_that_leaves_is_no_error() {
 #[test]
 fn ctrl_c_keeps_the_best_model_so_far() {
     let scratch = Scratch::planted();
-    let line = "train train.svm --valid valid.svm --scale 10 --max-iter 100000000 --steps forward -o m.hdsl --json -v";
+    let line = "train train.svm --valid valid.svm --lambda 10 --max-iter 100000000 --steps forward -o m.hdsl --json -v";
     let mut child = Command::new(env!("CARGO_BIN_EXE_hdsl"))
         .args(line.split(' '))
         .current_dir(scratch.folder())
@@ -534,7 +534,7 @@ fn ctrl_c_while_mining_leaves_nothing_behind() {
     std::fs::write(scratch.folder().join("many.svm"), text).expect("a file");
     let files = scratch.files();
     let mut child = Command::new(env!("CARGO_BIN_EXE_hdsl"))
-        .args("train many.svm --scale 10 -o m.hdsl -v".split(' '))
+        .args("train many.svm --lambda 10 -o m.hdsl -v".split(' '))
         .current_dir(scratch.folder())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -574,7 +574,7 @@ fn dexter_from_end_to_end() {
     let scratch = Scratch::empty();
     let facts = scratch
         .hdsl(&format!(
-            "train {train} --valid {valid} --triplets random:20 --scale 100 --max-iter 1000 --seed 1 -o m.hdsl --json"
+            "train {train} --valid {valid} --triplets random:20 --lambda 100 --max-iter 1000 --seed 1 -o m.hdsl --json"
         ))
         .json();
     assert_eq!(facts["n_triplets"], 6000);

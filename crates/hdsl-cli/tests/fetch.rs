@@ -35,7 +35,7 @@ fn fetched_sets_can_be_trained_on_with_the_commands_it_prints() {
     let ran = scratch.hdsl(&line);
     assert!(
         ran.stderr
-            .contains("has 40 rows of 9 features, where its source tells of 20,242 of 47,236"),
+            .contains("has 40 rows of 9 features, but its source documents 20,242 of 47,236"),
         "{}",
         ran.stderr
     );
@@ -73,7 +73,7 @@ fn labels_in_files_of_their_own_are_found() {
     assert!(parts[2]["classes"].is_null());
     let text = scratch.hdsl("fetch dexter -q --dir cache").ok();
     assert!(
-        text.contains("test  1 row of 20,000 features, no labels (there already)"),
+        text.contains("test  1 row of 20,000 features, no labels (already there)"),
         "{text}"
     );
     assert!(

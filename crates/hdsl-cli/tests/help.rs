@@ -95,7 +95,7 @@ fn wrong_use_ends_with_status_2_and_one_message() {
             "x",
             "-o",
             "y",
-            "--scale",
+            "--lambda",
             "1",
             "--quiet",
             "--verbose",

@@ -22,7 +22,7 @@ fn refused(scratch: &Scratch, line: &str) -> String {
 #[test]
 fn a_limit_is_kept_and_the_advice_fits() {
     let scratch = Scratch::planted();
-    let line = "hdsl train train.svm --scale 10 --max-iter 5 --memory 20MB -o m.hdsl";
+    let line = "hdsl train train.svm --lambda 10 --max-iter 5 --memory 20MB -o m.hdsl";
     let message = refused(&scratch, &format!("{line} --triplets random:20000"));
     for part in [
         "training on 3,200,000 triplets needs about ",
@@ -50,7 +50,7 @@ fn a_limit_is_kept_and_the_advice_fits() {
 #[test]
 fn neighbors_and_files_are_refused_too() {
     let scratch = Scratch::planted();
-    let line = "hdsl train train.svm --scale 10 --memory 1MB -o m.hdsl";
+    let line = "hdsl train train.svm --lambda 10 --memory 1MB -o m.hdsl";
     let message = refused(&scratch, line);
     assert!(message.contains("2,400 triplets"), "{message}");
     scratch.shell("hdsl triplets train.svm -o t.txt").ok();
@@ -58,7 +58,7 @@ fn neighbors_and_files_are_refused_too() {
     assert!(message.contains("2,400 triplets"), "{message}");
     for size in ["0GB", "4", "x", "4XB"] {
         let ran = scratch.hdsl(&format!(
-            "train train.svm --scale 1 --memory {size} -o m.out"
+            "train train.svm --lambda 1 --memory {size} -o m.out"
         ));
         assert_eq!(ran.status, Some(2), "{size}");
         assert!(ran.stderr.contains("--memory"), "{}", ran.stderr);
@@ -71,7 +71,7 @@ fn what_the_system_leaves_is_the_limit_unless_one_is_given() {
     let scratch = Scratch::planted();
     // 1.6 billion triplets, which are no trouble to name, and an address space of 4 GB.
     let line =
-        "ulimit -v 4000000; hdsl train train.svm --scale 10 --triplets random:10000000 -o m.hdsl";
+        "ulimit -v 4000000; hdsl train train.svm --lambda 10 --triplets random:10000000 -o m.hdsl";
     let started = std::time::Instant::now();
     let message = refused(&scratch, line);
     assert!(
@@ -83,6 +83,6 @@ fn what_the_system_leaves_is_the_limit_unless_one_is_given() {
         started.elapsed().as_secs() < 20,
         "it takes no time to find out"
     );
-    let small = "ulimit -v 4000000; hdsl train train.svm --scale 10 --max-iter 5 -o m.hdsl";
+    let small = "ulimit -v 4000000; hdsl train train.svm --lambda 10 --max-iter 5 -o m.hdsl";
     scratch.shell(small).ok();
 }

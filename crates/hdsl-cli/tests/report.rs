@@ -37,7 +37,7 @@ fn the_page_tells_what_the_commands_tell() {
     let explained = scratch
         .hdsl("explain m.hdsl --names vocab.txt --top 0 --json")
         .json();
-    for key in ["n_features", "n_pairs", "n_atoms", "scale", "iteration"] {
+    for key in ["n_features", "n_pairs", "n_atoms", "lambda", "iteration"] {
         assert_eq!(Some(figure(&html, key)), explained[key].as_f64(), "{key}");
     }
     let satisfied = scratch.hdsl("triplets train.svm --json").json();
@@ -80,7 +80,7 @@ fn texts_times_and_earlier_models_are_shown() {
         .hdsl("vectorize test.tsv --vocab vocab.txt -o test.svm")
         .ok();
     let run = scratch
-        .hdsl("train train.svm --scale 10 --max-iter 20 --names vocab.txt -o m.hdsl --json")
+        .hdsl("train train.svm --lambda 10 --max-iter 20 --names vocab.txt -o m.hdsl --json")
         .ok();
     scratch.write("run.json", &run);
     scratch
@@ -136,7 +136,7 @@ fn what_does_not_fit_is_refused() {
             "run.json: has no number `train_seconds`",
         ),
         ("--run missing.json".to_owned(), "missing.json: cannot read"),
-        ("--iteration 9999".to_owned(), "iteration 9999 is asked for"),
+        ("--iteration 9999".to_owned(), "there is no iterate 9999"),
         ("-k 0".to_owned(), "above 0"),
         ("--train missing.svm".to_owned(), "missing.svm"),
     ];

@@ -22,7 +22,7 @@ fn the_line_it_prints_makes_the_same_model_again() {
     assert_eq!(told["finished"], true);
     assert_eq!(told["refitted"], true);
     assert_eq!(told["n_rows"], 240);
-    assert_eq!(told["n_judged"], 80);
+    assert_eq!(told["n_validation_rows"], 80);
     let board = told["leaderboard"].as_array().expect("a list");
     let scores: Vec<f64> = board[1..]
         .iter()
@@ -76,7 +76,7 @@ fn the_same_bytes_for_any_number_of_threads_and_after_a_kill() {
 
     let again = scratch.hdsl(&format!("{TUNE} --threads 3"));
     assert!(
-        again.stderr.contains("going on with a search"),
+        again.stderr.contains("resuming a search"),
         "{}",
         again.stderr
     );
@@ -128,7 +128,7 @@ fn the_paper_s_recipe_stays_available() {
         assert_eq!(contender["k"], 3);
         assert_eq!(contender["vote"], "majority");
         assert_eq!(contender["normalization"], "dot");
-        assert_eq!(contender["rounds"], 0);
+        assert_eq!(contender["mining_rounds"], 0);
     }
     assert_eq!(told["n_rows"], 160);
 }
@@ -136,9 +136,9 @@ fn the_paper_s_recipe_stays_available() {
 #[test]
 fn parts_that_are_left_out_are_not_searched() {
     let scratch = Scratch::planted();
-    let all = "rounds,means,votes,cosine,neighbors,unit,losses";
+    let all = "mining-rounds,ensembles,votes,cosine,neighbors,unit,losses";
     let told = scratch
-        .hdsl(&format!("{TUNE} --without {all} --json"))
+        .hdsl(&format!("{TUNE} --ablate {all} --json"))
         .json();
     for contender in told["leaderboard"].as_array().expect("a list") {
         assert_eq!(contender["preprocess"], "max");
@@ -147,17 +147,17 @@ fn parts_that_are_left_out_are_not_searched() {
         assert_eq!(contender["k"], 3);
         assert_eq!(contender["vote"], "majority");
         assert_eq!(contender["normalization"], "dot");
-        assert_eq!(contender["rounds"], 0);
-        assert_eq!(contender["models"], 1);
+        assert_eq!(contender["mining_rounds"], 0);
+        assert_eq!(contender["n_estimators"], 1);
     }
-    let ran = scratch.hdsl(&format!("{TUNE} --without random --without neighbors"));
+    let ran = scratch.hdsl(&format!("{TUNE} --ablate random --ablate neighbors"));
     assert_eq!(ran.status, Some(2));
     assert!(
         ran.stderr.contains("triplets to come from"),
         "{}",
         ran.stderr
     );
-    let ran = scratch.hdsl(&format!("{TUNE} --without luck"));
+    let ran = scratch.hdsl(&format!("{TUNE} --ablate luck"));
     assert_eq!(ran.status, Some(2));
     assert!(ran.stderr.contains("neighbors"), "{}", ran.stderr);
 }
@@ -168,12 +168,12 @@ fn a_mean_of_models_is_tried_and_its_line_makes_it_again() {
     // With nothing else to choose from, a mean is among the best.
     let told = scratch
         .hdsl(&format!(
-            "{TUNE} --without rounds,votes,cosine,neighbors,losses --round-iter 40 --seed 2 --json"
+            "{TUNE} --ablate mining-rounds,votes,cosine,neighbors,losses --round-iter 40 --seed 2 --json"
         ))
         .json();
     let board = told["leaderboard"].as_array().expect("a list");
-    assert!(board.iter().any(|c| c["models"] == 3), "{board:?}");
-    let line = "train train.svm --triplets random:5 --scale 20 --max-iter 60 --rounds 1 --models 3 --seed 4";
+    assert!(board.iter().any(|c| c["n_estimators"] == 3), "{board:?}");
+    let line = "train train.svm --triplets random:5 --lambda 20 --max-iter 60 --mining-rounds 1 --n-estimators 3 --seed 4";
     let mean = scratch
         .hdsl(&format!("{line} --threads 1 -o a.hdsl --json"))
         .json();
@@ -190,7 +190,7 @@ fn a_mean_of_models_is_tried_and_its_line_makes_it_again() {
             .map(|s| s["score"].as_f64().expect("a number"))
             .collect()
     };
-    let one = "train train.svm --triplets random:5 --scale 20 --max-iter 60 --rounds 1";
+    let one = "train train.svm --triplets random:5 --lambda 20 --max-iter 60 --mining-rounds 1";
     let members: Vec<Vec<f64>> = (4..7)
         .map(|seed| {
             scratch
@@ -235,11 +235,11 @@ fn what_cannot_be_tuned_is_said() {
 #[test]
 fn rounds_go_on_where_the_run_was() {
     let scratch = Scratch::planted();
-    let train = "train train.svm --triplets random:20 --scale 100 --max-iter 30";
+    let train = "train train.svm --triplets random:20 --lambda 100 --max-iter 30";
     scratch.hdsl(&format!("{train} -o plain.hdsl")).ok();
     let told = scratch
         .hdsl(&format!(
-            "{train} --rounds 2 --last-iter 7 -o rounds.hdsl --json"
+            "{train} --mining-rounds 2 --last-round-iter 7 -o rounds.hdsl --json"
         ))
         .json();
     assert_eq!(told["iterations"], 67);

@@ -141,7 +141,7 @@ fn cosine_and_class_means_agree_with_the_scores_of_pairs() {
 fn models_remember_how_they_decide() {
     let scratch = Scratch::planted();
     let told = scratch
-        .hdsl("train train.svm --valid valid.svm --scale 10 --max-iter 60 -k 7 --vote weighted --normalization cosine -o m.hdsl --json")
+        .hdsl("train train.svm --valid valid.svm --lambda 10 --max-iter 60 -k 7 --vote weighted --normalization cosine -o m.hdsl --json")
         .json();
     assert_eq!(
         (&told["k"], &told["vote"], &told["normalization"]),

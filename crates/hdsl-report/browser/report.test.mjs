@@ -99,7 +99,7 @@ test("figures are those of explain and evaluate", async () => {
   assert.equal(await figure("n_features"), told.n_features);
   assert.equal(await figure("n_pairs"), told.n_pairs);
   assert.equal(await figure("n_atoms"), told.n_atoms);
-  assert.equal(await figure("scale"), told.scale);
+  assert.equal(await figure("lambda"), told.lambda);
   assert.equal(await figure("iteration"), told.iteration);
   assert.equal(await page.locator("#figure-error").textContent(), `${(100 * judged.error).toFixed(1)}%`);
 

@@ -137,7 +137,7 @@ impl Glance {
             "one an atom: what a row becomes when it is mapped".into(),
         );
         figure(
-            "scale",
+            "lambda",
             "λ",
             model.parts().scale.to_string(),
             short(model.parts().scale),

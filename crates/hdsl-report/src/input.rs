@@ -1,6 +1,6 @@
 //! What a report is made from.
 
-use hdsl::{Labels, Model, PredictionRule, Rows, Triplets};
+use hdsl::{Dataset, Labels, Model, PredictionRule, Rows, Triplets};
 
 /// Rows of one kind: those the model was trained on, or those it is judged by. All raw, as in their files.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +13,18 @@ pub struct Part<'a> {
     pub texts: Option<&'a [String]>,
     /// What to call them, such as the name of their file.
     pub source: &'a str,
+}
+
+impl<'a> Part<'a> {
+    /// The rows of a data set, without texts.
+    pub fn new(data: &'a Dataset, source: &'a str) -> Self {
+        Self {
+            rows: &data.rows,
+            labels: data.labels.as_ref(),
+            texts: None,
+            source,
+        }
+    }
 }
 
 /// Whom the page talks to: it names the flag or the argument that would add what is missing.

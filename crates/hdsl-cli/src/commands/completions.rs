@@ -1,12 +1,25 @@
 //! `hdsl completions`: a completion script for a shell.
 
-use crate::args::{Cli, Completions};
+use crate::cli::Cli;
 use crate::failure::Failure;
-use crate::report;
-use clap::CommandFactory;
+use crate::output;
+use clap::{Args, CommandFactory};
+
+/// Print a completion script for a shell
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  hdsl completions bash > ~/.local/share/bash-completion/completions/hdsl
+  hdsl completions zsh > ~/.zfunc/_hdsl
+  hdsl completions fish > ~/.config/fish/completions/hdsl.fish")]
+pub(crate) struct Completions {
+    /// The shell
+    #[arg(value_name = "SHELL", value_enum)]
+    shell: clap_complete::Shell,
+}
 
 pub(crate) fn run(args: &Completions) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "hdsl", &mut script);
-    report::stdout(&String::from_utf8_lossy(&script))
+    output::stdout(&String::from_utf8_lossy(&script))
 }

@@ -1,41 +1,83 @@
 //! `hdsl convert`: rows from any format to svmlight or npz.
 
-use crate::args::Convert;
+use crate::args::{ReadArgs, heading::FILES, named};
 use crate::failure::Failure;
-use crate::files::{self, Reader, RowsOutput};
-use crate::report::{self, Talk, count};
-use hdsl::IndexBase;
+use crate::files::{self, Reader, RowsOutput, WRITABLE};
+use crate::output::{self, Log, count};
+use clap::{Args, ValueHint};
+use hdsl::{Format, IndexBase};
 use serde_json::json;
+use std::path::PathBuf;
 
-pub(crate) fn run(args: &Convert, talk: &Talk) -> Result<(), Failure> {
+/// Convert rows from any format to svmlight or npz
+///
+/// An npz file contains no labels: they are written beside it, one per line, to the same name ending in .labels.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  hdsl convert dorothea_valid.data.bz2 --labels dorothea_valid.labels -o valid.svm
+  hdsl convert train.svm.bz2 -o train.npz")]
+pub(crate) struct Convert {
+    /// Rows in any format
+    #[arg(value_name = "INPUT", value_hint = ValueHint::FilePath)]
+    input: PathBuf,
+    /// File to write: .svm (svmlight) or .npz
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    output: PathBuf,
+    #[command(flatten)]
+    rows: RowsFormat,
+    /// Labels of the rows, one per line, for formats without labels
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = FILES)]
+    labels: Option<PathBuf>,
+    #[command(flatten)]
+    read: ReadArgs,
+    /// Print one JSON object on standard output instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// How rows are written, where that is not clear from the name of the file.
+#[derive(Args, Debug)]
+pub(crate) struct RowsFormat {
+    /// Format to write [default: from the name of the file]
+    #[arg(long, value_name = "FORMAT", value_parser = named!(Format, WRITABLE))]
+    to: Option<Format>,
+    /// File for the labels with npz, which has none [default: the same name ending in .labels]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    save_labels: Option<PathBuf>,
+}
+
+impl RowsFormat {
+    /// Opens the files.
+    pub(crate) fn create(&self, path: &std::path::Path) -> Result<RowsOutput, Failure> {
+        RowsOutput::create(path, self.to)?.with_labels(self.save_labels.as_ref())
+    }
+}
+
+pub(crate) fn run(args: &Convert, log: &Log) -> Result<(), Failure> {
     files::refuse_stdout_with_json(args.json, Some(&args.output))?;
-    let out = RowsOutput::create(&args.output, args.to, Some(args.save_labels.as_ref()))?;
-    let mut reader = Reader::new(&args.read, talk);
+    let out = args.rows.create(&args.output)?;
+    let mut reader = Reader::new(&args.read, log);
     let data = reader.data(&args.input, args.labels.as_ref())?;
-    // What has no written numbers gets the usual ones.
+    // Features without written numbers are numbered from 1, as usual.
     let base = match reader.is_numbered_by_position(&args.input) {
         true => IndexBase::One,
         false => data.index_base,
     };
-    let (labels, queries) = (data.labels.as_ref(), data.queries.as_deref());
-    let written = out.write(&data.rows, labels, queries, base)?;
-    let written: Vec<String> = written.iter().map(|p| p.display().to_string()).collect();
-    if args.json {
-        return report::json(&json!({
+    let written = out.write_data(&data, base)?;
+    let (n_rows, n_features) = (data.rows.n_rows(), data.rows.n_features());
+    let value = || {
+        json!({
             "output": written,
-            "n_rows": data.rows.n_rows(),
-            "n_features": data.rows.n_features(),
+            "n_rows": n_rows,
+            "n_features": n_features,
             "nnz": data.rows.nnz(),
-            "has_labels": labels.is_some(),
-        }));
-    }
-    if args.output.as_os_str() == "-" {
-        return Ok(());
-    }
-    report::stdout(&format!(
-        "{}: wrote {} of {}\n",
-        written.join(", "),
-        count(data.rows.n_rows(), "row"),
-        count(data.rows.n_features(), "feature")
-    ))
+            "has_labels": data.labels.is_some(),
+        })
+    };
+    let text = || {
+        let (rows, features) = (count(n_rows, "row"), count(n_features, "feature"));
+        format!("{}: wrote {rows} of {features}\n", written.join(", "))
+    };
+    output::result(args.json, Some(&args.output), value, text)
 }

@@ -1,11 +1,11 @@
 //! `hdsl demo`: plant a data set, learn it, compare, explain.
 
-use crate::args::Demo;
-use crate::commands::explain::pair_row;
+use super::explain::pair_row;
 use crate::failure::Failure;
 use crate::files;
-use crate::progress::{self, Watch};
-use crate::report::{self, Talk, count, percent, short, thousands};
+use crate::output::{self, Log, count, percent, short, thousands};
+use crate::progress::{self, TrainingProgress};
+use clap::{Args, ValueHint};
 use hdsl::data::{OutputFile, Planted, PlantedParams, planted, write_svmlight};
 use hdsl::knn::evaluate_similarity;
 use hdsl::{
@@ -19,36 +19,64 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 const K: usize = 3;
-const SCALES: [f64; 3] = [10.0, 30.0, 100.0];
+const LAMBDAS: [f64; 3] = [10.0, 30.0, 100.0];
 const MAX_ITER: usize = 500;
 
-pub(crate) fn run(args: &Demo, talk: &Talk) -> Result<(), Failure> {
+/// Run a complete example: generate data, train, compare, explain. No download, a few seconds
+///
+/// Generates rows that look like short restaurant reviews: thousands of made-up words with Zipf
+/// frequencies, nearly all of them noise. A review has an opinion on the food, the service and the
+/// price, each expressed by one of several synonyms (`delicious` or `savoury`, `stale` or `soggy`);
+/// its class is the combination of its opinions. Two reviews of the same class often share none of
+/// these words, so the plain dot product hardly tells them from others. The learned similarity does,
+/// by pairs: delicious in one and savoury in the other makes them similar, delicious in one and stale
+/// in the other does not.
+///
+/// The planted words and pairs are known, so the demo counts how many of them were found. All files
+/// are written to a folder, for use with the other commands.
+#[derive(Args, Debug)]
+#[command(
+    verbatim_doc_comment,
+    after_long_help = "Example:\n  hdsl demo --dir my-demo --seed 7"
+)]
+pub(crate) struct Demo {
+    /// Folder for the data and the model; created if missing, files of an earlier demo are replaced
+    #[arg(long, value_name = "DIR", default_value = "hdsl-demo", value_hint = ValueHint::DirPath)]
+    dir: PathBuf,
+    /// Seed: another seed generates another data set
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Print one JSON object on standard output instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Demo, log: &Log) -> Result<(), Failure> {
     let started = Instant::now();
-    std::fs::create_dir_all(&args.dir)
-        .map_err(|e| Failure::usage(format!("{}: cannot write: {e}", args.dir.display())))?;
+    files::create_folder(&args.dir)?;
     let mut outputs = Outputs::create(args)?;
     let problem = planted(args.seed, &PlantedParams::default())?;
     if !args.json {
-        report::stdout(&intro(&problem))?;
+        output::stdout(&intro(&problem))?;
     }
     outputs.write_data(&problem)?;
 
-    let mut config = TrainConfig::new(SCALES[0]);
-    config.lambda = SCALES.to_vec();
+    let mut config = TrainConfig::new(LAMBDAS[0]);
+    config.lambda = LAMBDAS.to_vec();
     config.max_iter = MAX_ITER;
     config.seed = args.seed;
     config.rule = PredictionRule::nearest(K);
     config.patience = Some(100);
     progress::stop_on_ctrl_c();
-    let mut watch = Watch::new(talk, MAX_ITER, config.eval_every, true);
-    let mut given = TrainData::new(&problem.train);
-    given.valid = Some((&problem.valid).into());
-    given.names = Some(&problem.names);
-    let trained = train(&given, &config, &mut watch);
-    watch.finish();
+    let mut progress = TrainingProgress::new(log, &config, true);
+    let mut data = TrainData::new(&problem.train);
+    data.valid = Some((&problem.valid).into());
+    data.names = Some(&problem.names);
+    let trained = train(&data, &config, &mut progress);
+    progress.finish();
     let trained = trained?;
     if trained.stop == Stop::ObserverAsked {
-        talk.note("stopped by Ctrl-C; the figures are those of the best model so far");
+        log.note("stopped by Ctrl-C; the figures are those of the best model so far");
     }
     let model = outputs.write_model(&trained)?;
     outputs.write_report(&problem, &trained)?;
@@ -56,13 +84,13 @@ pub(crate) fn run(args: &Demo, talk: &Talk) -> Result<(), Failure> {
     let facts = Facts::of(&problem, &trained)?;
     let seconds = started.elapsed().as_secs_f64();
     if args.json {
-        return report::json(&to_json(
+        return output::json(&to_json(
             args, &outputs, &problem, &trained, &facts, seconds,
         ));
     }
     let mut text = to_text(&problem, &trained, &facts);
     text += &next(args, &outputs, &problem, model, seconds);
-    report::stdout(&text)
+    output::stdout(&text)
 }
 
 /// The files of a demo, opened before the work.
@@ -114,17 +142,9 @@ impl Outputs {
     fn write_report(&mut self, problem: &Planted, trained: &Trained) -> Result<(), Failure> {
         let path = |at: usize| self.paths[at].display().to_string();
         let (train, test, model) = (path(0), path(2), path(4));
-        fn part<'a>(data: &'a Dataset, source: &'a str) -> Part<'a> {
-            Part {
-                rows: &data.rows,
-                labels: data.labels.as_ref(),
-                texts: None,
-                source,
-            }
-        }
         let mut input = Input::new(&trained.model, &model);
-        input.train = Some(part(&problem.train, &train));
-        input.test = Some(part(&problem.test, &test));
+        input.train = Some(Part::new(&problem.train, &train));
+        input.test = Some(Part::new(&problem.test, &test));
         input.names = Some(&problem.names);
         input.train_seconds = Some(trained.train_seconds);
         let page = hdsl_report::page(&input, &mut |_| {})?;
@@ -142,7 +162,7 @@ impl Outputs {
     }
 }
 
-/// What the demo is about: measured once, told as text or as JSON.
+/// The figures of the demo, for text and JSON.
 struct Facts {
     dot_error: f64,
     learned_error: f64,
@@ -196,8 +216,8 @@ fn labels(data: &Dataset) -> Result<&Labels, Failure> {
 fn intro(problem: &Planted) -> String {
     let n_classes = problem.train.labels.as_ref().map_or(0, |l| l.names().len());
     format!(
-        "Planted {} to learn from, {} to choose with, {} to test on: {} over {}.\n\
-         Only {} words say anything about the class, by {} of them; all others are noise.\n\n",
+        "Generated {} for training, {} for validation, {} for testing: {} over {}.\n\
+         Only {} words depend on the class, in {}; all others are noise.\n\n",
         count(problem.train.rows.n_rows(), "row"),
         thousands(problem.valid.rows.n_rows()),
         thousands(problem.test.rows.n_rows()),
@@ -212,7 +232,7 @@ fn to_text(problem: &Planted, trained: &Trained, facts: &Facts) -> String {
     let learned = trained.model.similarity();
     let total = problem.names.len();
     let row = |cells: [String; 3]| cells.to_vec();
-    let mut text = report::table(
+    let mut text = output::table(
         "",
         &[
             row(["".into(), "dot product".into(), "learned".into()]),
@@ -248,7 +268,7 @@ fn to_text(problem: &Planted, trained: &Trained, facts: &Facts) -> String {
         thousands(trained.model.chosen()),
         thousands(trained.iterations),
     );
-    text += "\nThe ten strongest pairs (~ mean alike, >< mean unlike; * planted):\n";
+    text += "\nThe ten strongest pairs (~ more similar, >< less similar; * planted):\n";
     let rows: Vec<Vec<String>> = learned
         .pairs_by_weight()
         .iter()
@@ -261,12 +281,12 @@ fn to_text(problem: &Planted, trained: &Trained, facts: &Facts) -> String {
             row
         })
         .collect();
-    text + &report::table("  ", &rows)
+    text + &output::table("  ", &rows)
 }
 
-/// A training row that agrees with the first test row in everything, and has no relevant word in common with it:
-/// what a dot product cannot see.
-fn twin_without_a_word_in_common(problem: &Planted) -> usize {
+/// A training row of the class of the first test row that shares no relevant word with it: to the dot product they are
+/// unrelated.
+fn same_class_without_common_words(problem: &Planted) -> usize {
     let class = |data: &Dataset, row: usize| data.labels.as_ref().map(|l| l.name(row).to_owned());
     let first = problem.test.rows.row(0);
     let shares = |row: usize| {
@@ -281,15 +301,15 @@ fn twin_without_a_word_in_common(problem: &Planted) -> usize {
 
 fn next(args: &Demo, outputs: &Outputs, problem: &Planted, n_bytes: usize, seconds: f64) -> String {
     let dir = args.dir.display();
-    let twin = twin_without_a_word_in_common(problem);
+    let partner = same_class_without_common_words(problem);
     let mut text = format!("\nWrote, in {seconds:.1} s:\n");
     let what = [
-        "rows to learn from".to_owned(),
-        "rows to choose with".to_owned(),
-        "rows to test on".to_owned(),
+        "training rows".to_owned(),
+        "validation rows".to_owned(),
+        "test rows".to_owned(),
         "the words".to_owned(),
         format!("the model, {} bytes", thousands(n_bytes)),
-        "a page about it: open it in a browser".to_owned(),
+        "a report about it, to open in a browser".to_owned(),
     ];
     let rows: Vec<Vec<String>> = outputs
         .paths
@@ -297,14 +317,14 @@ fn next(args: &Demo, outputs: &Outputs, problem: &Planted, n_bytes: usize, secon
         .zip(what)
         .map(|(path, what)| vec![path.display().to_string(), what])
         .collect();
-    text += &report::table("  ", &rows);
+    text += &output::table("  ", &rows);
     text += &format!(
         "\nNext, try (`cargo run --release --` in place of `hdsl` if it is not installed):\n  \
          hdsl explain {dir}/model.hdsl --top 20\n  \
-         hdsl explain {dir}/model.hdsl --pair {dir}/test.svm:0 {dir}/train.svm:{twin}\n  \
+         hdsl explain {dir}/model.hdsl --pair {dir}/test.svm:0 {dir}/train.svm:{partner}\n  \
          hdsl evaluate identity --train {dir}/train.svm {dir}/test.svm\n  \
          hdsl evaluate {dir}/model.hdsl --train {dir}/train.svm {dir}/test.svm --max-features 12\n  \
-         hdsl train {dir}/train.svm --valid {dir}/valid.svm --scale 100 --names {dir}/names.txt -o my.hdsl -v\n"
+         hdsl train {dir}/train.svm --valid {dir}/valid.svm --lambda 100 --names {dir}/names.txt -o my.hdsl -v\n"
     );
     text
 }
@@ -328,7 +348,7 @@ fn to_json(
         "dot_product_error": facts.dot_error,
         "error": facts.learned_error,
         "valid_error": trained.valid_error,
-        "scale": trained.model.parts().scale,
+        "lambda": trained.model.parts().scale,
         "iterations": trained.iterations,
         "iteration": trained.model.chosen(),
         "n_features_total": problem.names.len(),

@@ -1,66 +1,71 @@
-//! `hdsl evaluate`: the k-NN error of a model, or of the plain dot product.
+//! `hdsl evaluate`: the prediction error of a model, or of the plain dot product.
 
-use crate::args::{Evaluate, ModelArg};
+use crate::args::{RankingArgs, RuleArgs, heading::FILES};
 use crate::failure::Failure;
-use crate::files::{self, Ranker, Reader};
-use crate::report::{self, Talk, count, percent, thousands};
+use crate::files::Ranker;
+use crate::output::{self, Log, count, percent, thousands};
+use clap::{Args, ValueHint};
 use hdsl::knn::{Evaluation, evaluate_similarity};
 use hdsl::{Normalization, PredictionRule, Vote};
 use serde_json::{Value, json};
+use std::path::PathBuf;
 use std::time::Instant;
 
-/// A table of classes is shown for at most so many.
+/// The table of classes is printed for at most this many.
 const CLASSES_SHOWN: usize = 20;
 
-pub(crate) fn run(args: &Evaluate, talk: &Talk) -> Result<(), Failure> {
+/// Measure the prediction error of a model, or of the plain dot product, on labeled rows
+///
+///   error            fraction of rows whose predicted class is wrong
+///   balanced error   mean over the classes of the error of each class, whatever their sizes
+///
+/// The class of a row is predicted by its nearest training rows. With `identity` instead of a model
+/// file, rows are ranked by the dot product, after the preprocessing that `train` uses by default, so
+/// that both errors can be compared.
+#[derive(Args, Debug)]
+#[command(
+    verbatim_doc_comment,
+    after_long_help = "\
+Examples:
+  hdsl evaluate m.hdsl --train train.svm.bz2 test.svm.bz2
+  hdsl evaluate m.hdsl --train train.svm.bz2 test.svm.bz2 -k 15 --vote weighted --normalization cosine
+  hdsl evaluate identity --train train.svm.bz2 test.svm.bz2 --json             the plain dot product
+  hdsl evaluate m.hdsl --train train.svm.bz2 test.svm.bz2 --max-features 50    a sparser model"
+)]
+pub(crate) struct Evaluate {
+    #[command(flatten)]
+    ranking: RankingArgs,
+    /// Labeled test rows
+    #[arg(value_name = "TEST", value_hint = ValueHint::FilePath)]
+    test: PathBuf,
+    #[command(flatten)]
+    rule: RuleArgs,
+    /// Labels of the TEST rows, one per line, for formats without labels
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = FILES)]
+    labels: Option<PathBuf>,
+    /// Print one JSON object on standard output instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Evaluate, log: &Log) -> Result<(), Failure> {
     let started = Instant::now();
-    let mut reader = Reader::new(&args.read, talk);
-    let (ranker, train) = files::read_ranker(
-        &args.model,
-        args.preprocess,
-        &args.path,
-        &args.train,
-        &mut reader,
-    )?;
-    let labels = files::training_labels(&train, &args.train.train)?;
-    let (test, truth) = reader.labeled(&args.test, args.labels.as_ref(), "--labels")?;
-    let rule = args.decide.over(ranker.rule());
-    let evaluation = evaluate_similarity(
-        ranker.similarity(),
-        &ranker.prepare(talk, &args.train.train, &train),
-        &labels,
-        &ranker.prepare(talk, &args.test, &test),
-        &truth,
-        &rule,
-    )?;
+    let mut ranker = Ranker::open(&args.ranking, log)?;
+    let labels = ranker.labels()?.clone();
+    let (test, truth) = ranker.labeled_queries(&args.test, args.labels.as_ref(), "--labels")?;
+    let rule = args.rule.over(ranker.rule());
+    let train = ranker.train_rows();
+    let similarity = ranker.similarity();
+    let evaluation = evaluate_similarity(similarity, &train, &labels, &test, &truth, &rule)?;
     let seconds = started.elapsed().as_secs_f64();
-    if args.json {
-        return report::json(&to_json(
-            args,
-            &ranker,
-            (&rule, train.rows.n_rows()),
-            &evaluation,
-            seconds,
-        ));
-    }
-    report::stdout(&to_text(
-        args,
-        &ranker,
-        (&rule, train.rows.n_rows()),
-        &evaluation,
-    ))
-}
-
-/// The model as it was named.
-pub(crate) fn name(model: &ModelArg) -> String {
-    match model {
-        ModelArg::Identity => "identity".into(),
-        ModelArg::File(path) => path.display().to_string(),
+    match args.json {
+        true => output::json(&to_json(args, &ranker, &rule, &evaluation, seconds)),
+        false => output::stdout(&to_text(args, &ranker, &rule, &evaluation)),
     }
 }
 
-/// Who decided, in words.
-fn deciders(rule: &PredictionRule, n_train: usize) -> String {
+/// The prediction rule in words.
+fn rule_in_words(rule: &PredictionRule, n_train: usize) -> String {
     let rows = count(n_train, "row");
     let mut text = match rule.vote {
         Vote::Majority => format!("{} of {rows}", count(rule.k, "neighbor")),
@@ -75,110 +80,95 @@ fn deciders(rule: &PredictionRule, n_train: usize) -> String {
 
 fn to_text(
     args: &Evaluate,
-    ranker: &Ranker,
-    (rule, n_train): (&PredictionRule, usize),
+    ranker: &Ranker<'_>,
+    rule: &PredictionRule,
     evaluation: &Evaluation,
 ) -> String {
-    let uses = match (&ranker.model, ranker.learned()) {
-        (Some(model), Some(learned)) => format!(
-            "{} of {} in {}",
-            thousands(learned.n_features_used()),
-            count(model.n_features(), "feature"),
-            count(learned.atoms().len(), "atom")
-        ),
-        _ => format!(
-            "the plain dot product of {}",
-            count(ranker.preprocess.n_features(), "feature")
-        ),
-    };
-    let rows = [
-        ("model", name(&args.model)),
-        ("uses", uses),
-        (
-            "error",
-            format!(
-                "{}  ({} wrong of {}, by {})",
-                percent(evaluation.error),
-                thousands(evaluation.n_wrong),
-                thousands(evaluation.n_test),
-                deciders(rule, n_train)
-            ),
-        ),
-        ("balanced error", percent(evaluation.balanced_error)),
-    ];
-    let rows: Vec<Vec<String>> = rows
-        .into_iter()
-        .map(|(a, b)| vec![a.to_owned(), b])
-        .collect();
-    // Figures stand in a sentence here, so they are not lined up to the right.
-    let mut text: String = rows
-        .iter()
-        .map(|r| format!("{:<14}  {}\n", r[0], r[1]))
-        .collect();
-    if evaluation.classes.len() <= CLASSES_SHOWN {
-        let mut table = vec![vec![
-            "class".to_owned(),
-            "rows".to_owned(),
-            "error".to_owned(),
-            "mostly taken for".to_owned(),
-        ]];
-        for (code, class) in evaluation.classes.iter().enumerate() {
-            let cells = evaluation.cells.iter().filter(|c| c.0 == code as u32);
-            let total: usize = cells.clone().map(|c| c.2).sum();
-            if total == 0 {
-                continue;
-            }
-            let right = evaluation.count(code as u32, code as u32);
-            let other = cells
-                .filter(|c| c.1 != code as u32)
-                .max_by_key(|c| (c.2, std::cmp::Reverse(c.1)));
-            table.push(vec![
-                class.clone(),
-                thousands(total),
-                percent(1.0 - right as f64 / total as f64),
-                other.map_or(String::new(), |c| {
-                    format!("{} ({})", evaluation.classes[c.1 as usize], c.2)
-                }),
-            ]);
+    let uses = match &ranker.model {
+        Some(model) => output::usage_of(model),
+        None => {
+            let features = count(ranker.preprocess.n_features(), "feature");
+            format!("the plain dot product of {features}")
         }
-        text.push('\n');
-        text += &report::table("  ", &table);
+    };
+    let error = format!(
+        "{}  ({} wrong of {}, by {})",
+        percent(evaluation.error),
+        thousands(evaluation.n_wrong),
+        thousands(evaluation.n_test),
+        rule_in_words(rule, ranker.train().rows.n_rows())
+    );
+    let text = output::fields(&[
+        ("model", args.ranking.model.to_string()),
+        ("uses", uses),
+        ("error", error),
+        ("balanced error", percent(evaluation.balanced_error)),
+    ]);
+    match evaluation.classes.len() <= CLASSES_SHOWN {
+        true => text + "\n" + &output::table("  ", &class_table(evaluation)),
+        false => text,
     }
-    text
+}
+
+/// The error of each class, and the class it is most often confused with.
+fn class_table(evaluation: &Evaluation) -> Vec<Vec<String>> {
+    let mut table = vec![output::head([
+        "class",
+        "rows",
+        "error",
+        "most confused with",
+    ])];
+    for (code, class) in (0..).zip(&evaluation.classes) {
+        let cells = evaluation.cells.iter().filter(|cell| cell.0 == code);
+        let total: usize = cells.clone().map(|cell| cell.2).sum();
+        if total == 0 {
+            continue;
+        }
+        let right = evaluation.count(code, code);
+        let other = cells
+            .filter(|cell| cell.1 != code)
+            .max_by_key(|cell| (cell.2, std::cmp::Reverse(cell.1)));
+        table.push(vec![
+            class.clone(),
+            thousands(total),
+            percent(1.0 - right as f64 / total as f64),
+            other.map_or(String::new(), |cell| {
+                format!("{} ({})", evaluation.classes[cell.1 as usize], cell.2)
+            }),
+        ]);
+    }
+    table
 }
 
 fn to_json(
     args: &Evaluate,
-    ranker: &Ranker,
-    (rule, n_train): (&PredictionRule, usize),
+    ranker: &Ranker<'_>,
+    rule: &PredictionRule,
     evaluation: &Evaluation,
     seconds: f64,
 ) -> Value {
-    let cells: Vec<Value> = evaluation
-        .cells
-        .iter()
+    let learned = ranker.model.as_ref().map(|model| model.similarity());
+    let name = |code: u32| &evaluation.classes[code as usize];
+    let cells = evaluation.cells.iter();
+    let cells: Vec<Value> = cells
         .map(|&(truth, predicted, n)| {
-            json!({
-                "class": evaluation.classes[truth as usize],
-                "predicted": evaluation.classes[predicted as usize],
-                "count": n,
-            })
+            json!({ "class": name(truth), "predicted": name(predicted), "count": n })
         })
         .collect();
     json!({
-        "model": name(&args.model),
+        "model": args.ranking.model.to_string(),
         "error": evaluation.error,
         "balanced_error": evaluation.balanced_error,
         "n_test": evaluation.n_test,
         "n_wrong": evaluation.n_wrong,
-        "n_train": n_train,
+        "n_train": ranker.train().rows.n_rows(),
         "k": rule.k,
-        "vote": rule.vote.name(),
-        "normalization": rule.normalization.name(),
-        "preprocess": ranker.preprocess.kind().to_string(),
-        "iteration": ranker.model.as_ref().map(|m| m.chosen()),
-        "n_atoms": ranker.learned().map(|m| m.atoms().len()),
-        "n_features": ranker.learned().map(|m| m.n_features_used()),
+        "vote": rule.vote,
+        "normalization": rule.normalization,
+        "preprocess": ranker.preprocess.kind(),
+        "iteration": ranker.model.as_ref().map(|model| model.chosen()),
+        "n_atoms": learned.map(|m| m.atoms().len()),
+        "n_features": learned.map(|m| m.n_features_used()),
         "n_features_total": ranker.preprocess.n_features(),
         "classes": evaluation.classes,
         "confusion": cells,

@@ -1,35 +1,73 @@
-//! `hdsl explain`: what a model has learned, and why two rows are alike.
+//! `hdsl explain`: what a model has learned, and why two rows are similar.
 
-use crate::args::{Explain, RowOf};
+use crate::args::{ModelFile, RowOf};
 use crate::failure::Failure;
 use crate::files::{self, Reader};
-use crate::report::{self, Talk, count, short, thousands};
+use crate::output::{self, Log, count, short, thousands};
+use clap::{Args, ValueHint};
+use hdsl::similarity::{Explanation, FeatureWeight, PairWeight};
 use hdsl::{Dataset, Model, SparseRow};
 use serde_json::{Value, json};
+use std::path::PathBuf;
 
-pub(crate) fn run(args: &Explain, talk: &Talk) -> Result<(), Failure> {
-    let model = files::read_model(&args.model, &args.path, talk)?;
+/// Show which features and pairs of features a model uses, or why two rows are similar
+///
+/// M is a weighted sum of atoms LAMBDA (e_i +- e_j)(e_i +- e_j)^T, so
+///
+///   S_M(x, x') = sum over atoms of LAMBDA weight (x_i +- x_j)(x'_i +- x'_j)
+///
+/// Features are listed by M_ii, pairs by |M_ij|. A pair with M_ij > 0 makes two rows more similar if
+/// one has feature i and the other feature j; a pair with M_ij < 0 makes them less similar. With
+/// --pair, the contributions M_ij x_i x'_j to the score of two given rows are listed; their sum is
+/// the score.
+#[derive(Args, Debug)]
+#[command(
+    verbatim_doc_comment,
+    after_long_help = "\
+Examples:
+  hdsl explain m.hdsl --names vocab.txt --top 20
+  hdsl explain m.hdsl --pair test.svm.bz2:3 train.svm.bz2:17        rows are counted from 0"
+)]
+pub(crate) struct Explain {
+    #[command(flatten)]
+    model: ModelFile,
+    /// Number of features, pairs or contributions to list; 0 lists all
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    top: usize,
+    /// Explain the score of two rows: FILE:ROW twice, rows counted from 0
+    #[arg(long, value_names = ["FILE:ROW", "FILE:ROW"], num_args = 2)]
+    pair: Option<Vec<RowOf>>,
+    /// Feature names, one per line, or a vocabulary file of `vectorize` [default: those saved in the model]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    names: Option<PathBuf>,
+    /// Print one JSON object on standard output instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Explain, log: &Log) -> Result<(), Failure> {
+    let model = files::read_model(&args.model.model, &args.model.point, log)?;
     let read_names = |path| files::read_names(path, model.n_features());
     let names = Names {
         list: args.names.as_deref().map(read_names).transpose()?,
         model: &model,
     };
     match args.pair.as_deref() {
-        Some([a, b]) => pair(args, talk, &names, a, b),
-        _ => whole(args, &names),
+        Some([a, b]) => explain_rows(args, log, &names, a, b),
+        _ => explain_model(args, &names),
     }
 }
 
-/// What to call features: the file given, or else the names in the model.
-pub(crate) struct Names<'a> {
+/// The names of features: those of a file, or else those of the model.
+struct Names<'a> {
     /// Names by feature, from a file.
-    pub(crate) list: Option<Vec<String>>,
+    list: Option<Vec<String>>,
     /// The model, which has names or numbers.
-    pub(crate) model: &'a Model,
+    model: &'a Model,
 }
 
 impl Names<'_> {
-    pub(crate) fn of(&self, feature: u32) -> String {
+    fn of(&self, feature: u32) -> String {
         match self.list.as_ref().and_then(|l| l.get(feature as usize)) {
             Some(name) if !name.is_empty() => name.clone(),
             _ => self.model.name(feature).into_owned(),
@@ -45,48 +83,71 @@ fn top<T>(list: &[T], top: usize) -> &[T] {
     }
 }
 
-fn whole(args: &Explain, names: &Names<'_>) -> Result<(), Failure> {
-    let model = names.model;
-    let learned = model.similarity();
-    let features = learned.features_by_weight();
-    let pairs = learned.pairs_by_weight();
-    if args.json {
-        let features: Vec<Value> = top(&features, args.top)
-            .iter()
-            .map(|f| json!({ "feature": f.feature, "name": names.of(f.feature), "weight": f.weight, "n_pairs": f.n_pairs }))
-            .collect();
-        let listed: Vec<Value> = top(&pairs, args.top)
-            .iter()
-            .map(|p| {
-                json!({
-                    "i": p.i, "j": p.j,
-                    "name_i": names.of(p.i), "name_j": names.of(p.j),
-                    "sign": if p.weight > 0.0 { "+" } else { "-" },
-                    "weight": p.weight,
-                })
-            })
-            .collect();
-        return report::json(&json!({
-            "model": args.model.display().to_string(),
-            "scale": model.parts().scale,
-            "iteration": model.chosen(),
-            "n_atoms": learned.atoms().len(),
-            "n_features": learned.n_features_used(),
-            "n_features_total": model.n_features(),
-            "n_pairs": pairs.len(),
-            "features": features,
-            "pairs": listed,
-        }));
+fn explain_model(args: &Explain, names: &Names<'_>) -> Result<(), Failure> {
+    let learned = names.model.similarity();
+    let (features, pairs) = (learned.features_by_weight(), learned.pairs_by_weight());
+    match args.json {
+        true => output::json(&model_json(args, names, &features, &pairs)),
+        false => output::stdout(&model_text(args, names, &features, &pairs)),
     }
+}
+
+fn model_json(
+    args: &Explain,
+    names: &Names<'_>,
+    features: &[FeatureWeight],
+    pairs: &[PairWeight],
+) -> Value {
+    let (model, learned) = (names.model, names.model.similarity());
+    let feature = |f: &FeatureWeight| {
+        json!({
+            "feature": f.feature,
+            "name": names.of(f.feature),
+            "weight": f.weight,
+            "n_pairs": f.n_pairs,
+        })
+    };
+    let pair = |p: &PairWeight| {
+        json!({
+            "i": p.i,
+            "j": p.j,
+            "name_i": names.of(p.i),
+            "name_j": names.of(p.j),
+            "sign": if p.weight > 0.0 { "+" } else { "-" },
+            "weight": p.weight,
+        })
+    };
+    let listed: Vec<Value> = top(features, args.top).iter().map(feature).collect();
+    let listed_pairs: Vec<Value> = top(pairs, args.top).iter().map(pair).collect();
+    json!({
+        "model": args.model.model,
+        "lambda": model.parts().scale,
+        "iteration": model.chosen(),
+        "n_atoms": learned.atoms().len(),
+        "n_features": learned.n_features_used(),
+        "n_features_total": model.n_features(),
+        "n_pairs": pairs.len(),
+        "features": listed,
+        "pairs": listed_pairs,
+    })
+}
+
+fn model_text(
+    args: &Explain,
+    names: &Names<'_>,
+    features: &[FeatureWeight],
+    pairs: &[PairWeight],
+) -> String {
+    let model = names.model;
     let mut text = format!(
         "{} uses {} of {} and {}.\n",
-        args.model.display(),
-        thousands(learned.n_features_used()),
+        args.model.model.display(),
+        thousands(model.similarity().n_features_used()),
         count(model.n_features(), "feature"),
         count(pairs.len(), "pair")
     );
-    text += "\nFeatures, by what two rows gain by both having it (M_ii):\n";
-    let rows: Vec<Vec<String>> = top(&features, args.top)
+    text += "\nFeatures, by what they add to the score of two rows that both have them (M_ii):\n";
+    let rows: Vec<Vec<String>> = top(features, args.top)
         .iter()
         .map(|f| {
             vec![
@@ -96,20 +157,15 @@ fn whole(args: &Explain, names: &Names<'_>) -> Result<(), Failure> {
             ]
         })
         .collect();
-    text += &report::table("  ", &rows);
+    text += &output::table("  ", &rows);
     text += &rest(features.len(), rows.len());
-    for (alike, title) in [
-        (
-            true,
-            "\nPairs that make rows more alike: one has the first, the other the second (M_ij > 0):\n",
-        ),
-        (
-            false,
-            "\nPairs that make rows less alike: one has the first, the other the second (M_ij < 0):\n",
-        ),
-    ] {
-        let chosen: Vec<_> = pairs.iter().filter(|p| (p.weight > 0.0) == alike).collect();
-        text += title;
+    for (alike, title) in [(true, "more similar"), (false, "less similar")] {
+        let chosen = pairs.iter().filter(|p| (p.weight > 0.0) == alike);
+        let chosen: Vec<&PairWeight> = chosen.collect();
+        let sign = if alike { ">" } else { "<" };
+        text += &format!(
+            "\nPairs that make two rows {title}, one having the first and one the second (M_ij {sign} 0):\n"
+        );
         let rows: Vec<Vec<String>> = top(&chosen, args.top)
             .iter()
             .map(|p| pair_row(p.weight, &names.of(p.i), &names.of(p.j)))
@@ -117,13 +173,13 @@ fn whole(args: &Explain, names: &Names<'_>) -> Result<(), Failure> {
         if rows.is_empty() {
             text += "  none\n";
         }
-        text += &report::table("  ", &rows);
+        text += &output::table("  ", &rows);
         text += &rest(chosen.len(), rows.len());
     }
-    report::stdout(&text)
+    text
 }
 
-/// One line about a pair.
+/// One row of a table of pairs.
 pub(crate) fn pair_row(weight: f64, i: &str, j: &str) -> Vec<String> {
     let sign = if weight > 0.0 { "~" } else { "><" };
     vec![
@@ -141,79 +197,115 @@ fn rest(all: usize, shown: usize) -> String {
     }
 }
 
-fn pair(
+/// One of the two rows of `--pair`.
+struct Side<'a> {
+    wanted: &'a RowOf,
+    class: Option<&'a str>,
+    indices: Vec<u32>,
+    values: Vec<f64>,
+}
+
+impl<'a> Side<'a> {
+    fn of(data: &'a Dataset, wanted: &'a RowOf, model: &Model) -> Result<Self, Failure> {
+        let n_rows = data.rows.n_rows();
+        if wanted.row >= n_rows {
+            let (row, rows) = (wanted.row, count(n_rows, "row"));
+            let message = format!("row {row} does not exist, there are {rows}, counted from 0");
+            return Err(Failure::file(&wanted.path, message));
+        }
+        let (indices, values) = model.preprocess().apply_row(data.rows.row(wanted.row));
+        Ok(Self {
+            wanted,
+            class: data.labels.as_ref().map(|labels| labels.name(wanted.row)),
+            indices,
+            values,
+        })
+    }
+
+    fn row(&self) -> SparseRow<'_> {
+        SparseRow::new(&self.indices, &self.values)
+    }
+
+    fn has(&self, feature: u32) -> bool {
+        self.indices.binary_search(&feature).is_ok()
+    }
+
+    fn text(&self) -> String {
+        let class = self
+            .class
+            .map_or(String::new(), |c| format!(" (class {c})"));
+        let RowOf { path, row } = self.wanted;
+        format!("row {row} of {}{class}", path.display())
+    }
+
+    fn json(&self) -> Value {
+        json!({ "file": self.wanted.path, "row": self.wanted.row, "class": self.class })
+    }
+}
+
+fn explain_rows(
     args: &Explain,
-    talk: &Talk,
+    log: &Log,
     names: &Names<'_>,
     a: &RowOf,
     b: &RowOf,
 ) -> Result<(), Failure> {
     let model = names.model;
-    let mut reader = Reader::new(&args.read, talk);
-    reader.beside_model(model);
+    let mut reader = Reader::new(&args.model.read, log);
+    reader.number_as_model(model);
     let first = reader.data(&a.path, None)?;
     let second = match a.path == b.path {
         true => None,
         false => Some(reader.data(&b.path, None)?),
     };
-    let raw_a = row_of(&first, a)?;
-    let raw_b = row_of(second.as_ref().unwrap_or(&first), b)?;
-    let (indices_a, values_a) = model.preprocess().apply_row(raw_a);
-    let (indices_b, values_b) = model.preprocess().apply_row(raw_b);
-    let why = model.similarity().explain_pair(
-        SparseRow::new(&indices_a, &values_a),
-        SparseRow::new(&indices_b, &values_b),
-    );
-    let listed = top(&why.pairs, args.top);
-    let others: f64 = why.pairs[listed.len()..].iter().map(|p| p.value).sum();
-    let label = |data: &Dataset, row: usize| data.labels.as_ref().map(|l| l.name(row).to_owned());
-    let class_a = label(&first, a.row);
-    let class_b = label(second.as_ref().unwrap_or(&first), b.row);
-    if args.json {
-        let contributions: Vec<Value> = why
-            .pairs
-            .iter()
-            .map(|p| {
-                json!({
-                    "i": p.i, "j": p.j,
-                    "name_i": names.of(p.i), "name_j": names.of(p.j),
-                    "value": p.value,
-                })
-            })
-            .collect();
-        return report::json(&json!({
-            "model": args.model.display().to_string(),
-            "a": { "file": a.path.display().to_string(), "row": a.row, "class": class_a },
-            "b": { "file": b.path.display().to_string(), "row": b.row, "class": class_b },
-            "score": why.score,
-            "contributions": contributions,
-        }));
+    let a = Side::of(&first, a, model)?;
+    let b = Side::of(second.as_ref().unwrap_or(&first), b, model)?;
+    let explanation = model.similarity().explain_pair(a.row(), b.row());
+    if !args.json {
+        return output::stdout(&rows_text(args, names, &a, &b, &explanation));
     }
-    let described = |row: &RowOf, class: Option<String>| {
-        let class = class.map_or(String::new(), |c| format!(" (class {c})"));
-        format!("row {} of {}{class}", row.row, row.path.display())
-    };
-    let mut text = format!(
+    let contributions = explanation.pairs.iter().map(|p| {
+        json!({
+            "i": p.i, "j": p.j,
+            "name_i": names.of(p.i), "name_j": names.of(p.j),
+            "value": p.value,
+        })
+    });
+    output::json(&json!({
+        "model": args.model.model,
+        "a": a.json(),
+        "b": b.json(),
+        "score": explanation.score,
+        "contributions": contributions.collect::<Vec<Value>>(),
+    }))
+}
+
+fn rows_text(
+    args: &Explain,
+    names: &Names<'_>,
+    a: &Side<'_>,
+    b: &Side<'_>,
+    explanation: &Explanation,
+) -> String {
+    let text = format!(
         "{}\nand {}\nscore {} under {}.\n",
-        described(a, class_a),
-        described(b, class_b),
-        short(why.score),
-        args.model.display()
+        a.text(),
+        b.text(),
+        short(explanation.score),
+        args.model.model.display()
     );
-    if why.pairs.is_empty() {
-        text += "\nThey share nothing that the model looks at.\n";
-        return report::stdout(&text);
+    if explanation.pairs.is_empty() {
+        return text + "\nThey have no features in common that the model uses.\n";
     }
-    text += "\nWhat the score is made of:\n";
+    let listed = top(&explanation.pairs, args.top);
     let mut rows: Vec<Vec<String>> = listed
         .iter()
         .map(|p| {
             let (i, j) = (names.of(p.i), names.of(p.j));
-            let found = |in_a: u32, in_b: u32| {
-                indices_a.binary_search(&in_a).is_ok() && indices_b.binary_search(&in_b).is_ok()
-            };
-            // Here is the first row named, there the second.
-            let words = match (found(p.i, p.j), found(p.j, p.i)) {
+            let one_way = a.has(p.i) && b.has(p.j);
+            let other_way = a.has(p.j) && b.has(p.i);
+            // "Here" is the first row, "there" the second.
+            let words = match (one_way, other_way) {
                 _ if p.i == p.j => format!("both have {i}"),
                 (true, true) => format!("{i} here, {j} there, and the other way round"),
                 (false, true) => format!("{j} here, {i} there"),
@@ -222,26 +314,15 @@ fn pair(
             vec![format!("{:+.4}", p.value), words]
         })
         .collect();
-    if listed.len() < why.pairs.len() {
-        let n = why.pairs.len() - listed.len();
-        rows.push(vec![
-            format!("{others:+.4}"),
-            format!("{} more", thousands(n)),
-        ]);
+    let others = &explanation.pairs[listed.len()..];
+    if !others.is_empty() {
+        let sum: f64 = others.iter().map(|p| p.value).sum();
+        let more = format!("{} more", thousands(others.len()));
+        rows.push(vec![format!("{sum:+.4}"), more]);
     }
-    rows.push(vec![format!("{:+.4}", why.score), "in all".into()]);
-    text += &report::table("  ", &rows);
-    report::stdout(&text)
-}
-
-fn row_of<'a>(data: &'a Dataset, wanted: &RowOf) -> Result<SparseRow<'a>, Failure> {
-    match wanted.row < data.rows.n_rows() {
-        true => Ok(data.rows.row(wanted.row)),
-        false => Err(Failure::usage(format!(
-            "{}: row {} is missing, there are {}, counted from 0",
-            wanted.path.display(),
-            wanted.row,
-            count(data.rows.n_rows(), "row")
-        ))),
-    }
+    rows.push(vec![
+        format!("{:+.4}", explanation.score),
+        "in total".into(),
+    ]);
+    text + "\nContributions to the score:\n" + &output::table("  ", &rows)
 }

@@ -1,19 +1,75 @@
 //! `hdsl fetch`: public data sets, downloaded, read, and ready to train on.
 
-use crate::args::Fetch;
 use crate::failure::Failure;
+use crate::output::{self, Log, count, thousands};
 use crate::progress::Download;
-use crate::report::{self, Talk, count, thousands};
+use clap::{Args, ValueHint};
+use hdsl::model::shell_word;
 use hdsl::{Dataset, ReadOptions, read_dataset};
 use hdsl_fetch::{FetchOptions, Fetched, FetchedPart, SETS, Set, default_folder, fetch, find};
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::PathBuf;
 
-pub(crate) fn run(args: &Fetch, talk: &Talk) -> Result<(), Failure> {
+/// Download public data sets, and show how to train on them
+///
+/// Without a name, lists the data sets. With one or more names, downloads the original files from
+/// UCI or LIBSVM into a cache, unpacks archives, reads every part once to check that it is complete,
+/// and prints its path. A second call finds everything in the cache and needs no network.
+///
+/// An interrupted download is resumed, in the same call or in the next one; a file gets its name only
+/// when it is complete. The SHA-256 digest of each file is kept in SHA256SUMS beside it, so that
+/// damage is noticed. Without a network, the error message names the address to download from
+/// elsewhere and the path to put the file at.
+#[derive(Args, Debug)]
+#[command(
+    verbatim_doc_comment,
+    after_long_help = "\
+The cache: --dir, or the environment variable HDSL_DATA, or hdsl in the user's cache folder.
+Proxies are taken from HTTPS_PROXY, ALL_PROXY and NO_PROXY, other certificates from SSL_CERT_FILE.
+
+Examples:
+  hdsl fetch                                     list the data sets
+  hdsl fetch dexter                              all parts of dexter
+  hdsl train \"$(hdsl fetch dexter --part train --paths)\" --holdout 0.3 --lambda 1,10,100 -o m.hdsl
+  hdsl fetch rcv1.binary --base-url http://localhost:8000    from a mirror made with `wget -x`"
+)]
+pub(crate) struct Fetch {
+    /// Names of data sets; none to list them
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Only these parts: train, valid, test or all, as in the list
+    #[arg(
+        long = "part",
+        value_name = "PART,...",
+        value_delimiter = ',',
+        requires = "names"
+    )]
+    parts: Vec<String>,
+    /// Print only the paths of the parts, one per line; the files are not read
+    #[arg(long, requires = "names", conflicts_with = "json")]
+    paths: bool,
+    /// Cache folder [default: $HDSL_DATA, or hdsl in the user's cache folder]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    dir: Option<PathBuf>,
+    /// Download again, and replace the files in the cache
+    #[arg(long, requires = "names")]
+    again: bool,
+    /// Use only files in the cache, and fail if one is missing
+    #[arg(long, conflicts_with = "again")]
+    offline: bool,
+    /// Fetch https://HOST/PATH from URL/HOST/PATH instead [default: $HDSL_FETCH_BASE, or the source itself]
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
+    base_url: Option<String>,
+    /// Print one JSON object on standard output instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Fetch, log: &Log) -> Result<(), Failure> {
     if args.names.is_empty() {
         return list(args);
     }
-    // A name that is wrong is found out before the first download.
+    // A wrong name is reported before the first download.
     let names = args.names.iter().map(|name| find(name));
     let sets: Vec<&Set> = names.collect::<Result<_, _>>()?;
     let options = FetchOptions {
@@ -24,43 +80,43 @@ pub(crate) fn run(args: &Fetch, talk: &Talk) -> Result<(), Failure> {
         ..FetchOptions::default()
     };
     let parts: Vec<&str> = args.parts.iter().map(String::as_str).collect();
-    let mut said = Vec::new();
+    let mut results = Vec::new();
     for set in sets {
-        let mut watch = Download::new(talk, set.name);
+        let mut watch = Download::new(log, set.name);
         let fetched = fetch(set, &parts, &options, &mut |event| watch.event(event));
         watch.finish();
         let fetched = fetched?;
         if args.paths {
             for part in &fetched.parts {
-                report::stdout(&format!("{}\n", part.data.display()))?;
+                output::stdout(&format!("{}\n", part.data.display()))?;
             }
             continue;
         }
-        let read = fetched.parts.iter().map(|part| read(&fetched, part, talk));
+        let read = fetched.parts.iter().map(|part| read(&fetched, part, log));
         let read: Vec<Dataset> = read.collect::<Result<_, _>>()?;
         match args.json {
-            true => said.push(to_json(&fetched, &read)),
-            false => report::stdout(&to_text(&fetched, &read))?,
+            true => results.push(to_json(&fetched, &read)),
+            false => output::stdout(&to_text(&fetched, &read))?,
         }
     }
     match args.json {
-        true => report::json(&json!({ "sets": said })),
+        true => output::json(&json!({ "sets": results })),
         false => Ok(()),
     }
 }
 
-/// Reads a part, and mentions what its source says otherwise.
-fn read(fetched: &Fetched, part: &FetchedPart, talk: &Talk) -> Result<Dataset, Failure> {
+/// Reads a part, and notes where it differs from what its source documents.
+fn read(fetched: &Fetched, part: &FetchedPart, log: &Log) -> Result<Dataset, Failure> {
     let options = ReadOptions {
         labels: part.labels.clone(),
         ..ReadOptions::default()
     };
     let data = read_dataset(&part.data, &options)?;
-    talk.details(&data.notes);
+    data.notes.iter().for_each(|note| log.detail(note));
     let (rows, features) = (data.rows.n_rows(), data.rows.n_features());
     if rows != part.part.n_rows || features > fetched.set.n_features {
-        talk.note(format!(
-            "{}: has {} of {}, where its source tells of {} of {}",
+        log.note(format!(
+            "{}: has {} of {}, but its source documents {} of {}",
             part.data.display(),
             count(rows, "row"),
             count(features, "feature"),
@@ -85,18 +141,20 @@ fn to_text(fetched: &Fetched, read: &[Dataset]) -> String {
             count(data.rows.n_rows(), "row"),
             count(set.n_features.max(data.rows.n_features()), "feature"),
             classes,
-            if part.is_new { "" } else { " (there already)" },
+            if part.is_new { "" } else { " (already there)" },
             part.data.display()
         );
     }
     text + &next(fetched) + "\n"
 }
 
-/// Commands to go on with.
+/// Commands to continue with.
 fn next(fetched: &Fetched) -> String {
     let path = |name: &str| {
         let part = fetched.parts.iter().find(|p| p.part.name == name)?;
-        part.part.labeled.then(|| shell_word(&part.data))
+        part.part
+            .labeled
+            .then(|| shell_word(&part.data.display().to_string()).into_owned())
     };
     let Some(train) = path("train").or_else(|| path("all")) else {
         return String::new();
@@ -104,22 +162,12 @@ fn next(fetched: &Fetched) -> String {
     let model = format!("{}.hdsl", fetched.set.name);
     let choose = path("valid").map_or("--holdout 0.3".into(), |valid| format!("--valid {valid}"));
     let mut text = format!(
-        "\nTo train on it:\n  hdsl train {train} {choose} --scale 1,10,100,1000 --patience 100 -o {model}\n"
+        "\nTo train on it:\n  hdsl train {train} {choose} --lambda 1,10,100,1000 --patience 100 -o {model}\n"
     );
     if let Some(test) = path("test") {
         text += &format!("  hdsl evaluate {model} --train {train} {test}\n");
     }
     text
-}
-
-/// A path as a shell takes it.
-fn shell_word(path: &Path) -> String {
-    let word = path.display().to_string();
-    let plain = |c: char| c.is_alphanumeric() || "/._-+:\\".contains(c);
-    match word.chars().all(plain) {
-        true => word,
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
 }
 
 fn to_json(fetched: &Fetched, read: &[Dataset]) -> Value {
@@ -156,7 +204,7 @@ fn list(args: &Fetch) -> Result<(), Failure> {
     if args.json {
         let sets: Vec<Value> = SETS.iter().map(describe).collect();
         let folder = folder.display().to_string();
-        return report::json(&json!({ "folder": folder, "sets": sets }));
+        return output::json(&json!({ "folder": folder, "sets": sets }));
     }
     let mut text = String::new();
     for set in SETS {
@@ -172,7 +220,7 @@ fn list(args: &Fetch) -> Result<(), Failure> {
         );
     }
     text += &format!("\nKept in {}.\n", folder.display());
-    report::stdout(&text)
+    output::stdout(&text)
 }
 
 fn describe(set: &Set) -> Value {

@@ -1,107 +1,113 @@
-//! `hdsl inspect`: what is in a data file or in a model.
+//! `hdsl inspect`: what a data file or a model contains.
 
-use crate::args::{Inspect, PathArgs};
+use crate::args::{PathPoint, ReadArgs, heading::FILES};
 use crate::failure::Failure;
 use crate::files::{self, Reader};
-use crate::report::{self, Talk, count, percent, short, thousands};
+use crate::output::{self, Log, count, percent, short, thousands};
+use clap::{Args, ValueHint};
 use hdsl::model::CommandFiles;
-use hdsl::{Dataset, Model};
+use hdsl::{Dataset, Labels, Model};
 use serde_json::{Value, json};
+use std::path::PathBuf;
 
-/// Classes listed by name in the readable form.
+/// Classes listed by name in the text.
 const CLASSES_SHOWN: usize = 12;
 
-pub(crate) fn run(args: &Inspect, talk: &Talk) -> Result<(), Failure> {
+/// Show what a data file or a model contains
+///
+/// For data: rows, features, non-zeros, classes, the range of values, the index base, and notes of the reader. For a
+/// model: lambda, atoms, features, preprocessing, and how it was trained. With --json, a model is printed completely:
+/// every atom with its weight, the preprocessing, the names and the path.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  hdsl inspect train.svm.bz2
+  hdsl inspect m.hdsl --json > model.json")]
+pub(crate) struct Inspect {
+    /// Data file or model file
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+    /// Labels, one per line, for formats without labels
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = FILES)]
+    labels: Option<PathBuf>,
+    #[command(flatten)]
+    read: ReadArgs,
+    /// Print one JSON object on standard output instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Inspect, log: &Log) -> Result<(), Failure> {
     if files::is_model(&args.file) {
-        let model = files::read_model(&args.file, &PathArgs::default(), talk)?;
-        if args.json {
-            return report::stdout(&format!("{}\n", model.to_json()));
-        }
-        return report::stdout(&model_text(args, &model));
+        let model = files::read_model(&args.file, &PathPoint::default(), log)?;
+        return match args.json {
+            true => output::stdout(&format!("{}\n", model.to_json())),
+            false => output::stdout(&model_text(args, &model)),
+        };
     }
-    // What readers notice is part of the answer here, so it is not said twice under `-v`.
-    let data = Reader::new(&args.read, talk).data(&args.file, args.labels.as_ref())?;
+    let data = Reader::new(&args.read, log).data(&args.file, args.labels.as_ref())?;
     let facts = Facts::of(&data);
-    if args.json {
-        return report::json(&data_json(args, &data, &facts));
+    match args.json {
+        true => output::json(&data_json(args, &data, &facts)),
+        false => output::stdout(&data_text(args, &data, &facts)),
     }
-    report::stdout(&data_text(args, &data, &facts))
 }
 
 fn model_text(args: &Inspect, model: &Model) -> String {
     let parts = model.parts();
-    let learned = model.similarity();
-    let mut lines = Vec::new();
-    let mut line = |name: &str, value: String| lines.push(format!("{name:<12}  {value}\n"));
-    line("model", args.file.display().to_string());
-    line("lambda", short(parts.scale));
-    line(
-        "uses",
-        format!(
-            "{} of {} in {}, {}",
-            thousands(learned.n_features_used()),
-            count(model.n_features(), "feature"),
-            count(learned.atoms().len(), "atom"),
-            count(learned.pairs_by_weight().len(), "pair")
-        ),
+    let pairs = model.similarity().pairs_by_weight().len();
+    let path = format!(
+        "{}; the model after {} is in use",
+        count(model.path().len(), "iteration"),
+        thousands(model.chosen())
     );
-    line("preprocess", parts.preprocess.kind().to_string());
-    line(
-        "path",
-        format!(
-            "{}; the model after {} is in use",
-            count(model.path().len(), "iteration"),
-            thousands(model.chosen())
-        ),
-    );
+    let uses = format!("{}, {}", output::usage_of(model), count(pairs, "pair"));
+    let mut lines = vec![
+        ("model", args.file.display().to_string()),
+        ("lambda", short(parts.scale)),
+        ("uses", uses),
+        ("preprocess", parts.preprocess.kind().to_string()),
+        ("path", path),
+    ];
     if let Some(point) = parts.trace.get(model.chosen()) {
-        line("objective", short(point.objective));
+        lines.push(("objective", short(point.objective)));
     }
     if let Some(gap) = parts.gap_certified {
-        line(
-            "gap",
-            format!("at most {} above the best possible", short(gap)),
-        );
+        lines.push(("gap", format!("at most {} above the minimum", short(gap))));
     }
-    let best = parts.evaluations.iter().map(|e| e.1);
-    if let Some(error) = best.min_by(f64::total_cmp) {
-        line(
-            "validation",
-            format!(
-                "error {}, lowest of {}",
-                percent(error),
-                count(parts.evaluations.len(), "evaluation")
-            ),
-        );
+    let errors = parts.evaluations.iter().map(|e| e.1);
+    if let Some(error) = errors.min_by(f64::total_cmp) {
+        let evaluations = count(parts.evaluations.len(), "evaluation");
+        let error = format!("error {}, lowest of {evaluations}", percent(error));
+        lines.push(("validation", error));
     }
     if let Some(classes) = &parts.classes {
-        let mut names: Vec<&str> = classes.iter().map(String::as_str).collect();
-        let more = names.len().saturating_sub(CLASSES_SHOWN);
-        names.truncate(CLASSES_SHOWN);
-        let more = match more {
-            0 => String::new(),
-            n => format!(" and {n} more"),
-        };
-        line("classes", format!("{}{more}", names.join(", ")));
+        lines.push(("classes", first_of(classes.iter().cloned())));
     }
-    line("names", count(parts.names.len(), "feature name"));
-    line(
-        "features",
-        format!(
-            "numbered from {} in files",
-            if parts.zero_based { 0 } else { 1 }
-        ),
-    );
+    lines.push(("names", count(parts.names.len(), "feature name")));
+    let first = if parts.zero_based { 0 } else { 1 };
+    lines.push(("features", format!("numbered from {first} in files")));
     if let Some(stop) = parts.stop {
-        line("stop", stop.to_string());
+        lines.push(("stop", stop.to_string()));
     }
     if let Some(command) = model.command_line(&CommandFiles::default()) {
-        line("trained by", command);
+        lines.push(("trained by", command));
     }
-    lines.concat() + "\n--json prints all of it: atoms, weights, preprocess, names, path.\n"
+    output::fields(&lines)
+        + "\n--json prints all of it: atoms, weights, preprocessing, names, path.\n"
 }
 
-/// Plain facts about rows.
+/// The first few of a list, and how many more there are.
+fn first_of(list: impl ExactSizeIterator<Item = String>) -> String {
+    let more = list.len().saturating_sub(CLASSES_SHOWN);
+    let mut shown: Vec<String> = list.take(CLASSES_SHOWN).collect();
+    if more > 0 {
+        shown.push(format!("and {} more", thousands(more)));
+    }
+    shown.join(", ")
+}
+
+/// Statistics of rows.
 struct Facts {
     empty: usize,
     least: usize,
@@ -149,76 +155,53 @@ impl Facts {
 
 fn data_text(args: &Inspect, data: &Dataset, facts: &Facts) -> String {
     let rows = &data.rows;
-    let mut lines = Vec::new();
-    let mut line = |name: &str, value: String| lines.push(format!("{name:<12}  {value}\n"));
-    line("data", args.file.display().to_string());
-    line("rows", {
-        let empty = match facts.empty {
-            0 => String::new(),
-            n => format!(", {n} of them empty"),
-        };
-        thousands(rows.n_rows()) + &empty
-    });
-    line(
-        "features",
-        format!(
-            "{}, of which {} occur; numbered from {}",
-            thousands(rows.n_features()),
-            thousands(facts.used),
-            data.index_base.first()
-        ),
+    let empty = match facts.empty {
+        0 => String::new(),
+        n => format!(", {n} of them empty"),
+    };
+    let features = format!(
+        "{}, of which {} occur; numbered from {}",
+        thousands(rows.n_features()),
+        thousands(facts.used),
+        data.index_base.first()
     );
     let cells = (rows.n_rows() as f64 * rows.n_features() as f64).max(1.0);
-    line(
-        "non-zeros",
-        format!(
-            "{} ({:.3}% of all cells); a row has {} to {}, median {}",
-            thousands(rows.nnz()),
-            100.0 * rows.nnz() as f64 / cells,
-            facts.least,
-            facts.most,
-            facts.median
-        ),
+    let nonzeros = format!(
+        "{} ({:.3}% of all cells); {} to {} per row, median {}",
+        thousands(rows.nnz()),
+        100.0 * rows.nnz() as f64 / cells,
+        facts.least,
+        facts.most,
+        facts.median
     );
-    line(
-        "values",
-        format!(
-            "{} to {}, {}",
-            short(facts.low),
-            short(facts.high),
-            facts.kind()
+    let (low, high) = (short(facts.low), short(facts.high));
+    let mut lines = vec![
+        ("data", args.file.display().to_string()),
+        ("rows", thousands(rows.n_rows()) + &empty),
+        ("features", features),
+        ("non-zeros", nonzeros),
+        ("values", format!("{low} to {high}, {}", facts.kind())),
+        (
+            "labels",
+            data.labels.as_ref().map_or("none".into(), classes),
         ),
-    );
-    match &data.labels {
-        None => line("labels", "none".into()),
-        Some(labels) => {
-            let counts = labels.counts();
-            let mut shown: Vec<String> = labels
-                .names()
-                .iter()
-                .zip(&counts)
-                .take(CLASSES_SHOWN)
-                .map(|(name, n)| format!("{name} ({})", thousands(*n)))
-                .collect();
-            if counts.len() > CLASSES_SHOWN {
-                shown.push(format!("and {} more", counts.len() - CLASSES_SHOWN));
-            }
-            line(
-                "labels",
-                format!("{}: {}", count(counts.len(), "class"), shown.join(", ")),
-            );
-        }
-    }
+    ];
     if let Some(queries) = &data.queries {
         let mut distinct = queries.clone();
         distinct.sort_unstable();
         distinct.dedup();
-        line("queries", thousands(distinct.len()));
+        lines.push(("queries", thousands(distinct.len())));
     }
-    for note in &data.notes {
-        line("note", note.clone());
-    }
-    lines.concat()
+    lines.extend(data.notes.iter().map(|note| ("note", note.clone())));
+    output::fields(&lines)
+}
+
+/// The classes and their sizes.
+fn classes(labels: &Labels) -> String {
+    let counts = labels.counts();
+    let sizes = labels.names().iter().zip(&counts);
+    let sizes = sizes.map(|(name, n)| format!("{name} ({})", thousands(*n)));
+    format!("{}: {}", count(counts.len(), "class"), first_of(sizes))
 }
 
 fn data_json(args: &Inspect, data: &Dataset, facts: &Facts) -> Value {
@@ -231,7 +214,7 @@ fn data_json(args: &Inspect, data: &Dataset, facts: &Facts) -> Value {
             .collect()
     });
     json!({
-        "file": args.file.display().to_string(),
+        "file": args.file,
         "n_rows": data.rows.n_rows(),
         "n_empty_rows": facts.empty,
         "n_features": data.rows.n_features(),

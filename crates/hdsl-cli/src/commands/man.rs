@@ -1,16 +1,25 @@
-//! `hdsl man`: a man page for the program and one for each command.
+//! `hdsl man`: one man page for the program and one for each command.
 
-use crate::args::{Cli, Man};
+use crate::cli::Cli;
 use crate::failure::Failure;
-use crate::report::Talk;
-use clap::CommandFactory;
-use std::path::Path;
+use crate::files;
+use crate::output::Log;
+use clap::{Args, CommandFactory, ValueHint};
+use std::path::PathBuf;
 
-pub(crate) fn run(args: &Man, talk: &Talk) -> Result<(), Failure> {
-    let cannot = |path: &Path, error: std::io::Error| {
-        Failure::usage(format!("{}: cannot write: {error}", path.display()))
-    };
-    std::fs::create_dir_all(&args.dir).map_err(|e| cannot(&args.dir, e))?;
+/// Write man pages to a folder
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Example:
+  hdsl man man1 && man -l man1/hdsl-train.1")]
+pub(crate) struct ManPages {
+    /// The folder; created if missing
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    dir: PathBuf,
+}
+
+pub(crate) fn run(args: &ManPages, log: &Log) -> Result<(), Failure> {
+    files::create_folder(&args.dir)?;
     let mut program = Cli::command();
     program.build();
     let mut pages = vec![("hdsl.1".to_owned(), program.clone())];
@@ -24,8 +33,8 @@ pub(crate) fn run(args: &Man, talk: &Talk) -> Result<(), Failure> {
         clap_mangen::Man::new(command)
             .render(&mut page)
             .and_then(|()| std::fs::write(&path, &page))
-            .map_err(|e| cannot(&path, e))?;
-        talk.detail(format!("wrote {}", path.display()));
+            .map_err(|e| Failure::file(&path, format!("cannot write: {e}")))?;
+        log.detail(format!("wrote {}", path.display()));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! One file a command. Each reads its inputs, creates its outputs, works, and reports.
+//! One file per command: its options, and the code that reads its inputs, creates its outputs, works, and reports.
 
 pub(crate) mod completions;
 pub(crate) mod convert;

@@ -1,61 +1,65 @@
 //! `hdsl neighbors`: the most similar training rows of each row.
 
-use crate::args::{Neighbors, NormalizationArg};
-use crate::commands::evaluate::name;
+use crate::args::{RankingArgs, RowList, named, positive};
 use crate::failure::Failure;
-use crate::files::{self, Reader};
-use crate::report::{self, Talk, count};
-use hdsl::KnnIndex;
+use crate::files::{self, Ranker};
+use crate::output::{self, Log, count};
+use clap::{Args, ValueHint};
+use hdsl::{KnnIndex, Neighbor, Normalization};
 use serde_json::{Value, json};
 use std::io::Write;
+use std::path::PathBuf;
 
-pub(crate) fn run(args: &Neighbors, talk: &Talk) -> Result<(), Failure> {
-    let out = files::create_unless_json(args.json, args.output.as_ref())?;
-    let mut reader = Reader::new(&args.read, talk);
-    let (ranker, train) = files::read_ranker(
-        &args.model,
-        args.preprocess,
-        &args.path,
-        &args.train,
-        &mut reader,
-    )?;
-    let data = reader.data(&args.rows_file, None)?;
-    let n_rows = data.rows.n_rows();
-    let which: Vec<u32> = match &args.rows {
-        None => (0..n_rows as u32).collect(),
-        Some(list) => {
-            if let Some(&(_, last)) = list.0.iter().find(|r| r.1 >= n_rows) {
-                return Err(Failure::usage(format!(
-                    "--rows names row {last}, but {} has {}, counted from 0",
-                    args.rows_file.display(),
-                    count(n_rows, "row")
-                )));
-            }
-            let ranges = list.0.iter();
-            ranges
-                .flat_map(|&(first, last)| first as u32..=last as u32)
-                .collect()
-        }
-    };
+/// List the most similar training rows of each row
+///
+/// Prints one line per neighbor: row, rank, neighbor, score, and the class of the neighbor if it has one, separated by
+/// tabs. Rows are counted from 0. Neighbors with equal scores are listed by row number.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Example:
+  hdsl neighbors m.hdsl --train train.svm.bz2 test.svm.bz2 -k 5 --rows 0,7-9")]
+pub(crate) struct Neighbors {
+    #[command(flatten)]
+    ranking: RankingArgs,
+    /// Rows whose neighbors are searched
+    #[arg(value_name = "ROWS", value_hint = ValueHint::FilePath)]
+    rows_file: PathBuf,
+    /// Number of neighbors per row
+    #[arg(short, value_name = "K", default_value_t = 10, value_parser = positive, allow_negative_numbers = true)]
+    k: usize,
+    /// Normalization of the similarity [default: as in training; dot for `identity`]
+    #[arg(long, value_name = "HOW", value_parser = named!(Normalization))]
+    normalization: Option<Normalization>,
+    /// Only these rows, counted from 0: numbers and ranges [default: all]
+    #[arg(long, value_name = "LIST")]
+    rows: Option<RowList>,
+    /// File to write the list to [default: standard output]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    output: Option<PathBuf>,
+    /// Print one JSON object on standard output instead of lines
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Neighbors, log: &Log) -> Result<(), Failure> {
+    let out = files::create_unless_json(args.json, args.output.as_deref())?;
+    let mut ranker = Ranker::open(&args.ranking, log)?;
+    let all = ranker.queries(&args.rows_file)?;
+    let which = chosen_rows(args, all.n_rows())?;
     let own = ranker.rule().normalization;
-    let normalization = args
-        .normalization
-        .map_or(own, NormalizationArg::normalization);
+    let normalization = args.normalization.unwrap_or(own);
     let similarity = normalization.of(ranker.similarity());
-    let index = KnnIndex::new(
-        &similarity,
-        &ranker.prepare(talk, &args.train.train, &train),
-    );
-    let queries = ranker.prepare(talk, &args.rows_file, &data).select(&which);
-    let found = index.neighbors(&queries, args.k)?;
-    let labels = train.labels.as_ref();
+    let index = KnnIndex::new(&similarity, &ranker.train_rows());
+    let found = index.neighbors(&all.select(&which), args.k)?;
+    let labels = ranker.train().labels.as_ref();
+    let class = |n: &Neighbor| labels.map(|labels| labels.name(n.row as usize));
     if let Some(out) = out {
         files::write(out, |out| {
             for (&row, neighbors) in which.iter().zip(found.iter()) {
-                for (rank, n) in neighbors.iter().enumerate() {
-                    write!(out, "{row}\t{}\t{}\t{}", rank + 1, n.row, n.score)?;
-                    match labels {
-                        Some(labels) => writeln!(out, "\t{}", labels.name(n.row as usize))?,
+                for (rank, n) in (1..).zip(neighbors) {
+                    write!(out, "{row}\t{rank}\t{}\t{}", n.row, n.score)?;
+                    match class(n) {
+                        Some(class) => writeln!(out, "\t{class}")?,
                         None => writeln!(out)?,
                     }
                 }
@@ -63,31 +67,37 @@ pub(crate) fn run(args: &Neighbors, talk: &Talk) -> Result<(), Failure> {
             Ok(())
         })?;
     }
-    if args.json {
-        let rows: Vec<Value> = which
-            .iter()
-            .zip(found.iter())
-            .map(|(&row, neighbors)| {
-                let list: Vec<Value> = neighbors
-                    .iter()
-                    .map(|n| {
-                        json!({
-                            "row": n.row,
-                            "score": n.score,
-                            "class": labels.map(|l| l.name(n.row as usize)),
-                        })
-                    })
-                    .collect();
-                json!({ "row": row, "neighbors": list })
-            })
-            .collect();
-        return report::json(&json!({
-            "model": name(&args.model),
-            "k": args.k,
-            "normalization": normalization.name(),
-            "output": args.output.as_ref().map(|p| p.display().to_string()),
-            "rows": rows,
-        }));
+    if !args.json {
+        return Ok(());
     }
-    Ok(())
+    let neighbor = |n: &Neighbor| json!({ "row": n.row, "score": n.score, "class": class(n) });
+    let rows = which.iter().zip(found.iter()).map(|(&row, neighbors)| {
+        let list: Vec<Value> = neighbors.iter().map(neighbor).collect();
+        json!({ "row": row, "neighbors": list })
+    });
+    output::json(&json!({
+        "model": args.ranking.model.to_string(),
+        "k": args.k,
+        "normalization": normalization,
+        "output": args.output,
+        "rows": rows.collect::<Vec<Value>>(),
+    }))
+}
+
+/// The rows of `--rows`, or all.
+fn chosen_rows(args: &Neighbors, n_rows: usize) -> Result<Vec<u32>, Failure> {
+    let Some(RowList(ranges)) = &args.rows else {
+        return Ok((0..n_rows as u32).collect());
+    };
+    if let Some((_, last)) = ranges.iter().find(|range| range.1 >= n_rows) {
+        return Err(Failure::usage(format!(
+            "--rows names row {last}, but {} has {}, counted from 0",
+            args.rows_file.display(),
+            count(n_rows, "row")
+        )));
+    }
+    let rows = ranges.iter();
+    Ok(rows
+        .flat_map(|&(first, last)| first as u32..=last as u32)
+        .collect())
 }

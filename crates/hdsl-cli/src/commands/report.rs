@@ -1,128 +1,184 @@
-//! `hdsl report`: a page that tells the story of a model.
+//! `hdsl report`: an HTML page about a model.
 
-use crate::args::Report;
+use crate::args::{ModelFile, heading::FILES, positive};
 use crate::failure::Failure;
 use crate::files::{self, Reader};
+use crate::output::{self, Log, count};
 use crate::progress::Stages;
-use crate::report::{self, Talk, count, thousands};
+use clap::{Args, ValueHint};
 use hdsl::data::read_texts;
-use hdsl::{CancelToken, Dataset, Preprocessor, Triplets};
+use hdsl::model::shell_word;
+use hdsl::{CancelToken, Dataset, Model, Preprocessor, TripletSource, Triplets};
 use hdsl_report::{Input, Part};
 use serde_json::{Value, json};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-pub(crate) fn run(args: &Report, talk: &Talk) -> Result<(), Failure> {
+/// Write an HTML page about a model: errors, charts, features, neighbors, mistakes
+///
+/// The page is one file that opens offline in any browser. It shows the errors before and after learning, the training
+/// run, the matrix, features and pairs in tables and as a graph, the error with fewer dimensions, a map of the rows, the
+/// neighbors of test rows with the contributions to each score, and the mistakes. Only the model is required: parts that
+/// need more input are left out, and the page says which option adds them. Large data are sampled, with a note.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  hdsl report m.hdsl --train train.svm.bz2 --test test.svm.bz2 --names vocab.txt -o report.html
+  hdsl report m.hdsl --train train.svm --test test.svm --text train.tsv test.tsv -o report.html
+      shows the texts of rows and marks the words that contribute
+  hdsl train ... -o m.hdsl --json > run.json && hdsl report m.hdsl --run run.json -o report.html
+      shows the training time too, which a model file does not contain")]
+pub(crate) struct Report {
+    #[command(flatten)]
+    model: ModelFile,
+    /// File to write the page to
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    output: PathBuf,
+    /// Rows among which neighbors are searched, usually the training rows of the model
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    train: Option<PathBuf>,
+    /// Test rows, which the model was not trained on
+    #[arg(long, value_name = "FILE", requires = "train", value_hint = ValueHint::FilePath)]
+    test: Option<PathBuf>,
+    /// Number of neighbors that vote [default: as in training]
+    #[arg(short, value_name = "K", value_parser = positive, allow_negative_numbers = true)]
+    k: Option<usize>,
+    /// Feature names, one per line, or a vocabulary file of `vectorize` [default: those saved in the model]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    names: Option<PathBuf>,
+    /// Texts of the --train and of the --test rows: the two files that `vectorize` made the rows from
+    #[arg(long, value_names = ["TRAIN", "TEST"], num_args = 2, requires = "test", value_hint = ValueHint::FilePath)]
+    text: Option<Vec<PathBuf>>,
+    /// The triplets of the training, if they came from a file; others are mined again
+    #[arg(long, value_name = "SOURCE", requires = "train")]
+    triplets: Option<TripletSource>,
+    /// File with the output of `hdsl train --json`, for the training time
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    run: Option<PathBuf>,
+    /// Labels of the --train rows, one per line, for formats without labels
+    #[arg(long, value_name = "FILE", requires = "train", value_hint = ValueHint::FilePath, help_heading = FILES)]
+    train_labels: Option<PathBuf>,
+    /// Labels of the --test rows, one per line, for formats without labels
+    #[arg(long, value_name = "FILE", requires = "test", value_hint = ValueHint::FilePath, help_heading = FILES)]
+    test_labels: Option<PathBuf>,
+    /// Print one JSON object on standard output instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Report, log: &Log) -> Result<(), Failure> {
     let started = Instant::now();
     files::refuse_stdout_with_json(args.json, Some(&args.output))?;
     let out = files::create(&args.output)?;
-    let model = files::read_model(&args.model, &args.path, talk)?;
+    let model = files::read_model(&args.model.model, &args.model.point, log)?;
     let read_names = |path| files::read_names(path, model.n_features());
     let names = args.names.as_deref().map(read_names).transpose()?;
-    let mut reader = Reader::new(&args.read, talk);
-    reader.beside_model(&model);
-    let mut read = |path: &Option<_>, labels: &Option<_>| -> Result<Option<Dataset>, Failure> {
-        let path: Option<&std::path::PathBuf> = path.as_ref();
-        path.map(|p| reader.data(p, labels.as_ref())).transpose()
-    };
-    let train = read(&args.train, &args.train_labels)?;
-    let test = read(&args.test, &args.test_labels)?;
-    for (path, data) in [(&args.train, &train), (&args.test, &test)] {
-        if let (Some(path), Some(data)) = (path, data) {
-            files::note_unseen(talk, path, &data.rows, model.n_features());
-        }
-    }
-    let mut texts = [None, None];
-    for ((slot, path), data) in texts
-        .iter_mut()
-        .zip(args.text.iter().flatten())
-        .zip([&train, &test])
-    {
-        *slot = data.as_ref().map(|data| texts_of(path, data)).transpose()?;
-    }
-    let triplets = given_triplets(args, train.as_ref(), &model)?;
+    let parts = Parts::read(args, &model, log)?;
+    let triplets = given_triplets(args, parts.train.as_ref(), &model)?;
     let train_seconds = args.run.as_deref().map(read_seconds).transpose()?;
 
-    let title = args.model.display().to_string();
-    let sources = [&args.train, &args.test].map(|p| p.as_ref().map(|p| p.display().to_string()));
+    let title = args.model.model.display().to_string();
     let command = command_line();
-    let [train_texts, test_texts] = &texts;
     let mut input = Input::new(&model, &title);
     input.names = names.as_deref();
-    input.train = part(
-        train.as_ref(),
-        train_texts.as_deref(),
-        sources[0].as_deref(),
-    );
-    input.test = part(test.as_ref(), test_texts.as_deref(), sources[1].as_deref());
+    input.train = parts.train.as_ref().map(NamedRows::part);
+    input.test = parts.test.as_ref().map(NamedRows::part);
     input.rule.k = args.k.unwrap_or(input.rule.k);
     input.triplets = triplets.as_ref();
     input.train_seconds = train_seconds;
     input.command = Some(&command);
-    let mut stages = Stages::new(talk);
-    let page = hdsl_report::page(&input, &mut |stage| stages.say(stage));
+    let mut stages = Stages::new(log);
+    let page = hdsl_report::page(&input, &mut |stage| stages.start(stage));
     stages.finish();
     let page = page?;
     files::write(out, |out| out.write_all(page.as_bytes()))?;
     let seconds = started.elapsed().as_secs_f64();
-    if args.json {
-        return report::json(&json!({
+    let n_rows = |rows: &Option<NamedRows>| rows.as_ref().map(|rows| rows.data.rows.n_rows());
+    let value = || {
+        json!({
             "model": title,
-            "output": args.output.display().to_string(),
+            "output": args.output,
             "bytes": page.len(),
             "k": input.rule.k,
-            "n_train": train.as_ref().map(|d| d.rows.n_rows()),
-            "n_test": test.as_ref().map(|d| d.rows.n_rows()),
+            "n_train": n_rows(&parts.train),
+            "n_test": n_rows(&parts.test),
             "seconds": seconds,
-        }));
-    }
-    match args.output == Path::new("-") {
-        true => Ok(()),
-        false => report::stdout(&format!(
-            "wrote {} ({} bytes) in {seconds:.1} s: open it in a browser\n",
-            args.output.display(),
-            thousands(page.len())
-        )),
+        })
+    };
+    let text = || {
+        let saved = output::saved(&args.output, page.len());
+        format!("wrote {saved} in {seconds:.1} s: open it in a browser\n")
+    };
+    output::result(args.json, Some(&args.output), value, text)
+}
+
+/// Rows with the name of their file, and their texts.
+struct NamedRows {
+    data: Dataset,
+    texts: Option<Vec<String>>,
+    source: String,
+}
+
+impl NamedRows {
+    fn part(&self) -> Part<'_> {
+        let mut part = Part::new(&self.data, &self.source);
+        part.texts = self.texts.as_deref();
+        part
     }
 }
 
-fn part<'a>(
-    data: Option<&'a Dataset>,
-    texts: Option<&'a [String]>,
-    source: Option<&'a str>,
-) -> Option<Part<'a>> {
-    let data = data?;
-    Some(Part {
-        rows: &data.rows,
-        labels: data.labels.as_ref(),
-        texts,
-        source: source.unwrap_or("-"),
-    })
+/// The training and the test rows, if they are given.
+struct Parts {
+    train: Option<NamedRows>,
+    test: Option<NamedRows>,
 }
 
-/// The texts of rows, after a look at whether they are theirs: as many, and of the same classes.
+impl Parts {
+    fn read(args: &Report, model: &Model, log: &Log) -> Result<Self, Failure> {
+        let mut reader = Reader::new(&args.model.read, log);
+        reader.number_as_model(model);
+        let text = |which: usize| args.text.as_ref().map(|files| files[which].as_path());
+        let mut read = |path: &Option<PathBuf>, labels: &Option<PathBuf>, text: Option<&Path>| {
+            let Some(path) = path else {
+                return Ok(None);
+            };
+            let data = reader.data(path, labels.as_ref())?;
+            files::note_unseen(log, path, &data.rows, model.n_features());
+            let texts = text.map(|path| texts_of(path, &data)).transpose()?;
+            let source = path.display().to_string();
+            Ok::<_, Failure>(Some(NamedRows {
+                data,
+                texts,
+                source,
+            }))
+        };
+        Ok(Self {
+            train: read(&args.train, &args.train_labels, text(0))?,
+            test: read(&args.test, &args.test_labels, text(1))?,
+        })
+    }
+}
+
+/// The texts of rows, checked to be theirs: as many, and of the same classes.
 fn texts_of(path: &Path, data: &Dataset) -> Result<Vec<String>, Failure> {
     let texts = read_texts(path)?;
     let n_rows = data.rows.n_rows();
     if texts.len() != n_rows {
-        return Err(Failure::usage(format!(
-            "{}: has {}, expected one for each of {}",
-            path.display(),
-            count(texts.len(), "text"),
-            count(n_rows, "row")
-        )));
+        let (found, wanted) = (count(texts.len(), "text"), count(n_rows, "row"));
+        let message = format!("has {found}, expected one for each of {wanted}");
+        return Err(Failure::file(path, message));
     }
-    if let Some(labels) = &data.labels {
-        let other = (0..n_rows).find(|&row| labels.name(row) != texts[row].0);
-        if let Some(row) = other {
-            return Err(Failure::usage(format!(
-                "{}: text {row} (counted from 0) is of class {}, but row {row} of the data is of class {}: not the texts of these rows",
-                path.display(),
-                texts[row].0,
-                labels.name(row)
-            )));
-        }
+    if let Some(labels) = &data.labels
+        && let Some(row) = (0..n_rows).find(|&row| labels.name(row) != texts[row].0)
+    {
+        let message = format!(
+            "text {row} (counted from 0) is of class {}, but row {row} of the data is of class {}: these are texts of \
+             other rows",
+            texts[row].0,
+            labels.name(row)
+        );
+        return Err(Failure::file(path, message));
     }
     Ok(texts.into_iter().map(|t| t.1).collect())
 }
@@ -130,12 +186,13 @@ fn texts_of(path: &Path, data: &Dataset) -> Result<Vec<String>, Failure> {
 /// Triplets that cannot be mined again from labels.
 fn given_triplets(
     args: &Report,
-    train: Option<&Dataset>,
-    model: &hdsl::Model,
+    train: Option<&NamedRows>,
+    model: &Model,
 ) -> Result<Option<Triplets>, Failure> {
     let (Some(source), Some(train)) = (&args.triplets, train) else {
         return Ok(None);
     };
+    let train = &train.data;
     let rows = Preprocessor::fit(model.preprocess().kind(), &train.rows).apply(&train.rows);
     let seed = model.parts().config.seed;
     let triplets = source.triplets(&rows, train.labels.as_ref(), seed, CancelToken::NEVER)?;
@@ -143,11 +200,11 @@ fn given_triplets(
     Ok(Some(triplets))
 }
 
-/// The training time in what `hdsl train --json` printed.
+/// The training time in the output of `hdsl train --json`.
 fn read_seconds(path: &Path) -> Result<f64, Failure> {
-    let bad = |reason: String| Failure::usage(format!("{}: {reason}", path.display()));
+    let bad = |reason: String| Failure::file(path, reason);
     let text = std::fs::read_to_string(path).map_err(|e| bad(format!("cannot read: {e}")))?;
-    let want = "expected what `hdsl train --json` printed";
+    let want = "expected the output of `hdsl train --json`";
     let value: Value = serde_json::from_str(&text).map_err(|e| bad(format!("{e}; {want}")))?;
     match value["train_seconds"].as_f64() {
         Some(seconds) if seconds >= 0.0 => Ok(seconds),
@@ -155,27 +212,17 @@ fn read_seconds(path: &Path) -> Result<f64, Failure> {
     }
 }
 
-/// The command as it was typed, less what does not change the page, quoted where a shell would need it.
+/// The command as it was typed, without the options that do not change the page.
 fn command_line() -> String {
-    let quoted = |word: &str| {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,+=@%".contains(c);
-        match !word.is_empty() && word.chars().all(plain) {
-            true => word.to_owned(),
-            false => format!("'{}'", word.replace('\'', r"'\''")),
-        }
-    };
     let mut line = "hdsl".to_owned();
     let mut words = std::env::args_os().skip(1);
     while let Some(word) = words.next() {
         match &*word.to_string_lossy() {
-            // Same bytes for any number of threads.
+            // The bytes are the same for any number of threads.
             "--threads" => drop(words.next()),
             "-v" | "-q" | "--verbose" | "--quiet" => {}
             word if word.starts_with("--threads=") => {}
-            word => {
-                line.push(' ');
-                line += &quoted(word);
-            }
+            word => line += &format!(" {}", shell_word(word)),
         }
     }
     line

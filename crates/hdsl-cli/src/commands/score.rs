@@ -1,72 +1,100 @@
-//! `hdsl score`: the similarity of pairs of rows.
+//! `hdsl score`: the learned similarity of pairs of rows.
 
-use crate::args::Score;
+use crate::args::ModelFile;
 use crate::failure::Failure;
 use crate::files::{self, Reader};
-use crate::report::{self, Talk, count};
+use crate::output::{self, Log, count};
+use clap::{Args, ValueHint};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-pub(crate) fn run(args: &Score, talk: &Talk) -> Result<(), Failure> {
-    let out = files::create_unless_json(args.json, args.output.as_ref())?;
-    let model = files::read_model(&args.model, &args.path, talk)?;
-    let mut reader = Reader::new(&args.read, talk);
-    reader.beside_model(&model);
-    let data = reader.data(&args.a, None)?;
-    files::note_unseen(talk, &args.a, &data.rows, model.n_features());
-    let a = model.prepare(&data.rows);
-    let other = match &args.b {
-        Some(path) => {
-            let data = reader.data(path, None)?;
-            files::note_unseen(talk, path, &data.rows, model.n_features());
-            Some(model.prepare(&data.rows))
-        }
-        None => None,
+/// Score pairs of rows: S_M(x, x') = x^T M x'
+///
+/// By default, row 0 of A with row 0 of B, row 1 with row 1, and so on. With --pairs, the pairs that a file lists; with
+/// --all, every row of A with every row of B. Prints lines `row of A, row of B, score`, separated by tabs.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  hdsl score m.hdsl queries.svm documents.svm --pairs pairs.txt -o scores.txt
+  hdsl score m.hdsl test.svm.bz2 --all           all pairs of rows of one file")]
+pub(crate) struct Score {
+    #[command(flatten)]
+    model: ModelFile,
+    /// First rows of the pairs
+    #[arg(value_name = "A", value_hint = ValueHint::FilePath)]
+    a: PathBuf,
+    /// Second rows of the pairs [default: A]
+    #[arg(value_name = "B", value_hint = ValueHint::FilePath)]
+    b: Option<PathBuf>,
+    /// Score the pairs of this file: lines `row of A, row of B`, counted from 0, separated by blanks or a comma
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pairs: Option<PathBuf>,
+    /// Score every row of A with every row of B
+    #[arg(long, conflicts_with = "pairs")]
+    all: bool,
+    /// File to write the scores to [default: standard output]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    output: Option<PathBuf>,
+    /// Print one JSON object on standard output instead of lines
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Score, log: &Log) -> Result<(), Failure> {
+    let out = files::create_unless_json(args.json, args.output.as_deref())?;
+    let model = files::read_model(&args.model.model, &args.model.point, log)?;
+    let mut reader = Reader::new(&args.model.read, log);
+    reader.number_as_model(&model);
+    let mut read = |path: &Path| -> Result<hdsl::Rows, Failure> {
+        let data = reader.data(path, None)?;
+        files::note_unseen(log, path, &data.rows, model.n_features());
+        Ok(model.prepare(&data.rows))
     };
+    let a = read(&args.a)?;
+    let other = args.b.as_deref().map(read).transpose()?;
     let b = other.as_ref().unwrap_or(&a);
-    let (n_a, n_b) = (a.n_rows(), b.n_rows());
-    let pairs: Vec<(u32, u32)> = match &args.pairs {
-        Some(path) => read_pairs(path, n_a, n_b)?,
-        None if args.all => (0..n_a as u32)
-            .flat_map(|i| (0..n_b as u32).map(move |j| (i, j)))
-            .collect(),
-        None if n_a == n_b => (0..n_a as u32).map(|i| (i, i)).collect(),
-        None => {
-            return Err(Failure::usage(format!(
-                "A has {} and B {}: rows cannot be paired one by one; use --pairs FILE or --all",
-                count(n_a, "row"),
-                count(n_b, "row")
-            )));
-        }
-    };
+    let pairs = pairs(args, a.n_rows(), b.n_rows())?;
     let scores = model.similarity().score_many(&a, b, &pairs)?;
+    let scored = pairs.iter().zip(&scores);
     if let Some(out) = out {
         files::write(out, |out| {
-            let mut lines = pairs.iter().zip(&scores);
+            let mut lines = scored.clone();
             lines.try_for_each(|((i, j), score)| writeln!(out, "{i}\t{j}\t{score}"))
         })?;
     }
-    if args.json {
-        let list: Vec<Value> = pairs
-            .iter()
-            .zip(&scores)
-            .map(|((i, j), score)| json!({ "a": i, "b": j, "score": score }))
-            .collect();
-        return report::json(&json!({
-            "model": args.model.display().to_string(),
-            "output": args.output.as_ref().map(|p| p.display().to_string()),
-            "n_pairs": pairs.len(),
-            "scores": list,
-        }));
+    if !args.json {
+        return Ok(());
     }
-    Ok(())
+    let list = scored.map(|((i, j), score)| json!({ "a": i, "b": j, "score": score }));
+    output::json(&json!({
+        "model": args.model.model,
+        "output": args.output,
+        "n_pairs": pairs.len(),
+        "scores": list.collect::<Vec<Value>>(),
+    }))
 }
 
-/// Lines of two row numbers between blanks or commas.
+/// The pairs to score.
+fn pairs(args: &Score, n_a: usize, n_b: usize) -> Result<Vec<(u32, u32)>, Failure> {
+    let (rows_a, rows_b) = (0..n_a as u32, 0..n_b as u32);
+    match &args.pairs {
+        Some(path) => read_pairs(path, n_a, n_b),
+        None if args.all => Ok(rows_a
+            .flat_map(|i| rows_b.clone().map(move |j| (i, j)))
+            .collect()),
+        None if n_a == n_b => Ok(rows_a.zip(rows_b).collect()),
+        None => Err(Failure::usage(format!(
+            "A has {} and B has {}, so they cannot be paired one by one; use --pairs FILE or --all",
+            count(n_a, "row"),
+            count(n_b, "row")
+        ))),
+    }
+}
+
+/// Reads lines of two row numbers, separated by blanks or commas.
 fn read_pairs(path: &Path, n_a: usize, n_b: usize) -> Result<Vec<(u32, u32)>, Failure> {
-    let cannot =
-        |e: std::io::Error| Failure::usage(format!("{}: cannot read: {e}", path.display()));
+    let cannot = |e: std::io::Error| Failure::file(path, format!("cannot read: {e}"));
     let file = std::fs::File::open(path).map_err(cannot)?;
     let mut pairs = Vec::new();
     for (number, line) in (1..).zip(BufReader::new(file).lines()) {
@@ -77,31 +105,34 @@ fn read_pairs(path: &Path, n_a: usize, n_b: usize) -> Result<Vec<(u32, u32)>, Fa
         }
         let wrong =
             |reason: String| Failure::usage(format!("{}:{number}: {reason}", path.display()));
-        let fields: Vec<&str> = content
-            .split(|c: char| c.is_whitespace() || c == ',')
-            .filter(|f| !f.is_empty())
-            .collect();
-        let (i, j) = match fields[..] {
-            [i, j] => match (i.parse::<u32>(), j.parse::<u32>()) {
-                (Ok(i), Ok(j)) => (i, j),
-                _ => return Err(wrong(format!("`{content}`, expected two row numbers"))),
-            },
-            _ => return Err(wrong(format!("`{content}`, expected two row numbers"))),
-        };
-        for (row, n, side) in [(i, n_a, "A"), (j, n_b, "B")] {
+        let pair = pair_of(content)
+            .ok_or_else(|| wrong(format!("`{content}`, expected two row numbers")))?;
+        for (row, n, side) in [(pair.0, n_a, "A"), (pair.1, n_b, "B")] {
             if row as usize >= n {
+                let rows = count(n, "row");
                 return Err(wrong(format!(
-                    "row {row} of {side} is missing, there are {n} rows, counted from 0"
+                    "row {row} of {side} does not exist, there are {rows}, counted from 0"
                 )));
             }
         }
-        pairs.push((i, j));
+        pairs.push(pair);
     }
-    if pairs.is_empty() {
-        return Err(Failure::usage(format!(
-            "{}: has no pairs, expected lines of two row numbers",
-            path.display()
-        )));
+    match pairs.is_empty() {
+        true => Err(Failure::file(
+            path,
+            "has no pairs, expected lines of two row numbers",
+        )),
+        false => Ok(pairs),
     }
-    Ok(pairs)
+}
+
+fn pair_of(line: &str) -> Option<(u32, u32)> {
+    let mut fields = line
+        .split(|c: char| c.is_whitespace() || c == ',')
+        .filter(|field| !field.is_empty())
+        .map(str::parse);
+    match (fields.next(), fields.next(), fields.next()) {
+        (Some(Ok(i)), Some(Ok(j)), None) => Some((i, j)),
+        _ => None,
+    }
 }

@@ -1,188 +1,330 @@
 //! `hdsl train`: learn a similarity and save it.
 
-use crate::args::{LossArg, SearchArg, StepsArg, Train};
+use crate::args::{
+    AddedRows, TrainingFiles, ValidationFiles, above_zero, at_least_two, duration, fraction,
+    heading::{LIMITS, METHOD, STOP, VALIDATION},
+    memory, named, positive,
+};
 use crate::failure::Failure;
-use crate::files::{self, Reader};
-use crate::progress::{self, Watch};
-use crate::report::{self, Talk, count, percent, short, thousands};
+use crate::files::{self, TrainingData};
+use crate::output::{self, Log, count, percent, short, thousands};
+use crate::progress::{self, TrainingProgress};
+use clap::Args;
 use hdsl::model::Validation;
 use hdsl::solver::Search;
-use hdsl::train::hold_out as split;
 use hdsl::{
-    Dataset, LossKind, Normalization, PredictionRule, StepRule, Stop, TrainConfig, TrainData,
-    Trained, TripletSource, Vote, train,
+    Dataset, LossKind, Normalization, PredictionRule, Preprocess, StepRule, Stop, TrainConfig,
+    TrainData, Trained, TripletSource, Vote, train,
 };
 use serde_json::{Value, json};
 use std::io::Write;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-pub(crate) fn run(args: &Train, talk: &Talk) -> Result<(), Failure> {
+/// Learn a similarity from labeled rows or from triplets, and save it
+///
+/// Learns M of S_M(x, x') = x^T M x' from triplets (x, y, z), "x is more similar to y than to z":
+///
+///   minimize    f(M) = (1/T) sum_t loss(m_t),   m_t = S_M(x_t, y_t) - S_M(x_t, z_t)
+///   subject to  M in the convex hull of the atoms LAMBDA (e_i +- e_j)(e_i +- e_j)^T
+///
+/// An atom with a plus makes two rows more similar if one has feature i and the other feature j; an
+/// atom with a minus makes them less similar. Each iteration adds one atom or reduces the weight of
+/// one (Frank-Wolfe with away steps), so after k iterations at most 2(k+1) features are in use. Early
+/// stopping regularizes: with validation rows, the iterate with the lowest prediction error on them
+/// is kept; without, the last one.
+///
+/// The model file contains the whole path of iterates: other commands can use an earlier, sparser one
+/// with --max-features, --max-atoms or --iteration, without training again. It also contains the
+/// preprocessing, so that other commands take raw rows.
+#[derive(Args, Debug)]
+#[command(
+    verbatim_doc_comment,
+    after_long_help = "\
+Examples:
+  hdsl train train.svm.bz2 --valid valid.svm.bz2 --lambda 1,10,100,1000 -o m.hdsl
+      tries four values of lambda and keeps the one with the lowest 3-NN error on the validation rows
+  hdsl train train.svm.bz2 --valid valid.svm.bz2 --triplets random:20 --lambda 100 -o m.hdsl --json
+      20 random triplets per row (better than neighbors for few rows); results as JSON
+  hdsl train train.svm.bz2 --triplets knn:3:5 --lambda 100 --search exact --tol 0.01 -o m.hdsl
+      stops when the objective is certified to be within 0.01 of the minimum
+  hdsl train rows.svm --triplets clicks:log.txt --lambda 100 -o m.hdsl
+      learns from a click log; labels are not needed
+
+Ctrl-C stops training and keeps the best model so far; a second Ctrl-C ends the program at once."
+)]
+pub(crate) struct Train {
+    /// Size lambda of the domain, above 0: one number, or several to compare on the validation rows
+    ///
+    /// The larger lambda, the further M can move in few steps. Scan 1,10,100,1000 first; the best is often between 10
+    /// and 1000 for values in [0, 1], and 10^4 or more with --preprocess unit.
+    #[arg(
+        long,
+        visible_alias = "scale",
+        value_name = "LAMBDA,...",
+        required = true,
+        value_delimiter = ',',
+        value_parser = above_zero,
+        allow_negative_numbers = true
+    )]
+    lambda: Vec<f64>,
+
+    #[command(flatten)]
+    validation: ValidationFiles,
+    /// Hold out this fraction of the training rows as validation rows, by class, drawn with --seed
+    #[arg(long, value_name = "FRACTION", value_parser = fraction, allow_negative_numbers = true, conflicts_with = "valid", help_heading = VALIDATION)]
+    holdout: Option<f64>,
+    /// Number of neighbors that vote on a validation row; saved in the model
+    #[arg(short, value_name = "K", default_value_t = 3, value_parser = positive, allow_negative_numbers = true, help_heading = VALIDATION)]
+    k: usize,
+    /// How neighbors vote; saved in the model
+    #[arg(long, value_name = "HOW", value_parser = named!(Vote), default_value_t, help_heading = VALIDATION)]
+    vote: Vote,
+    /// Normalization of the similarity when neighbors are ranked; saved in the model
+    #[arg(long, value_name = "HOW", value_parser = named!(Normalization), default_value_t, help_heading = VALIDATION)]
+    normalization: Normalization,
+    /// Iterations between evaluations on the validation rows
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = positive, allow_negative_numbers = true, help_heading = VALIDATION)]
+    eval_every: usize,
+    /// Early stopping: end a run when its validation error has not improved for N iterations [default: never]
+    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = VALIDATION)]
+    patience: Option<usize>,
+
+    #[command(flatten)]
+    source: TripletArgs,
+    /// Rounds of hard-negative mining after the first run
+    ///
+    /// In each round, 3 target neighbors x 5 impostors per row are mined under the similarity learned so far, added to
+    /// the triplets there are, and training continues from the current solution.
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = METHOD)]
+    mining_rounds: usize,
+    /// Average N models that differ in their random triplets and starts
+    ///
+    /// The first has --seed, the others the numbers after it. The average is again a combination of atoms: its error
+    /// varies less than that of one model, and it uses more features. Its path adds the atoms by weight, the largest
+    /// first. Cannot be combined with several values of --lambda or with --max-features.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = positive, allow_negative_numbers = true, help_heading = METHOD)]
+    n_estimators: usize,
+    /// Preprocessing of feature values; fitted on TRAIN and saved in the model
+    #[arg(long, value_name = "HOW", value_parser = named!(Preprocess), default_value_t, help_heading = METHOD)]
+    preprocess: Preprocess,
+    /// Linear minimization oracle: how the next atom is searched
+    #[arg(long, value_name = "HOW", value_parser = named!(Search), default_value_t, help_heading = METHOD)]
+    search: Search,
+    /// Directions that a step may take
+    #[arg(long, value_name = "RULE", value_parser = named!(StepRule), default_value_t, help_heading = METHOD)]
+    steps: StepRule,
+    /// Loss of a triplet, a function of its margin m = S_M(x, y) - S_M(x, z)
+    #[arg(long, value_name = "LOSS", value_parser = named!(LossKind), default_value_t, help_heading = METHOD)]
+    loss: LossKind,
+    /// Mini-batches: random triplets per gradient, drawn in each iteration [default: all triplets]
+    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = METHOD)]
+    batch: Option<usize>,
+    /// Seed of all random choices: the same seed gives the same bytes
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = METHOD)]
+    seed: u64,
+
+    /// Maximum number of iterations, per lambda and mining round
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = positive, allow_negative_numbers = true, help_heading = STOP)]
+    max_iter: usize,
+    /// Maximum number of iterations of the last mining round [default: --max-iter]
+    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = STOP)]
+    last_round_iter: Option<usize>,
+    /// Stop when the objective is certified to be within GAP of the minimum
+    ///
+    /// The Frank-Wolfe gap bounds f(M) - f(M*) only if the search is exact and over all triplets. Therefore an exact
+    /// search is run from time to time, whatever --search says. Cannot be combined with --batch.
+    #[arg(long = "tol", value_name = "GAP", value_parser = above_zero, allow_negative_numbers = true, help_heading = STOP)]
+    tolerance: Option<f64>,
+    /// Certify the gap of the last iterate by one exact search at the end
+    #[arg(long, help_heading = STOP)]
+    certify: bool,
+    /// Stop before more than N features are used
+    #[arg(long, value_name = "N", value_parser = at_least_two, allow_negative_numbers = true, help_heading = STOP)]
+    max_features: Option<usize>,
+    /// Time limit of the solver, per lambda: 30s, 5m, 1.5h
+    #[arg(long = "time", value_name = "TIME", value_parser = duration, help_heading = STOP)]
+    time_limit: Option<Duration>,
+
+    #[command(flatten)]
+    memory: MemoryLimit,
+    #[command(flatten)]
+    added: AddedRows,
+    #[command(flatten)]
+    files: TrainingFiles,
+}
+
+/// Where triplets come from.
+#[derive(Args, Debug)]
+pub(crate) struct TripletArgs {
+    /// Source of the triplets: knn:3:5, random:20, clicks:FILE, judgments:FILE, or a FILE
+    #[arg(long, value_name = "SOURCE", default_value = "knn:3:5", long_help = source_help(), help_heading = METHOD)]
+    pub(crate) triplets: TripletSource,
+}
+
+/// The forms of a triplet source, one per line.
+fn source_help() -> String {
+    let forms = TripletSource::FORMS;
+    let width = forms.iter().map(|form| form.0.len()).max().unwrap_or(0);
+    let lines = forms.map(|(text, meaning)| format!("{text:<width$}  {meaning}\n"));
+    format!(
+        "Source of the triplets\n\n{}\nNeighbors are those of the dot product. Files name rows of the \
+         data counted from 0, and need no labels.",
+        lines.concat()
+    )
+}
+
+/// How much memory a run may take.
+#[derive(Args, Debug)]
+pub(crate) struct MemoryLimit {
+    /// Refuse runs that would need more memory than this: 500MB, 4GB [default: what is free]
+    ///
+    /// The need is estimated before a run starts, rather too high than too low. With a limit above the free memory, a
+    /// run that was refused can start.
+    #[arg(long = "memory", value_name = "SIZE", value_parser = memory, help_heading = LIMITS)]
+    pub(crate) memory_limit: Option<u64>,
+}
+
+pub(crate) fn run(args: &Train, log: &Log) -> Result<(), Failure> {
     let started = Instant::now();
-    let validated = args.valid.is_some() || args.holdout.is_some();
-    check(args, validated)?;
-    let out = files::create(&args.output)?;
-
-    let mut reader = Reader::new(&args.read, talk);
-    let mut data = reader.data(&args.train, args.labels.as_ref())?;
-    reader.beside(&args.train, &data);
-    reader.add(&mut data, &args.train, "--labels", &args.more)?;
-    let by_position = reader.is_numbered_by_position(&args.train);
-    let n_features = data.rows.n_features();
-    let read_names = |path| files::read_names(path, n_features);
-    let names = args.names.as_deref().map(read_names).transpose()?;
-    let valid = match (&args.valid, args.holdout) {
-        (Some(path), _) => {
-            let (valid, _) = reader.labeled(path, args.valid_labels.as_ref(), "--valid-labels")?;
-            files::note_unseen(talk, path, &valid.rows, data.rows.n_features());
-            Some(valid)
-        }
-        (None, Some(fraction)) => {
-            let (rest, held) = hold_out(&data, fraction, args)?;
-            data = rest;
-            Some(held)
-        }
-        (None, None) => None,
-    };
-    if validated && data.labels.is_none() {
-        return Err(Failure::usage(format!(
-            "{}: has no labels, which validation needs; give a file of them with --labels",
-            args.train.display()
-        )));
+    check(args)?;
+    let output = &args.files.output;
+    let out = files::create(output)?;
+    let mut data = TrainingData::read(&args.files, &args.validation, &args.added, log)?;
+    if args.is_validated() && data.train.labels.is_none() {
+        return Err(Failure::no_labels(&args.files.train, "--labels"));
+    }
+    if let Some(fraction) = args.holdout {
+        hold_out(&mut data, fraction, args.seed)?;
     }
 
-    let config = config(args);
+    let config = args.config();
     progress::stop_on_ctrl_c();
     if config.triplets.is_mined() {
-        talk.detail("mining triplets");
+        log.detail("mining triplets");
     }
-    let mut watch = Watch::new(talk, args.max_iter, args.eval_every, validated);
-    let mut given = TrainData::new(&data);
-    given.valid = valid.as_ref().map(Into::into);
-    given.names = names.as_deref();
-    let trained = train(&given, &config, &mut watch);
-    let mine_seconds = watch.finish();
+    let mut progress = TrainingProgress::new(log, &config, args.is_validated());
+    let mut given = TrainData::new(&data.train);
+    given.valid = data.valid.as_ref().map(Into::into);
+    given.names = data.names.as_deref();
+    let trained = train(&given, &config, &mut progress);
+    let mine_seconds = progress.finish();
     let mut trained = trained.map_err(|error| refused(error, args))?;
-    if by_position {
+    if data.by_position {
         trained.model = trained.model.numbered_by_position();
     }
-
     let bytes = trained.model.to_bytes();
     files::write(out, |out| out.write_all(&bytes))?;
     if trained.stop == Stop::ObserverAsked {
-        talk.note("stopped by Ctrl-C; the best model so far is saved");
+        log.note("stopped by Ctrl-C; the best model so far is saved");
     }
-    let seconds = started.elapsed().as_secs_f64();
-    if args.json {
-        return report::json(&to_json(
-            args,
-            &data,
-            &trained,
-            bytes.len(),
-            mine_seconds,
-            seconds,
-        ));
-    }
-    if args.output.as_os_str() == "-" {
-        return Ok(());
-    }
-    report::stdout(&to_text(args, &data, &trained, bytes.len(), seconds))
+    let result = TrainResult {
+        args,
+        data: &data.train,
+        trained: &trained,
+        n_bytes: bytes.len(),
+        mine_seconds,
+        seconds: started.elapsed().as_secs_f64(),
+    };
+    output::result(
+        args.files.json,
+        Some(output),
+        || result.json(),
+        || result.text(),
+    )
 }
 
-/// What can be told to be wrong before any file is opened.
-fn check(args: &Train, validated: bool) -> Result<(), Failure> {
-    if args.scale.len() > 1 && !validated {
+/// Combinations of options that are refused before any file is opened.
+fn check(args: &Train) -> Result<(), Failure> {
+    let validated = args.is_validated();
+    if args.lambda.len() > 1 && !validated {
         return Err(Failure::usage(
-            "several values of --scale need validation rows to choose by: give --valid FILE or --holdout FRACTION",
+            "several values of --lambda need validation rows: pass --valid FILE or --holdout FRACTION",
         ));
     }
-    if args.models > 1 && (args.scale.len() > 1 || args.max_features.is_some()) {
+    if args.n_estimators > 1 && (args.lambda.len() > 1 || args.max_features.is_some()) {
         return Err(Failure::usage(
-            "--models takes one --scale and no --max-features: a mean of models has one lambda and the features of them all",
+            "--n-estimators takes one --lambda and no --max-features: an average of models has the features of all of \
+             them",
         ));
     }
     if args.patience.is_some() && !validated {
         return Err(Failure::usage(
-            "--patience needs validation rows to watch: give --valid FILE or --holdout FRACTION",
+            "--patience needs validation rows: pass --valid FILE or --holdout FRACTION",
         ));
     }
-    if args.tol.is_some() && args.batch.is_some() {
+    if args.tolerance.is_some() && args.batch.is_some() {
         return Err(Failure::usage(
-            "--tol cannot be used with --batch: a gap over a batch of triplets certifies nothing",
+            "--tol cannot be combined with --batch: the gap over a batch of triplets certifies nothing",
         ));
     }
-    if args.holdout.is_some() && !args.triplets.is_mined() {
+    if args.holdout.is_some() && !args.source.triplets.is_mined() {
         return Err(Failure::usage(
-            "--holdout cannot be used with triplets from a file, which name rows of TRAIN: give --valid FILE",
+            "--holdout cannot be combined with triplets from a file, which name rows of TRAIN: pass --valid FILE",
         ));
     }
-    files::refuse_stdout_with_json(args.json, Some(&args.output))
+    files::refuse_stdout_with_json(args.files.json, Some(&args.files.output))
 }
 
-/// Sets some rows aside, every class in proportion.
-fn hold_out(data: &Dataset, fraction: f64, args: &Train) -> Result<(Dataset, Dataset), Failure> {
-    let labels = data.labels.as_ref().ok_or_else(|| {
-        Failure::usage(format!(
-            "{}: has no labels, which --holdout needs; give a file of them with --labels",
-            args.train.display()
-        ))
-    })?;
-    let (rest, held) = split(labels, fraction, args.seed)?;
+/// Moves a fraction of the training rows to the validation rows, every class in proportion.
+fn hold_out(data: &mut TrainingData, fraction: f64, seed: u64) -> Result<(), Failure> {
+    let Some(labels) = &data.train.labels else {
+        return Ok(());
+    };
+    let (rest, held) = hdsl::train::hold_out(labels, fraction, seed)?;
     let part = |which: &[u32]| Dataset {
-        rows: data.rows.select(which),
+        rows: data.train.rows.select(which),
         labels: Some(labels.select(which)),
         queries: None,
-        index_base: data.index_base,
+        index_base: data.train.index_base,
         notes: Vec::new(),
     };
-    Ok((part(&rest), part(&held)))
+    (data.train, data.valid) = (part(&rest), Some(part(&held)));
+    Ok(())
 }
 
-fn config(args: &Train) -> TrainConfig {
-    let mut config = TrainConfig::new(1.0);
-    config.lambda = args.scale.clone();
-    config.preprocess = args.preprocess.kind();
-    config.triplets = args.triplets.clone();
-    config.loss = match args.loss {
-        LossArg::SmoothedHinge => LossKind::SmoothedHinge,
-        LossArg::SquaredHinge => LossKind::SquaredHinge,
-        LossArg::Logistic => LossKind::Logistic,
-        LossArg::Exponential => LossKind::Exponential,
-    };
-    config.search = match args.search {
-        SearchArg::Alternating => Search::Alternating,
-        SearchArg::Exact => Search::Exact,
-    };
-    config.steps = match args.steps {
-        StepsArg::Away => StepRule::Away,
-        StepsArg::Pairwise => StepRule::Pairwise,
-        StepsArg::Forward => StepRule::Forward,
-    };
-    config.batch = args.batch;
-    config.max_iter = args.max_iter;
-    config.tolerance = args.tol;
-    config.certify = args.certify;
-    config.max_features = args.max_features;
-    config.time_limit = args.time.map(|limit| limit.as_secs_f64());
-    config.memory_limit = args.memory;
-    config.seed = args.seed;
-    config.mining_rounds = args.rounds;
-    config.last_round_iter = args.last_iter;
-    config.n_estimators = args.models;
-    config.rule = PredictionRule {
-        k: args.k,
-        vote: args.vote.vote(),
-        normalization: args.normalization.normalization(),
-    };
-    config.eval_every = args.eval_every;
-    config.patience = args.patience;
-    if let Some(fraction) = args.holdout {
-        config.validation = Validation::Holdout(fraction);
+impl Train {
+    fn is_validated(&self) -> bool {
+        self.validation.valid.is_some() || self.holdout.is_some()
     }
-    config.added_rows = args.more.add.is_some();
-    config
+
+    /// The options as the library takes them.
+    fn config(&self) -> TrainConfig {
+        let mut config = TrainConfig::new(1.0);
+        config.lambda = self.lambda.clone();
+        config.preprocess = self.preprocess;
+        config.triplets = self.source.triplets.clone();
+        config.loss = self.loss;
+        config.search = self.search;
+        config.steps = self.steps;
+        config.batch = self.batch;
+        config.max_iter = self.max_iter;
+        config.tolerance = self.tolerance;
+        config.certify = self.certify;
+        config.max_features = self.max_features;
+        config.time_limit = self.time_limit.map(|limit| limit.as_secs_f64());
+        config.memory_limit = self.memory.memory_limit;
+        config.seed = self.seed;
+        config.mining_rounds = self.mining_rounds;
+        config.last_round_iter = self.last_round_iter;
+        config.n_estimators = self.n_estimators;
+        config.rule = PredictionRule {
+            k: self.k,
+            vote: self.vote,
+            normalization: self.normalization,
+        };
+        config.eval_every = self.eval_every;
+        config.patience = self.patience;
+        config.validation = match (&self.validation.valid, self.holdout) {
+            (Some(_), _) => Validation::Rows,
+            (None, Some(fraction)) => Validation::Holdout(fraction),
+            (None, None) => Validation::None,
+        };
+        config.added_rows = self.added.add.is_some();
+        config
+    }
 }
 
-/// Why the library would not train: which file it is about, and the flags that would help.
+/// An error of training with the file it is about, and the options that would help.
 fn refused(error: hdsl::Error, args: &Train) -> Failure {
     let hdsl::Error::Memory {
         triplets,
@@ -191,33 +333,33 @@ fn refused(error: hdsl::Error, args: &Train) -> Failure {
         ..
     } = error
     else {
-        return error.in_file(&args.train).into();
+        return error.in_file(&args.files.train).into();
     };
-    let mut flags: Vec<String> = Vec::new();
-    flags.extend(batch.map(|size| format!("--batch {size}")));
-    match (fewer, &args.triplets) {
+    let mut options: Vec<String> = Vec::new();
+    options.extend(batch.map(|size| format!("--batch {size}")));
+    match (fewer, &args.source.triplets) {
         (Some(fewer), TripletSource::Random { per_row }) => {
             let per_row = (*per_row as u128 * fewer as u128 / triplets as u128).max(1);
-            flags.push(format!("--triplets random:{per_row}"));
+            options.push(format!("--triplets random:{per_row}"));
         }
-        (Some(_), TripletSource::Neighbors { .. }) => flags.push("a smaller knn:T:I".to_owned()),
+        (Some(_), TripletSource::Neighbors { .. }) => options.push("a smaller knn:T:I".to_owned()),
         _ => {}
     }
-    flags.push("--memory SIZE to try all the same".to_owned());
-    Failure::usage(format!("{error} ({})", flags.join(", ")))
+    options.push("--memory SIZE to try all the same".to_owned());
+    Failure::usage(format!("{error} ({})", options.join(", ")))
 }
 
-/// Why a run ended, in words.
-fn why(stop: Stop) -> &'static str {
+/// The reason why a run ended, in words.
+fn stop_in_words(stop: Stop) -> &'static str {
     match stop {
-        Stop::MaxIter => "the iterations allowed were used up",
-        Stop::Tolerance => "the objective is proved to be within the tolerance",
-        Stop::FeatureBudget => "the features allowed were used up",
-        Stop::TimeLimit => "the time allowed was used up",
-        Stop::Satisfied => "every triplet is satisfied with margin 1",
-        Stop::Stationary => "no step leads further down",
-        Stop::Patience => "the validation error stopped falling",
-        Stop::ObserverAsked => "Ctrl-C was pressed",
+        Stop::MaxIter => "the maximum",
+        Stop::Tolerance => "the objective is certified to be within the tolerance",
+        Stop::FeatureBudget => "more would exceed --max-features",
+        Stop::TimeLimit => "the time limit",
+        Stop::Satisfied => "every triplet has margin 1",
+        Stop::Stationary => "no direction descends",
+        Stop::Patience => "the validation error stopped improving",
+        Stop::ObserverAsked => "stopped by Ctrl-C",
         _ => "the solver ended",
     }
 }
@@ -235,81 +377,96 @@ fn error_name(rule: &PredictionRule) -> String {
     }
 }
 
-fn to_text(
-    args: &Train,
-    data: &Dataset,
-    trained: &Trained,
+/// A finished training, as text and as JSON.
+struct TrainResult<'a> {
+    args: &'a Train,
+    data: &'a Dataset,
+    trained: &'a Trained,
     n_bytes: usize,
+    mine_seconds: f64,
     seconds: f64,
-) -> String {
-    let model = &trained.model;
-    let learned = model.similarity();
-    let mut rows = Vec::new();
-    let mut row = |name: &str, value: String| rows.push(vec![name.to_owned(), value]);
-    row(
-        "trained on",
-        format!(
+}
+
+impl TrainResult<'_> {
+    fn text(&self) -> String {
+        let (trained, model) = (self.trained, &self.trained.model);
+        let trained_on = format!(
             "{} of {}, {}",
-            count(data.rows.n_rows(), "row"),
-            count(data.rows.n_features(), "feature"),
+            count(self.data.rows.n_rows(), "row"),
+            count(self.data.rows.n_features(), "feature"),
             count(trained.n_triplets, "triplet")
-        ),
-    );
-    row("lambda", short(model.parts().scale));
-    let taken = thousands(trained.iterations);
-    if args.models > 1 {
-        // A mean has no iterations of its own, nor triplets to have an objective on.
-        let why = why(trained.stop);
-        row("iterations", format!("{taken} ({why})"));
-        row("kept", format!("the mean of {} models", trained.grid.len()));
-    } else {
-        let (why, chosen) = (why(trained.stop), thousands(model.chosen()));
-        row(
-            "iterations",
-            format!("{taken} ({why}); kept the model after {chosen}"),
         );
-        row("objective", objective(trained));
-    }
-    row(
-        "uses",
-        format!(
-            "{} of {} in {}",
-            thousands(learned.n_features_used()),
-            count(model.n_features(), "feature"),
-            count(learned.atoms().len(), "atom")
-        ),
-    );
-    if let Some(error) = trained.valid_error {
-        row(
-            "validation",
-            format!("{} {}", error_name(&model.rule()), percent(error)),
-        );
-    }
-    row(
-        "time",
-        format!(
-            "{:.2} s in the solver, {seconds:.2} s in all",
-            trained.train_seconds
-        ),
-    );
-    row(
-        "saved",
-        format!("{} ({} bytes)", args.output.display(), thousands(n_bytes)),
-    );
-    let mut text = report::table("", &rows);
-    if trained.grid.len() > 1 {
-        text += "\n";
-        let first = if args.models > 1 { "seed" } else { "lambda" };
-        let mut grid = vec![
-            [first, "error", "objective", "iterations", "kept"]
-                .map(str::to_owned)
-                .to_vec(),
+        let mut lines = vec![
+            ("trained on", trained_on),
+            ("lambda", short(model.parts().scale)),
         ];
-        for (seed, point) in (args.seed..).zip(&trained.grid) {
-            grid.push(vec![
-                match args.models {
-                    1 => short(point.lambda),
-                    _ => seed.to_string(),
+        let stop = stop_in_words(trained.stop);
+        let iterations = format!("{} ({stop})", thousands(trained.iterations));
+        if self.args.n_estimators > 1 {
+            // An average has neither iterations of its own nor triplets to have an objective on.
+            lines.push(("iterations", iterations));
+            lines.push((
+                "kept",
+                format!("the average of {} models", trained.grid.len()),
+            ));
+        } else {
+            let chosen = thousands(model.chosen());
+            let iterations = format!("{iterations}; kept the model after {chosen}");
+            lines.push(("iterations", iterations));
+            lines.push(("objective", self.objective()));
+        }
+        lines.push(("uses", output::usage_of(model)));
+        if let Some(error) = trained.valid_error {
+            let error = format!("{} {}", error_name(&model.rule()), percent(error));
+            lines.push(("validation", error));
+        }
+        let solver = trained.train_seconds;
+        let time = format!(
+            "{solver:.2} s in the solver, {:.2} s in total",
+            self.seconds
+        );
+        lines.push(("time", time));
+        lines.push((
+            "saved",
+            output::saved(&self.args.files.output, self.n_bytes),
+        ));
+        output::fields(&lines) + &self.grid()
+    }
+
+    /// The objective and how far it may be from the minimum.
+    fn objective(&self) -> String {
+        let trained = self.trained;
+        let gap = short(trained.gap.value().max(0.0));
+        let bound = match trained.gap.is_certified() {
+            true => format!("certified to be at most {gap} above the minimum"),
+            false => format!("estimated gap {gap} (--certify gives a bound)"),
+        };
+        let kept = match trained.model.chosen() == trained.iterations {
+            true => String::new(),
+            false => format!("; {} at the model kept", short(trained.chosen_objective)),
+        };
+        format!("{} at the end{kept}; {bound}", short(trained.objective))
+    }
+
+    /// A table of the runs, if there are several.
+    fn grid(&self) -> String {
+        if self.trained.grid.len() < 2 {
+            return String::new();
+        }
+        let is_ensemble = self.args.n_estimators > 1;
+        let first = if is_ensemble { "seed" } else { "lambda" };
+        let mut table = vec![output::head([
+            first,
+            "error",
+            "objective",
+            "iterations",
+            "kept",
+        ])];
+        for (seed, point) in (self.args.seed..).zip(&self.trained.grid) {
+            table.push(vec![
+                match is_ensemble {
+                    true => seed.to_string(),
+                    false => short(point.lambda),
                 },
                 point.valid_error.map_or(String::new(), percent),
                 short(point.objective),
@@ -317,41 +474,15 @@ fn to_text(
                 thousands(point.chosen),
             ]);
         }
-        text += &report::table("  ", &grid);
+        format!("\n{}", output::table("  ", &table))
     }
-    text
-}
 
-/// The objective and how far it may be from the best possible.
-fn objective(trained: &Trained) -> String {
-    let gap = short(trained.gap.value().max(0.0));
-    let bound = match trained.gap.is_certified() {
-        true => format!("proved to be at most {gap} above the best possible"),
-        false => format!("gap about {gap}, an estimate (--certify proves one)"),
-    };
-    let kept = match trained.model.chosen() == trained.iterations {
-        true => String::new(),
-        false => format!("; {} where kept", short(trained.chosen_objective)),
-    };
-    format!("{} at the end{kept}; {bound}", short(trained.objective))
-}
-
-fn to_json(
-    args: &Train,
-    data: &Dataset,
-    trained: &Trained,
-    n_bytes: usize,
-    mine_seconds: f64,
-    seconds: f64,
-) -> Value {
-    let model = &trained.model;
-    let learned = model.similarity();
-    let grid: Vec<Value> = trained
-        .grid
-        .iter()
-        .map(|point| {
+    fn json(&self) -> Value {
+        let (trained, model) = (self.trained, &self.trained.model);
+        let (learned, rule) = (model.similarity(), model.rule());
+        let grid = trained.grid.iter().map(|point| {
             json!({
-                "scale": point.lambda,
+                "lambda": point.lambda,
                 "objective": point.objective,
                 "iterations": point.iterations,
                 "chosen_iteration": point.chosen,
@@ -359,32 +490,32 @@ fn to_json(
                 "stop": point.stop.to_string(),
                 "train_seconds": point.train_seconds,
             })
+        });
+        json!({
+            "model": self.args.files.output,
+            "objective": trained.objective,
+            "gap": trained.gap.value(),
+            "gap_certified": trained.gap.is_certified(),
+            "iterations": trained.iterations,
+            "chosen_iteration": model.chosen(),
+            "chosen_objective": trained.chosen_objective,
+            "chosen_gap": trained.chosen_gap.value(),
+            "stop": trained.stop.to_string(),
+            "lambda": model.parts().scale,
+            "n_atoms": learned.atoms().len(),
+            "n_features": learned.n_features_used(),
+            "n_features_total": model.n_features(),
+            "n_rows": self.data.rows.n_rows(),
+            "n_triplets": trained.n_triplets,
+            "k": rule.k,
+            "vote": rule.vote,
+            "normalization": rule.normalization,
+            "valid_error": trained.valid_error,
+            "train_seconds": trained.train_seconds,
+            "mine_seconds": self.mine_seconds,
+            "seconds": self.seconds,
+            "bytes": self.n_bytes,
+            "grid": grid.collect::<Vec<Value>>(),
         })
-        .collect();
-    json!({
-        "model": args.output.display().to_string(),
-        "objective": trained.objective,
-        "gap": trained.gap.value(),
-        "gap_certified": trained.gap.is_certified(),
-        "iterations": trained.iterations,
-        "chosen_iteration": model.chosen(),
-        "chosen_objective": trained.chosen_objective,
-        "chosen_gap": trained.chosen_gap.value(),
-        "stop": trained.stop.to_string(),
-        "scale": model.parts().scale,
-        "n_atoms": learned.atoms().len(),
-        "n_features": learned.n_features_used(),
-        "n_features_total": model.n_features(),
-        "n_rows": data.rows.n_rows(),
-        "n_triplets": trained.n_triplets,
-        "k": model.rule().k,
-        "vote": model.rule().vote.name(),
-        "normalization": model.rule().normalization.name(),
-        "valid_error": trained.valid_error,
-        "train_seconds": trained.train_seconds,
-        "mine_seconds": mine_seconds,
-        "seconds": seconds,
-        "bytes": n_bytes,
-        "grid": grid,
-    })
+    }
 }

@@ -1,45 +1,80 @@
-//! `hdsl transform`: rows where the learned similarity is a plain dot product.
+//! `hdsl transform`: rows in the space where the learned similarity is a dot product.
 
-use crate::args::Transform;
+use crate::args::{ModelFile, heading::FILES, named, positive};
 use crate::failure::Failure;
-use crate::files::{self, Reader, RowsOutput};
-use crate::report::{self, Talk, count};
-use hdsl::IndexBase;
+use crate::files::{self, Reader, RowsOutput, WRITABLE};
+use crate::output::{self, Log, count};
+use clap::{Args, ValueHint};
+use hdsl::{Format, IndexBase};
 use serde_json::json;
+use std::path::PathBuf;
 
-pub(crate) fn run(args: &Transform, talk: &Talk) -> Result<(), Failure> {
+/// Map rows into the space where the learned similarity is a plain dot product
+///
+/// One coordinate per atom, sqrt(LAMBDA weight) (x_i +- x_j): the dot product of two mapped rows is their score under
+/// the model. The mapped rows can be used by any tool that computes dot products: an index, a linear classifier, a plot.
+/// With --rank R, the R eigenvectors of M with the largest eigenvalues: the best approximation of M of that rank.
+///
+/// Vector databases must be set to inner product search; Euclidean distance gives a different ranking.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Example:
+  hdsl transform m.hdsl test.svm.bz2 -o z.npz        in Python: scipy.sparse.load_npz(\"z.npz\")")]
+pub(crate) struct Transform {
+    #[command(flatten)]
+    model: ModelFile,
+    /// Rows to map
+    #[arg(value_name = "ROWS", value_hint = ValueHint::FilePath)]
+    rows: PathBuf,
+    /// File to write: .npz (scipy's sparse matrix) or .svm (svmlight, with the labels of ROWS)
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    output: PathBuf,
+    /// Reduce to this many orthogonal dimensions [default: one dimension per atom]
+    #[arg(long, value_name = "R", value_parser = positive, allow_negative_numbers = true)]
+    rank: Option<usize>,
+    /// Format to write [default: from the name of the file]
+    #[arg(long, value_name = "FORMAT", value_parser = named!(Format, WRITABLE), help_heading = FILES)]
+    to: Option<Format>,
+    /// Labels of ROWS, one per line, for formats without labels
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = FILES)]
+    labels: Option<PathBuf>,
+    /// Print one JSON object on standard output instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Transform, log: &Log) -> Result<(), Failure> {
     files::refuse_stdout_with_json(args.json, Some(&args.output))?;
-    let out = RowsOutput::create(&args.output, args.to, None)?;
-    let model = files::read_model(&args.model, &args.path, talk)?;
-    let mut reader = Reader::new(&args.read, talk);
-    reader.beside_model(&model);
-    let data = reader.data(&args.rows, args.labels.as_ref())?;
-    files::note_unseen(talk, &args.rows, &data.rows, model.n_features());
-    let mapped = match args.rank {
+    let out = RowsOutput::create(&args.output, args.to)?;
+    let model = files::read_model(&args.model.model, &args.model.point, log)?;
+    let mut reader = Reader::new(&args.model.read, log);
+    reader.number_as_model(&model);
+    let mut data = reader.data(&args.rows, args.labels.as_ref())?;
+    files::note_unseen(log, &args.rows, &data.rows, model.n_features());
+    data.rows = match args.rank {
         None => model.transform_rows(&data.rows),
         Some(_) => model
             .similarity()
             .reduced(args.rank)
             .transform_rows(&model.prepare(&data.rows)),
     };
-    let (labels, queries) = (data.labels.as_ref(), data.queries.as_deref());
-    out.write(&mapped, labels, queries, IndexBase::One)?;
-    if args.json {
-        return report::json(&json!({
-            "model": args.model.display().to_string(),
-            "output": args.output.display().to_string(),
-            "n_rows": mapped.n_rows(),
-            "dim": mapped.n_features(),
-            "nnz": mapped.nnz(),
-        }));
-    }
-    if args.output.as_os_str() == "-" {
-        return Ok(());
-    }
-    report::stdout(&format!(
-        "{}: wrote {} of {}\n",
-        args.output.display(),
-        count(mapped.n_rows(), "row"),
-        count(mapped.n_features(), "dimension")
-    ))
+    out.write_data(&data, IndexBase::One)?;
+    let value = || {
+        json!({
+            "model": args.model.model,
+            "output": args.output,
+            "n_rows": data.rows.n_rows(),
+            "dim": data.rows.n_features(),
+            "nnz": data.rows.nnz(),
+        })
+    };
+    let text = || {
+        format!(
+            "{}: wrote {} of {}\n",
+            args.output.display(),
+            count(data.rows.n_rows(), "row"),
+            count(data.rows.n_features(), "dimension")
+        )
+    };
+    output::result(args.json, Some(&args.output), value, text)
 }

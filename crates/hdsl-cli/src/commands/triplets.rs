@@ -1,19 +1,57 @@
 //! `hdsl triplets`: mine triplets and write them, or check a file of them.
 
-use crate::args::TripletsCmd;
+use super::train::TripletArgs;
+use crate::args::{ReadArgs, heading::FILES, named};
 use crate::failure::Failure;
 use crate::files::{self, Reader};
-use crate::report::{self, Talk, count, percent, thousands};
-use hdsl::{CancelToken, Preprocessor, Rows, Triplets};
+use crate::output::{self, Log, count, percent, thousands};
+use clap::{Args, ValueHint};
+use hdsl::{CancelToken, Preprocess, Preprocessor, Rows, Triplets};
 use serde_json::json;
+use std::path::PathBuf;
 
-pub(crate) fn run(args: &TripletsCmd, talk: &Talk) -> Result<(), Failure> {
+/// Mine triplets and write them, or check a file of triplets
+///
+/// Prints how many triplets there are, and how many of them the plain dot product satisfies (margin above 0): training
+/// can improve the others. With -o, writes lines `anchor near far [weight]`, which `train --triplets FILE` reads.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  hdsl triplets train.svm.bz2 --triplets knn:3:5 -o triplets.txt
+  hdsl triplets rows.svm --triplets clicks:log.txt -o triplets.txt
+  hdsl triplets rows.svm --triplets triplets.txt            only check a file")]
+pub(crate) struct TripletsArgs {
+    /// Rows that the triplets refer to
+    #[arg(value_name = "ROWS", value_hint = ValueHint::FilePath)]
+    rows: PathBuf,
+    #[command(flatten)]
+    source: TripletArgs,
+    /// File to write the triplets to
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    output: Option<PathBuf>,
+    /// Preprocessing of feature values, before neighbors are searched
+    #[arg(long, value_name = "HOW", value_parser = named!(Preprocess), default_value_t)]
+    preprocess: Preprocess,
+    /// Seed of random triplets
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Labels of the rows, one per line, for formats without labels
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = FILES)]
+    labels: Option<PathBuf>,
+    #[command(flatten)]
+    read: ReadArgs,
+    /// Print one JSON object on standard output instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &TripletsArgs, log: &Log) -> Result<(), Failure> {
     files::refuse_stdout_with_json(args.json, args.output.as_deref())?;
     let out = args.output.as_deref().map(files::create).transpose()?;
-    let data = Reader::new(&args.read, talk).data(&args.rows, args.labels.as_ref())?;
-    let rows = Preprocessor::fit(args.preprocess.kind(), &data.rows).apply(&data.rows);
-    let triplets = args
-        .triplets
+    let data = Reader::new(&args.read, log).data(&args.rows, args.labels.as_ref())?;
+    let rows = Preprocessor::fit(args.preprocess, &data.rows).apply(&data.rows);
+    let source = &args.source.triplets;
+    let triplets = source
         .triplets(&rows, data.labels.as_ref(), args.seed, CancelToken::NEVER)
         .map_err(|error| error.in_file(&args.rows))?;
     triplets.check(rows.n_rows())?;
@@ -21,39 +59,35 @@ pub(crate) fn run(args: &TripletsCmd, talk: &Talk) -> Result<(), Failure> {
     if let Some(out) = out {
         files::write(out, |out| triplets.write(out))?;
     }
-    if args.json {
-        return report::json(&json!({
+    let value = || {
+        json!({
             "n_triplets": triplets.len(),
             "total_weight": facts.weight,
             "weighted": triplets.weights().is_some(),
             "n_anchors": facts.anchors,
             "n_rows": rows.n_rows(),
             "satisfied_by_dot_product": facts.satisfied,
-            "output": args.output.as_ref().map(|p| p.display().to_string()),
-        }));
-    }
-    let mut text = format!(
-        "{} with {} as anchors, of {}{}\n",
-        count(triplets.len(), "triplet"),
-        count(facts.anchors, "row"),
-        thousands(rows.n_rows()),
-        match triplets.weights() {
-            Some(_) => format!(", total weight {}", facts.weight),
-            None => String::new(),
+            "output": args.output,
+        })
+    };
+    let text = || {
+        let mut text = format!(
+            "{} with {} of {} rows as anchors",
+            count(triplets.len(), "triplet"),
+            thousands(facts.anchors),
+            thousands(rows.n_rows())
+        );
+        if triplets.weights().is_some() {
+            text += &format!(", total weight {}", facts.weight);
         }
-    );
-    text += &format!(
-        "the plain dot product satisfies {} of them\n",
-        percent(facts.satisfied)
-    );
-    match &args.output {
-        Some(path) if path.as_os_str() == "-" => Ok(()),
-        Some(path) => {
+        let satisfied = percent(facts.satisfied);
+        text += &format!("\nthe plain dot product satisfies {satisfied} of them\n");
+        if let Some(path) = &args.output {
             text += &format!("written to {}\n", path.display());
-            report::stdout(&text)
         }
-        None => report::stdout(&text),
-    }
+        text
+    };
+    output::result(args.json, args.output.as_deref(), value, text)
 }
 
 struct Facts {

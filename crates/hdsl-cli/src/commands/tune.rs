@@ -1,96 +1,159 @@
-//! `hdsl tune`: the best similarity for a set of data, and the line that makes it again.
+//! `hdsl tune`: search for the best similarity for a data set, and print the line that trains it again.
 
-use crate::args::{PresetArg, Tune};
+use super::train::MemoryLimit;
+use crate::args::{
+    AddedRows, TrainingFiles, ValidationFiles, at_least_two, duration, fraction,
+    heading::{LIMITS, VALIDATION},
+    named, positive,
+};
 use crate::failure::Failure;
-use crate::files::{self, Reader};
-use crate::progress::{self, TuneWatch};
-use crate::report::{self, Talk, count, percent, short, thousands};
-use clap::ValueEnum;
+use crate::files::{self, TrainingData};
+use crate::output::{self, Log, count, percent, short, thousands};
+use crate::progress::{self, TuningProgress};
+use clap::Args;
 use hdsl::TrainData;
 use hdsl::model::{CommandFiles, shell_word};
-use hdsl::tune::{AblationResult, Candidate, Preset, TuneConfig, Tuned, ValidationScheme, tune};
+use hdsl::tune::{
+    Ablation, AblationResult, Candidate, Preset, TuneConfig, Tuned, ValidationScheme, tune,
+};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// Lines of the leaderboard that are shown.
+/// Rows of the leaderboard that are printed.
 const SHOWN: usize = 10;
 
-pub(crate) fn run(args: &Tune, talk: &Talk) -> Result<(), Failure> {
+/// Search for the best similarity for labeled rows, and save it
+///
+/// Searches, within a time limit, over: the preprocessing of values; the source of the triplets
+/// (neighbors or random) and the number of mining rounds; lambda; the loss; the iterate to keep; the
+/// prediction rule (number of neighbors, vote, dot product or cosine); one model or an average of
+/// several. Configurations with a high error are given up early (successive halving). Errors are
+/// computed on rows that were not trained on: those of --valid, or folds of the training rows. The
+/// best configuration is then trained on all rows.
+///
+/// Prints a leaderboard, the expected error on new rows (of the whole selection, estimated on rows
+/// that did not take part in it), and the `hdsl train` command that trains the same model again.
+#[derive(Args, Debug)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "\
+Examples:
+  hdsl tune train.svm.bz2 --valid valid.svm.bz2 -o best.hdsl
+      selects on the validation rows, then trains on both files
+  hdsl tune train.svm.bz2 --cv 5 --time 5m --max-features 200 -o best.hdsl
+      five-fold cross-validation, at most five minutes, a model of at most 200 features
+  hdsl evaluate best.hdsl --train train.svm.bz2 --add valid.svm.bz2 test.svm.bz2
+      the model contains its prediction rule
+
+A search that was killed continues where it was if the same command is run again: finished trials
+are recorded in best.hdsl.tune until the search ends. Ctrl-C ends the search and trains the best
+configuration so far."
+)]
+pub(crate) struct Tune {
+    /// What is searched over
+    #[arg(long, value_name = "WHAT", value_parser = named!(Preset), default_value_t)]
+    preset: Preset,
+    /// Leave parts of the search out, to see what they contribute
+    #[arg(long, value_name = "PART,...", value_delimiter = ',', value_parser = named!(Ablation), conflicts_with = "preset")]
+    ablate: Vec<Ablation>,
+    /// Iterations per mining round [default: 400 to 800, by the number of classes and of rows]
+    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true)]
+    round_iter: Option<usize>,
+    /// Seed of all random choices: the same seed gives the same bytes if the time limit allows the whole search
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+
+    #[command(flatten)]
+    validation: ValidationFiles,
+    /// Cross-validation with this many folds of the training rows [default: 5 for fewer than 3,000 rows]
+    #[arg(long, value_name = "FOLDS", value_parser = at_least_two, allow_negative_numbers = true, conflicts_with_all = ["valid", "holdout"], help_heading = VALIDATION)]
+    cv: Option<usize>,
+    /// Hold out this fraction of the training rows as validation rows [default: 0.2 for 3,000 rows or more]
+    #[arg(long, value_name = "FRACTION", value_parser = fraction, allow_negative_numbers = true, conflicts_with = "valid", help_heading = VALIDATION)]
+    holdout: Option<f64>,
+    /// Train the final model on TRAIN alone, without the validation rows
+    #[arg(long, requires = "valid", help_heading = VALIDATION)]
+    no_refit: bool,
+
+    /// Time limit of the whole search, the final training included: 30s, 5m, 1.5h
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10m", help_heading = LIMITS)]
+    time: Duration,
+    /// Maximum number of features of the model
+    #[arg(long, value_name = "N", value_parser = at_least_two, allow_negative_numbers = true, help_heading = LIMITS)]
+    max_features: Option<usize>,
+    /// Maximum number of atoms of the model (dimensions of `transform`)
+    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = LIMITS)]
+    max_atoms: Option<usize>,
+    #[command(flatten)]
+    memory: MemoryLimit,
+    #[command(flatten)]
+    files: TrainingFiles,
+}
+
+pub(crate) fn run(args: &Tune, log: &Log) -> Result<(), Failure> {
     let started = Instant::now();
-    files::refuse_stdout_with_json(args.json, Some(&args.output))?;
-    let out = files::create(&args.output)?;
-
-    let mut reader = Reader::new(&args.read, talk);
-    let (data, _) = reader.labeled(&args.train, args.labels.as_ref(), "--labels")?;
-    reader.beside(&args.train, &data);
-    let by_position = reader.is_numbered_by_position(&args.train);
-    let n_features = data.rows.n_features();
-    let read_names = |path| files::read_names(path, n_features);
-    let names = args.names.as_deref().map(read_names).transpose()?;
-    let valid = match &args.valid {
-        Some(path) => {
-            let (valid, _) = reader.labeled(path, args.valid_labels.as_ref(), "--valid-labels")?;
-            files::note_unseen(talk, path, &valid.rows, n_features);
-            Some(valid)
-        }
-        None => None,
-    };
-
-    let config = config(args);
-    progress::stop_on_ctrl_c();
-    let mut watch = TuneWatch::new(talk, args.time);
-    let mut given = TrainData::new(&data);
-    given.valid = valid.as_ref().map(Into::into);
-    given.names = names.as_deref();
-    let tuned = tune(&given, &config, &mut watch);
-    watch.finish();
-    let mut tuned = tuned.map_err(|error| Failure::from(error.in_file(&args.train)))?;
-    if by_position {
-        tuned.trained.model = tuned.trained.model.numbered_by_position();
+    let files = &args.files;
+    files::refuse_stdout_with_json(files.json, Some(&files.output))?;
+    let out = files::create(&files.output)?;
+    let data = TrainingData::read(files, &args.validation, &AddedRows::default(), log)?;
+    if data.train.labels.is_none() {
+        return Err(Failure::no_labels(&files.train, "--labels"));
     }
 
+    progress::stop_on_ctrl_c();
+    let mut progress = TuningProgress::new(log, args.time);
+    let mut given = TrainData::new(&data.train);
+    given.valid = data.valid.as_ref().map(Into::into);
+    given.names = data.names.as_deref();
+    let tuned = tune(&given, &args.config(), &mut progress);
+    progress.finish();
+    let mut tuned = tuned.map_err(|error| Failure::from(error.in_file(&files.train)))?;
+    if data.by_position {
+        tuned.trained.model = tuned.trained.model.numbered_by_position();
+    }
     let bytes = tuned.trained.model.to_bytes();
     files::write(out, |out| out.write_all(&bytes))?;
     if !tuned.finished {
-        talk.note("stopped before all that was planned was done; more --time may find better");
+        log.note(
+            "stopped before the whole search was done; a longer --time may find a better model",
+        );
     }
-    let seconds = started.elapsed().as_secs_f64();
-    if args.json {
-        return report::json(&to_json(args, &tuned, bytes.len(), seconds));
-    }
-    if args.output.as_os_str() == "-" {
-        return Ok(());
-    }
-    report::stdout(&to_text(args, &tuned, bytes.len(), seconds))
+    let (n_bytes, seconds) = (bytes.len(), started.elapsed().as_secs_f64());
+    output::result(
+        files.json,
+        Some(&files.output),
+        || to_json(args, &tuned, n_bytes, seconds),
+        || to_text(args, &tuned, n_bytes, seconds),
+    )
 }
 
-fn config(args: &Tune) -> TuneConfig {
-    let mut config = TuneConfig::default();
-    config.preset = match args.preset {
-        PresetArg::Best => Preset::Best,
-        PresetArg::Paper => Preset::Paper,
-    };
-    config.validation = match (args.cv, args.holdout) {
-        (Some(folds), _) => ValidationScheme::CrossValidation(folds),
-        (None, Some(fraction)) => ValidationScheme::Holdout(fraction),
-        (None, None) => ValidationScheme::Auto,
-    };
-    config.no_refit = args.no_refit;
-    config.time = Some(args.time);
-    config.max_features = args.max_features;
-    config.max_atoms = args.max_atoms;
-    config.ablate = args.without.clone();
-    config.round_iter = args.round_iter;
-    config.seed = args.seed;
-    config.memory_limit = args.memory;
-    config.journal = journal(&args.output);
-    config
+impl Tune {
+    /// The options as the library takes them.
+    fn config(&self) -> TuneConfig {
+        let mut config = TuneConfig::default();
+        config.preset = self.preset;
+        config.validation = match (self.cv, self.holdout) {
+            (Some(folds), _) => ValidationScheme::CrossValidation(folds),
+            (None, Some(fraction)) => ValidationScheme::Holdout(fraction),
+            (None, None) => ValidationScheme::Auto,
+        };
+        config.no_refit = self.no_refit;
+        config.time = Some(self.time);
+        config.max_features = self.max_features;
+        config.max_atoms = self.max_atoms;
+        config.ablate = self.ablate.clone();
+        config.round_iter = self.round_iter;
+        config.seed = self.seed;
+        config.memory_limit = self.memory.memory_limit;
+        config.journal = journal(&self.files.output);
+        config
+    }
 }
 
-/// Where what is finished is kept: beside the output, unless that is standard output.
+/// The file that records finished trials: beside the output, unless that is standard output.
 fn journal(output: &Path) -> Option<PathBuf> {
     if output.as_os_str() == "-" {
         return None;
@@ -100,85 +163,124 @@ fn journal(output: &Path) -> Option<PathBuf> {
     Some(PathBuf::from(name))
 }
 
-/// The command that trains the winner, as it would be typed.
+/// The command that trains the same model again, as it would be typed.
 fn command(args: &Tune, tuned: &Tuned) -> String {
+    let (paths, read) = (&args.files, &args.files.read);
     let mut files = CommandFiles::default();
-    files.train = Some(args.train.clone());
-    files.labels = args.labels.clone();
-    files.add = args.valid.clone();
-    files.add_labels = args.valid_labels.clone();
-    files.names = args.names.clone();
-    files.output = Some(args.output.clone());
-    if let Some(format) = format(args) {
-        files.reading.extend(["--format".to_owned(), format]);
+    files.train = Some(paths.train.clone());
+    files.labels = paths.labels.clone();
+    files.add = args.validation.valid.clone();
+    files.add_labels = args.validation.valid_labels.clone();
+    files.names = paths.names.clone();
+    files.output = Some(paths.output.clone());
+    if let Some(format) = read.format {
+        let words = ["--format".to_owned(), format.to_string()];
+        files.reading.extend(words);
     }
     for (given, flag) in [
-        (args.read.zero_based, "--zero-based"),
-        (args.read.one_based, "--one-based"),
+        (read.zero_based, "--zero-based"),
+        (read.one_based, "--one-based"),
     ] {
         if given {
             files.reading.push(flag.to_owned());
         }
     }
     let line = tuned.trained.model.command_line(&files);
-    line.expect("a search starts from nothing")
+    line.expect("a search has no warm start")
 }
 
-/// The command that tests the winner, as it would be typed but for the rows to test on.
+/// The command that measures the error of the model, with a placeholder for the test rows.
 fn evaluation(args: &Tune, tuned: &Tuned) -> String {
     let mut line = format!(
         "hdsl evaluate {} --train {}",
-        path(&args.output),
-        path(&args.train)
+        path(&args.files.output),
+        path(&args.files.train)
     );
     let files = [
-        ("--train-labels", &args.labels, true),
-        ("--add", &args.valid, tuned.refitted),
-        ("--add-labels", &args.valid_labels, tuned.refitted),
+        ("--train-labels", &args.files.labels, true),
+        ("--add", &args.validation.valid, tuned.refitted),
+        (
+            "--add-labels",
+            &args.validation.valid_labels,
+            tuned.refitted,
+        ),
     ];
     for (flag, file, used) in files {
         if let (Some(file), true) = (file, used) {
             line += &format!(" {flag} {}", path(file));
         }
     }
-    if let Some(format) = format(args) {
+    if let Some(format) = args.files.read.format {
         line += &format!(" --format {format}");
     }
     line + " TEST"
 }
 
-/// The format of the files, if it was given.
-fn format(args: &Tune) -> Option<String> {
-    let format = args.read.format.as_ref()?.to_possible_value()?;
-    Some(format.get_name().to_owned())
-}
-
-/// A path as one word of a shell.
 fn path(path: &Path) -> String {
     shell_word(&path.display().to_string()).into_owned()
 }
 
 fn to_text(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> String {
-    let mut board = vec![
-        [
-            "",
-            "error",
-            "features",
-            "preprocess",
-            "triplets",
-            "lambda",
-            "loss",
-            "rounds",
-            "models",
-            "decides",
-        ]
-        .map(str::to_owned)
-        .to_vec(),
-    ];
-    for (place, candidate) in tuned.leaderboard.iter().take(SHOWN).enumerate() {
+    let mut text = output::table("", &leaderboard(tuned));
+    let more = tuned.leaderboard.len().saturating_sub(SHOWN);
+    if more > 0 {
+        text += &format!("and {more} more\n");
+    }
+    let mut lines = Vec::new();
+    if let Some((error, deviation)) = tuned.expected_error {
+        let expected = format!(
+            "{} wrong on new rows, give or take {}; the dot product has {}",
+            percent(error),
+            percent(deviation),
+            percent(tuned.dot_error)
+        );
+        lines.push(("expect", expected));
+    }
+    let candidates = count(tuned.n_points, "model");
+    let validated = count(tuned.n_validation, "row");
+    lines.push((
+        "selected",
+        format!("among {candidates} by their error on {validated} not trained on"),
+    ));
+    lines.push(("uses", output::usage_of(&tuned.trained.model)));
+    let both = match tuned.refitted {
+        true => ", the validation rows among them",
+        false => "",
+    };
+    let trained_on = format!("{}{both}", count(tuned.n_rows, "row"));
+    lines.push(("trained on", trained_on));
+    lines.push(("time", format!("{seconds:.1} s")));
+    lines.push(("saved", output::saved(&args.files.output, n_bytes)));
+    text += &format!("\n{}", output::fields(&lines));
+    text += &format!(
+        "\nTo train the same model again:\n  {}\n",
+        command(args, tuned)
+    );
+    text += &format!(
+        "\nTo measure its error on other rows:\n  {}\n",
+        evaluation(args, tuned)
+    );
+    text
+}
+
+/// The first rows of the leaderboard.
+fn leaderboard(tuned: &Tuned) -> Vec<Vec<String>> {
+    let mut table = vec![output::head([
+        "",
+        "error",
+        "features",
+        "preprocess",
+        "triplets",
+        "lambda",
+        "loss",
+        "rounds",
+        "models",
+        "prediction",
+    ])];
+    for (place, candidate) in (1..).zip(tuned.leaderboard.iter().take(SHOWN)) {
         let config = &candidate.config;
-        board.push(vec![
-            format!("{}.", place + 1),
+        table.push(vec![
+            format!("{place}."),
             percent(candidate.error),
             thousands(candidate.features),
             config.preprocess.to_string(),
@@ -190,64 +292,7 @@ fn to_text(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> String {
             config.rule.to_string(),
         ]);
     }
-    let mut text = report::table("", &board);
-    let more = tuned.leaderboard.len().saturating_sub(SHOWN);
-    if more > 0 {
-        text += &format!("and {more} more\n");
-    }
-    text += "\n";
-    let learned = tuned.trained.model.similarity();
-    let validation = count(tuned.n_validation, "row");
-    let mut rows = Vec::new();
-    let mut row = |name: &str, value: String| rows.push(vec![name.to_owned(), value]);
-    if let Some((error, deviation)) = tuned.expected_error {
-        row(
-            "expect",
-            format!(
-                "{} wrong on new rows, give or take {}; the dot product has {}",
-                percent(error),
-                percent(deviation),
-                percent(tuned.dot_error)
-            ),
-        );
-    }
-    row(
-        "chosen",
-        format!(
-            "among {} on {validation} not trained on",
-            count(tuned.n_points, "model")
-        ),
-    );
-    row(
-        "uses",
-        format!(
-            "{} of {} in {}",
-            thousands(learned.n_features_used()),
-            count(tuned.trained.model.n_features(), "feature"),
-            count(learned.atoms().len(), "atom")
-        ),
-    );
-    let both = if tuned.refitted {
-        ", the validation rows among them"
-    } else {
-        ""
-    };
-    row(
-        "trained on",
-        format!("{}{both}", count(tuned.n_rows, "row")),
-    );
-    row("time", format!("{seconds:.1} s"));
-    row(
-        "saved",
-        format!("{} ({} bytes)", args.output.display(), thousands(n_bytes)),
-    );
-    text += &report::table("", &rows);
-    text += &format!("\nThe same model again:\n  {}\n", command(args, tuned));
-    text += &format!(
-        "\nIts error on other rows, decided by all it was trained on:\n  {}\n",
-        evaluation(args, tuned)
-    );
-    text
+    table
 }
 
 fn to_json(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> Value {
@@ -259,33 +304,33 @@ fn to_json(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> Value {
             "score": c.score,
             "n_features": c.features,
             "n_atoms": c.atoms,
-            "preprocess": config.preprocess.to_string(),
+            "preprocess": config.preprocess,
             "triplets": config.triplets.to_string(),
-            "scale": config.lambda[0],
-            "loss": config.loss.to_string(),
-            "rounds": config.mining_rounds,
-            "models": config.n_estimators,
-            "last_iter": config.last_round_iter.unwrap_or(config.max_iter),
+            "lambda": config.lambda[0],
+            "loss": config.loss,
+            "mining_rounds": config.mining_rounds,
+            "n_estimators": config.n_estimators,
+            "last_round_iter": config.last_round_iter.unwrap_or(config.max_iter),
             "k": config.rule.k,
-            "vote": config.rule.vote.to_string(),
-            "normalization": config.rule.normalization.to_string(),
+            "vote": config.rule.vote,
+            "normalization": config.rule.normalization,
         })
     };
-    let ablation = |w: &AblationResult| {
+    let ablation = |a: &AblationResult| {
         json!({
-            "part": w.part.name(),
-            "expected_error": w.expected_error.map(|e| e.0),
-            "instead": candidate(&w.candidate),
+            "part": a.part,
+            "expected_error": a.expected_error.map(|e| e.0),
+            "instead": candidate(&a.candidate),
         })
     };
     json!({
-        "model": args.output.display().to_string(),
+        "model": args.files.output,
         "command": command(args, tuned),
         "expected_error": tuned.expected_error.map(|e| e.0),
         "expected_error_deviation": tuned.expected_error.map(|e| e.1),
         "dot_error": tuned.dot_error,
-        "n_validation": tuned.n_validation,
-        "n_models": tuned.n_points,
+        "n_validation_rows": tuned.n_validation,
+        "n_candidates": tuned.n_points,
         "finished": tuned.finished,
         "refitted": tuned.refitted,
         "n_rows": tuned.n_rows,

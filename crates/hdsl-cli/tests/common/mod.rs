@@ -84,7 +84,7 @@ impl Scratch {
     pub(crate) fn trained() -> Self {
         let scratch = Self::planted();
         scratch
-            .hdsl("train train.svm --valid valid.svm --scale 10 --max-iter 60 -o m.hdsl")
+            .hdsl("train train.svm --valid valid.svm --lambda 10 --max-iter 60 -o m.hdsl")
             .ok();
         scratch
     }

@@ -65,6 +65,28 @@ pub enum TripletSource {
 }
 
 impl TripletSource {
+    /// The texts that are parsed to a source, each with its meaning, for help texts.
+    pub const FORMS: [(&'static str, &'static str); 6] = [
+        (
+            "knn:T:I",
+            "each row with its T nearest rows of the same class x its I nearest of other classes",
+        ),
+        (
+            "random:N",
+            "N per row: a random row of the same class and a random row of another",
+        ),
+        ("FILE", "lines `anchor near far [weight]`"),
+        ("clicks:FILE", "lines `query clicked skipped [count]`"),
+        (
+            "judgments:FILE",
+            "lines `query document grade`, a higher grade is better",
+        ),
+        (
+            "judgments-low:FILE",
+            "the same lines where a lower grade is better",
+        ),
+    ];
+
     /// Whether the triplets are mined from labels.
     pub fn is_mined(&self) -> bool {
         matches!(self, Self::Neighbors { .. } | Self::Random { .. })

@@ -1,24 +1,26 @@
-//! What is said and where: results on standard output, everything else on standard error.
+//! What is printed and where: results on standard output, everything else on standard error.
 
-use crate::args::Global;
+use crate::cli::Global;
 use crate::failure::Failure;
 use anstyle::{AnsiColor, Style};
+use hdsl::Model;
 pub(crate) use hdsl_report::format::{count, percent, short, thousands};
 use serde_json::Value;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const NOTE: Style = AnsiColor::Yellow.on_default();
 
-/// How much is said on standard error.
+/// Messages on standard error, as many as `-v` and `-q` allow.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Talk {
+pub(crate) struct Log {
     verbose: bool,
     quiet: bool,
 }
 
-impl Talk {
+impl Log {
     pub(crate) fn new(global: &Global) -> Self {
         Self {
             verbose: global.verbose,
@@ -31,43 +33,36 @@ impl Talk {
         self.verbose
     }
 
-    /// Whether a progress bar makes sense: someone is looking and did not ask for silence.
+    /// Whether progress bars are shown: standard error is a terminal, and `-q` was not given.
     pub(crate) fn shows_progress(&self) -> bool {
         !self.quiet && io::stderr().is_terminal()
     }
 
-    /// Said unless `-q`: what the user should know besides the result.
+    /// A message for everyone who did not pass `-q`.
     pub(crate) fn note(&self, message: impl Display) {
         if !self.quiet {
             styled_stderr(&format!("hdsl: {NOTE}{message}{NOTE:#}\n"));
         }
     }
 
-    /// Said under `-v` only.
+    /// A message under `-v` only.
     pub(crate) fn detail(&self, message: impl Display) {
         if self.verbose {
             styled_stderr(&format!("hdsl: {message}\n"));
-        }
-    }
-
-    /// What a reader accepted but thought worth saying, under `-v` only.
-    pub(crate) fn details<S: Display>(&self, messages: &[S]) {
-        for message in messages {
-            self.detail(message);
         }
     }
 }
 
 /// `hdsl: error: ...` on one line of standard error.
 pub(crate) fn error(message: &str) {
-    // Names of files may hold anything; a message stays one line all the same.
+    // Names of files may contain line breaks; a message stays one line all the same.
     let message = message.replace(['\n', '\r'], " ");
     styled_stderr(&format!("hdsl: {ERROR}error:{ERROR:#} {message}\n"));
 }
 
 /// Text with colors, which are left out where standard error is no terminal.
 pub(crate) fn styled_stderr(text: &str) {
-    // Nothing can be done, nor said, if standard error itself cannot be written.
+    // There is no place left to report that standard error cannot be written.
     let _ = anstream::stderr().write_all(text.as_bytes());
 }
 
@@ -90,6 +85,48 @@ pub(crate) fn stdout(text: &str) -> Result<(), Failure> {
 /// One JSON object on standard output.
 pub(crate) fn json(value: &Value) -> Result<(), Failure> {
     stdout(&format!("{value:#}\n"))
+}
+
+/// Reports the result of a command that writes a file: as JSON, as text, or not at all if standard output is that file.
+pub(crate) fn result(
+    json_asked: bool,
+    output: Option<&Path>,
+    value: impl FnOnce() -> Value,
+    text: impl FnOnce() -> String,
+) -> Result<(), Failure> {
+    match output {
+        _ if json_asked => json(&value()),
+        Some(path) if path == Path::new("-") => Ok(()),
+        _ => stdout(&text()),
+    }
+}
+
+/// Lines of a name and a value, the values below each other.
+pub(crate) fn fields(lines: &[(&str, String)]) -> String {
+    let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let line = |(name, value): &(&str, String)| format!("{name:<width$}  {value}\n");
+    lines.iter().map(line).collect()
+}
+
+/// The head of a table: one cell per word.
+pub(crate) fn head<const N: usize>(cells: [&str; N]) -> Vec<String> {
+    cells.map(str::to_owned).to_vec()
+}
+
+/// What a model uses, such as `12 of 5,000 features in 30 atoms`.
+pub(crate) fn usage_of(model: &Model) -> String {
+    let learned = model.similarity();
+    format!(
+        "{} of {} in {}",
+        thousands(learned.n_features_used()),
+        count(model.n_features(), "feature"),
+        count(learned.atoms().len(), "atom")
+    )
+}
+
+/// A file that was written and its size.
+pub(crate) fn saved(path: &Path, n_bytes: usize) -> String {
+    format!("{} ({} bytes)", path.display(), thousands(n_bytes))
 }
 
 /// A table with columns as wide as they need to be: columns of numbers to the right, others to the left.

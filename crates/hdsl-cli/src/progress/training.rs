@@ -1,0 +1,135 @@
+//! Progress of a training.
+
+use super::{Bar, ctrl_c, unless_stopped};
+use crate::output::{Log, count, percent, short};
+use hdsl::observer::{Event, Gap, Observer};
+use hdsl::{CancelToken, TrainConfig};
+use std::ops::ControlFlow;
+
+/// Observes a training: moves the bar, prints one line per evaluation under `-v`, and passes Ctrl-C on.
+pub(crate) struct TrainingProgress<'a> {
+    bar: Bar<'a>,
+    is_verbose: bool,
+    eval_every: usize,
+    validated: bool,
+    best_error: Option<f64>,
+    mine_seconds: f64,
+    /// Which model of an ensemble.
+    model: String,
+}
+
+impl<'a> TrainingProgress<'a> {
+    pub(crate) fn new(log: &'a Log, config: &TrainConfig, validated: bool) -> Self {
+        Self {
+            bar: Bar::of_steps(log, config.max_iter, "mining triplets"),
+            is_verbose: log.is_verbose(),
+            eval_every: config.eval_every,
+            validated,
+            best_error: None,
+            mine_seconds: 0.0,
+            model: String::new(),
+        }
+    }
+
+    /// Removes the bar, and returns how long mining took.
+    pub(crate) fn finish(self) -> f64 {
+        self.bar.finish();
+        self.mine_seconds
+    }
+
+    /// One line about an iterate.
+    fn iterate(iter: usize, objective: f64, gap: Gap, n_features: usize) -> String {
+        let sign = if gap.is_certified() { "<=" } else { "~" };
+        format!(
+            "iteration {iter:>5}  objective {:<9}  gap {sign} {:<9}  {n_features} features",
+            short(objective),
+            short(gap.value())
+        )
+    }
+
+    fn run_started(&mut self, index: usize, of: usize, lambda: f64) {
+        self.best_error = None;
+        self.bar.bar.reset();
+        let lambda = short(lambda);
+        self.bar.bar.set_prefix(match of {
+            1 if self.model.is_empty() => "training".to_owned(),
+            1 => self.model.clone(),
+            _ => format!("lambda {lambda} ({}/{of})", index + 1),
+        });
+        if of > 1 {
+            self.bar.detail(format!("lambda {lambda}"));
+        }
+    }
+
+    fn message(&self, objective: f64, n_features: usize) {
+        if !self.bar.bar.is_hidden() {
+            let error = self.best_error.map(percent);
+            let error = error.map_or(String::new(), |e| format!(", best error {e}"));
+            let objective = short(objective);
+            let text = format!("objective {objective}, {n_features} features{error}");
+            self.bar.bar.set_message(text);
+        }
+    }
+}
+
+impl Observer for TrainingProgress<'_> {
+    fn cancel_token(&self) -> CancelToken<'_> {
+        ctrl_c()
+    }
+
+    fn on_event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+        match *event {
+            Event::Triplets {
+                count: n, seconds, ..
+            } => {
+                self.mine_seconds = seconds;
+                let triplets = count(n, "triplet");
+                self.bar.detail(format!("{triplets} in {seconds:.2} s"));
+            }
+            Event::EstimatorStarted { index, of } => {
+                self.model = format!("model {}/{of}", index + 1);
+                self.bar.detail(&self.model);
+            }
+            Event::LambdaStarted { index, of, lambda } => self.run_started(index, of, lambda),
+            Event::Iteration(now, _) => {
+                self.bar.bar.set_position(now.iter as u64);
+                // Without validation rows, this line replaces that of an evaluation.
+                let is_due = now.iter.is_multiple_of(self.eval_every);
+                if !self.validated && self.is_verbose && is_due {
+                    let n_features = now.n_active_features;
+                    let line = Self::iterate(now.iter, now.objective, now.gap, n_features);
+                    self.bar.detail(line);
+                }
+                self.message(now.objective, now.n_active_features);
+            }
+            Event::Evaluated {
+                iter,
+                objective,
+                gap,
+                n_features,
+                error,
+                ..
+            } => {
+                self.best_error = Some(self.best_error.map_or(error, |best| best.min(error)));
+                let line = Self::iterate(iter, objective, gap, n_features);
+                self.bar.detail(format!("{line}  error {}", percent(error)));
+            }
+            Event::LambdaDone {
+                lambda,
+                iterations,
+                stop,
+                valid_error,
+            } => {
+                let error =
+                    valid_error.map_or(String::new(), |e| format!(", error {}", percent(e)));
+                let iterations = count(iterations, "iteration");
+                let lambda = short(lambda);
+                self.bar.detail(format!(
+                    "lambda {lambda} done: {iterations}{error}, stop: {stop}"
+                ));
+            }
+            _ => {}
+        }
+        unless_stopped()
+    }
+}

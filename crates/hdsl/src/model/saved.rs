@@ -280,18 +280,17 @@ impl Model {
         }
     }
 
-    /// How neighbors decide a class under this model: the settings `k`, `vote` and `form`, or the
-    /// [default](PredictionRule::default) of those it does not have.
+    /// How a class is predicted from the nearest neighbors under this model.
     ///
     /// ```
     /// use hdsl::atoms::Path;
     /// use hdsl::{Atom, PredictionRule, Model, ModelParts, Vote};
     /// let path = Path::new(vec![(Atom::plus(0, 1)?, 1.0)], vec![])?;
     /// let model = Model::new(ModelParts::new(2, 1.0, path))?;
-    /// assert_eq!(model.decision(), PredictionRule::default());
+    /// assert_eq!(model.rule(), PredictionRule::default());
     /// let weighted = PredictionRule { vote: Vote::Weighted, ..PredictionRule::nearest(15) };
-    /// let model = model.with_decision(&weighted)?;
-    /// assert_eq!(Model::from_bytes("model.hdsl", &model.to_bytes())?.decision(), weighted);
+    /// let model = model.with_rule(&weighted)?;
+    /// assert_eq!(Model::from_bytes("model.hdsl", &model.to_bytes())?.rule(), weighted);
     /// # Ok::<(), hdsl::Error>(())
     /// ```
     pub fn rule(&self) -> PredictionRule {

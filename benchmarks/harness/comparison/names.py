@@ -22,6 +22,7 @@ NAMES = {
     "values": {
         "neighbours": ["neighbors", "neighbours"],
         "rounds": ["mining-rounds", "mining", "rounds"],
+        "means": ["ensembles", "means"],
         "votes": ["prediction-rules", "votes"],
         "losses": ["losses"],
     },
@@ -36,6 +37,7 @@ NAMES = {
         "last_iter": ["last_round_iter", "last_max_iter", "last_iter"],
         "n_judged": ["n_validation_rows", "n_validated", "n_judged"],
         "n_models": ["n_candidates", "n_models"],
+        "without": ["ablations", "without"],
     },
     # Classes, functions, parameters, methods and attributes of the Python package.
     "python": {

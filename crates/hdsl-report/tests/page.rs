@@ -5,8 +5,8 @@ use hdsl::atoms::Path;
 use hdsl::data::{Planted, PlantedParams, planted};
 use hdsl::knn::evaluate_similarity;
 use hdsl::{
-    Atom, Dataset, Dot, Labels, Model, ModelParts, PredictionRule, Preprocessor, Rows, SparseRow,
-    TrainConfig,
+    Atom, Dataset, Dot, Labels, Model, ModelParts, PredictionRule, Preprocessor, Rows, Similarity,
+    SparseRow, TrainConfig,
 };
 use hdsl_report::{Input, Part, page};
 use serde_json::Value;
@@ -33,20 +33,11 @@ static PROBLEM: LazyLock<(Planted, Model)> = LazyLock::new(|| {
     (problem, model)
 });
 
-fn part<'a>(data: &'a Dataset, source: &'a str) -> Part<'a> {
-    Part {
-        rows: &data.rows,
-        labels: data.labels.as_ref(),
-        texts: None,
-        source,
-    }
-}
-
 fn whole() -> Input<'static> {
     let (problem, model) = &*PROBLEM;
     let mut input = Input::new(model, "model.hdsl");
-    input.train = Some(part(&problem.train, "train.svm"));
-    input.test = Some(part(&problem.test, "test.svm"));
+    input.train = Some(Part::new(&problem.train, "train.svm"));
+    input.test = Some(Part::new(&problem.test, "test.svm"));
     input
 }
 
@@ -79,26 +70,13 @@ fn errors_are_those_of_an_evaluation() {
     let (train, test) = (&problem.train, &problem.test);
     let preprocess = Preprocessor::fit(model.preprocess().kind(), &train.rows);
     let (a, b) = (preprocess.apply(&train.rows), preprocess.apply(&test.rows));
-    let dot = evaluate_similarity(
-        &Dot,
-        &a,
-        labels(train),
-        &b,
-        labels(test),
-        &PredictionRule::nearest(3),
-    )
-    .unwrap();
+    let rule = PredictionRule::nearest(3);
+    let evaluation = |similarity: &dyn Similarity, a: &Rows, b: &Rows| {
+        evaluate_similarity(similarity, a, labels(train), b, labels(test), &rule).unwrap()
+    };
+    let dot = evaluation(&Dot, &a, &b);
     let (a, b) = (model.prepare(&train.rows), model.prepare(&test.rows));
-    let similarity = model.similarity();
-    let learned = evaluate_similarity(
-        similarity,
-        &a,
-        labels(train),
-        &b,
-        labels(test),
-        &PredictionRule::nearest(3),
-    )
-    .unwrap();
+    let learned = evaluation(model.similarity(), &a, &b);
     for (name, found) in [("dot", dot), ("learned", learned.clone())] {
         assert_eq!(told["errors"][name]["error"], found.error);
         assert_eq!(told["errors"][name]["balanced_error"], found.balanced_error);

@@ -7,7 +7,7 @@ mod shared;
 mod values;
 
 pub(crate) use shared::{
-    AddedRows, ModelFile, PathPoint, RankingArgs, ReadArgs, RuleArgs, TrainingFiles,
+    AddedRows, DataArgs, ModelFile, PathPoint, RankingArgs, ReadArgs, RuleArgs, TrainingFiles,
     ValidationFiles,
 };
 pub(crate) use values::{

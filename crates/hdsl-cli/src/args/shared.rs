@@ -31,6 +31,19 @@ impl ReadArgs {
     }
 }
 
+/// How the one data file of a command is read, and how its result is printed.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct DataArgs {
+    /// Labels of the rows, one per line, for formats without labels
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = FILES)]
+    pub(crate) labels: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) read: ReadArgs,
+    /// Print one JSON object on standard output instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// A point of the saved path: an earlier, sparser model.
 #[derive(Args, Debug, Clone, Default)]
 #[group(multiple = false)]

@@ -1,6 +1,6 @@
 //! `hdsl convert`: rows from any format to svmlight or npz.
 
-use crate::args::{ReadArgs, heading::FILES, named};
+use crate::args::{DataArgs, named};
 use crate::failure::Failure;
 use crate::files::{self, Reader, RowsOutput, WRITABLE};
 use crate::output::{self, Log, count};
@@ -26,14 +26,8 @@ pub(crate) struct Convert {
     output: PathBuf,
     #[command(flatten)]
     rows: RowsFormat,
-    /// Labels of the rows, one per line, for formats without labels
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = FILES)]
-    labels: Option<PathBuf>,
     #[command(flatten)]
-    read: ReadArgs,
-    /// Print one JSON object on standard output instead of text
-    #[arg(long)]
-    json: bool,
+    data: DataArgs,
 }
 
 /// How rows are written, where that is not clear from the name of the file.
@@ -55,10 +49,10 @@ impl RowsFormat {
 }
 
 pub(crate) fn run(args: &Convert, log: &Log) -> Result<(), Failure> {
-    files::refuse_stdout_with_json(args.json, Some(&args.output))?;
+    files::refuse_stdout_with_json(args.data.json, Some(&args.output))?;
     let out = args.rows.create(&args.output)?;
-    let mut reader = Reader::new(&args.read, log);
-    let data = reader.data(&args.input, args.labels.as_ref())?;
+    let mut reader = Reader::new(&args.data.read, log);
+    let data = reader.data(&args.input, args.data.labels.as_ref())?;
     // Features without written numbers are numbered from 1, as usual.
     let base = match reader.is_numbered_by_position(&args.input) {
         true => IndexBase::One,
@@ -79,5 +73,5 @@ pub(crate) fn run(args: &Convert, log: &Log) -> Result<(), Failure> {
         let (rows, features) = (count(n_rows, "row"), count(n_features, "feature"));
         format!("{}: wrote {rows} of {features}\n", written.join(", "))
     };
-    output::result(args.json, Some(&args.output), value, text)
+    output::result(args.data.json, Some(&args.output), value, text)
 }

@@ -1,6 +1,6 @@
 //! `hdsl inspect`: what a data file or a model contains.
 
-use crate::args::{PathPoint, ReadArgs, heading::FILES};
+use crate::args::{DataArgs, PathPoint};
 use crate::failure::Failure;
 use crate::files::{self, Reader};
 use crate::output::{self, Log, count, percent, short, thousands};
@@ -27,27 +27,21 @@ pub(crate) struct Inspect {
     /// Data file or model file
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
-    /// Labels, one per line, for formats without labels
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = FILES)]
-    labels: Option<PathBuf>,
     #[command(flatten)]
-    read: ReadArgs,
-    /// Print one JSON object on standard output instead of text
-    #[arg(long)]
-    json: bool,
+    data: DataArgs,
 }
 
 pub(crate) fn run(args: &Inspect, log: &Log) -> Result<(), Failure> {
     if files::is_model(&args.file) {
         let model = files::read_model(&args.file, &PathPoint::default(), log)?;
-        return match args.json {
+        return match args.data.json {
             true => output::stdout(&format!("{}\n", model.to_json())),
             false => output::stdout(&model_text(args, &model)),
         };
     }
-    let data = Reader::new(&args.read, log).data(&args.file, args.labels.as_ref())?;
+    let data = Reader::new(&args.data.read, log).data(&args.file, args.data.labels.as_ref())?;
     let facts = Facts::of(&data);
-    match args.json {
+    match args.data.json {
         true => output::json(&data_json(args, &data, &facts)),
         false => output::stdout(&data_text(args, &data, &facts)),
     }

@@ -1,7 +1,7 @@
 //! `hdsl triplets`: mine triplets and write them, or check a file of them.
 
 use super::train::TripletArgs;
-use crate::args::{ReadArgs, heading::FILES, named};
+use crate::args::{DataArgs, named};
 use crate::failure::Failure;
 use crate::files::{self, Reader};
 use crate::output::{self, Log, count, percent, thousands};
@@ -35,20 +35,14 @@ pub(crate) struct TripletsArgs {
     /// Seed of random triplets
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Labels of the rows, one per line, for formats without labels
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = FILES)]
-    labels: Option<PathBuf>,
     #[command(flatten)]
-    read: ReadArgs,
-    /// Print one JSON object on standard output instead of text
-    #[arg(long)]
-    json: bool,
+    data: DataArgs,
 }
 
 pub(crate) fn run(args: &TripletsArgs, log: &Log) -> Result<(), Failure> {
-    files::refuse_stdout_with_json(args.json, args.output.as_deref())?;
+    files::refuse_stdout_with_json(args.data.json, args.output.as_deref())?;
     let out = args.output.as_deref().map(files::create).transpose()?;
-    let data = Reader::new(&args.read, log).data(&args.rows, args.labels.as_ref())?;
+    let data = Reader::new(&args.data.read, log).data(&args.rows, args.data.labels.as_ref())?;
     let rows = Preprocessor::fit(args.preprocess, &data.rows).apply(&data.rows);
     let source = &args.source.triplets;
     let triplets = source
@@ -87,7 +81,7 @@ pub(crate) fn run(args: &TripletsArgs, log: &Log) -> Result<(), Failure> {
         }
         text
     };
-    output::result(args.json, args.output.as_deref(), value, text)
+    output::result(args.data.json, args.output.as_deref(), value, text)
 }
 
 struct Facts {

@@ -1,7 +1,7 @@
 //! scipy's sparse matrices: a zip of numpy arrays, as `scipy.sparse.save_npz` writes them.
 //!
 //! No number of a header is trusted before the bytes that it announces have been read: memory follows the content of
-//! the file, not its claims. (The crates `npyz` and `ndarray-npy` allocate what a header asks for.)
+//! the file, not its claims. (The crate `npyz` 0.9 allocates the length that a header announces.)
 
 use super::input::{Input, quote};
 use super::read::declared_features;

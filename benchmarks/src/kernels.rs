@@ -65,7 +65,8 @@ pub fn with_kernel(name: &str, size: Size, measure: &mut dyn FnMut(&mut dyn Kern
             }));
         }
         "mining" => measure(&mut Plain(|| {
-            let mined = Triplets::by_neighbors(&Dot, rows, &data.labels, 3, 5);
+            let mined =
+                Triplets::by_neighbors(&Dot, rows, &data.labels, [3, 5], hdsl::CancelToken::NEVER);
             drop(black_box(mined));
         })),
         "partner" => data.with_engine(|engine| {

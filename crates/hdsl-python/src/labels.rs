@@ -71,7 +71,7 @@ pub(crate) fn vote<'py>(
                     score,
                 })
                 .collect();
-            i64::from(knn::elect(vote, &near, &labels))
+            i64::from(knn::predict_class(vote, &near, &labels))
         })
         .collect();
     Ok(votes.into_pyarray(py))

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// let cancelled = AtomicBool::new(true);
 /// let rows = Rows::from_parts(1, vec![0, 1, 2, 3], vec![0, 0, 0], vec![1.0, 2.0, 3.0])?;
 /// let labels = Labels::from_names(["a", "b", "a"]);
-/// let mined = Triplets::by_neighbors_until(&Dot, &rows, &labels, (1, 1), CancelToken::when(&cancelled));
+/// let mined = Triplets::by_neighbors(&Dot, &rows, &labels, [1, 1], CancelToken::when(&cancelled));
 /// assert!(matches!(mined, Err(Error::Stopped)));
 /// # Ok::<(), hdsl::Error>(())
 /// ```

@@ -48,22 +48,22 @@ fn mining_by_neighbors_ends_when_asked() {
     let labels = data.labels.as_ref().unwrap();
     let raised = AtomicBool::new(false);
     let similarity = RaisesWhenSearched(&raised);
-    let stopped = Triplets::by_neighbors_until(
+    let stopped = Triplets::by_neighbors(
         &similarity,
         &data.rows,
         labels,
-        (3, 5),
+        [3, 5],
         CancelToken::when(&raised),
     );
     assert!(raised.load(Ordering::Relaxed), "the search had begun");
     assert!(matches!(stopped, Err(Error::Stopped)));
     raised.store(false, Ordering::Relaxed);
     let mined =
-        Triplets::by_neighbors_until(&Dot, &data.rows, labels, (3, 5), CancelToken::when(&raised))
+        Triplets::by_neighbors(&Dot, &data.rows, labels, [3, 5], CancelToken::when(&raised))
             .unwrap();
     assert_eq!(
         mined,
-        Triplets::by_neighbors(&Dot, &data.rows, labels, 3, 5).unwrap()
+        Triplets::by_neighbors(&Dot, &data.rows, labels, [3, 5], CancelToken::NEVER).unwrap()
     );
 }
 

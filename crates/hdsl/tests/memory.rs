@@ -183,7 +183,9 @@ fn the_estimate_is_above_the_peak_and_not_far_above() {
             Triplets::at_random(&rows, &labels, per_row, 1).unwrap(),
         )];
         if n_rows <= 2_000 {
-            let near = Triplets::by_neighbors(&Dot, &rows, &labels, 3, 5).unwrap();
+            let near =
+                Triplets::by_neighbors(&Dot, &rows, &labels, [3, 5], hdsl::CancelToken::NEVER)
+                    .unwrap();
             sources.push(("shuffled", shuffled(&near)));
             sources.push(("neighbors", near));
         }

@@ -1,39 +1,30 @@
-//! An order in which rows that are alike stand together.
+//! An order in which similar rows are close to each other.
 
 use crate::data::Rows;
 
-/// Row numbers by class, then by the two columns that matter most to the row, then by how much the first does.
+/// Row numbers by class, then by the two columns with the largest weights in the row, then by the larger weight.
 ///
-/// A value matters by its size times the root mean square of its column, since queries are like rows. `rank` gives
-/// the rank of the column of the stored value at a position, below `n_ranks`.
-pub(super) fn alike(
-    items: &Rows,
-    rank: impl Fn(usize) -> u32,
-    n_ranks: usize,
-    classes: Option<&[u32]>,
-) -> Vec<u32> {
-    let mut squares = vec![0.0; n_ranks];
-    for (at, value) in items.values().iter().enumerate() {
-        squares[rank(at) as usize] += value * value;
+/// The weight of a value is its square times the sum of squares of its column, since queries are like rows.
+pub(super) fn similar_together(items: &Rows, classes: Option<&[u32]>) -> Vec<u32> {
+    let mut squares = vec![0.0; items.n_features()];
+    for (&column, value) in items.indices().iter().zip(items.values()) {
+        squares[column as usize] += value * value;
     }
-    let mut keys: Vec<(u128, u32)> = (0..items.n_rows())
-        .map(|row| {
+    let mut keys: Vec<([u32; 4], u32)> = (0u32..)
+        .zip(items.iter())
+        .map(|(number, row)| {
             let (mut first, mut second) = ((0.0, 0), (0.0, 0));
-            for at in items.starts()[row]..items.starts()[row + 1] {
-                let (value, rank) = (items.values()[at], rank(at));
-                let weight = value * value * squares[rank as usize];
+            for (column, value) in row.iter() {
+                let weight = value * value * squares[column as usize];
                 if weight > first.0 {
-                    (first, second) = ((weight, rank), first);
+                    (first, second) = ((weight, column), first);
                 } else if weight > second.0 {
-                    second = (weight, rank);
+                    second = (weight, column);
                 }
             }
-            let class = classes.map_or(0, |classes| classes[row]);
-            let parts = [class, first.1, second.1, !(first.0 as f32).to_bits()];
-            let key = parts
-                .iter()
-                .fold(0, |key, &part| key << 32 | u128::from(part));
-            (key, row as u32)
+            let class = classes.map_or(0, |classes| classes[number as usize]);
+            let key = [class, first.1, second.1, !(first.0 as f32).to_bits()];
+            (key, number)
         })
         .collect();
     keys.sort_unstable();

@@ -1,4 +1,4 @@
-//! How neighbors decide a class, as a value that a model carries.
+//! Prediction rules: how a class is predicted from labeled rows. A model carries its own.
 
 use crate::error::{Error, Result};
 use crate::named::named_enum;
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 named_enum! {
-/// Who decides the class of a row: `majority`, `weighted` or `class-mean`.
+/// How the class of a row is predicted: `majority`, `weighted` or `class-mean`.
 ///
 /// - `majority`: each of the k nearest rows has one vote. Classes that tie: the one whose nearest member is nearest.
 /// - `weighted`: each of the k nearest rows votes with its similarity, or with 0 where that is below 0. Classes that tie:
-///   as under `majority`, so that it is the majority's vote where nobody has any weight.
+///   as under `majority`, so that it is the majority's vote where no neighbor has any weight.
 /// - `class-mean`: the class whose rows have the highest mean similarity to the query. Every row counts, there is no k.
 ///   Classes that tie: the first. A class without rows is never chosen.
 ///
@@ -34,17 +34,17 @@ pub enum Vote as "vote" {
 }
 
 impl Vote {
-    /// Whether it asks a number of nearest rows, rather than all.
+    /// Whether k nearest rows vote, rather than all rows.
     pub fn has_k(self) -> bool {
         self != Vote::ClassMean
     }
 }
 
-/// How the class of a row is decided from labeled rows. [`knn::classify`](crate::knn::classify) does it.
+/// How the class of a row is predicted from labeled rows, by [`knn::classify`](crate::knn::classify).
 ///
 /// ```
 /// use hdsl::{PredictionRule, Normalization, Vote};
-/// assert_eq!(PredictionRule::default(), PredictionRule { k: 3, vote: Vote::Majority, form: Normalization::Dot });
+/// assert_eq!(PredictionRule::default(), PredictionRule { k: 3, vote: Vote::Majority, normalization: Normalization::Dot });
 /// assert_eq!(PredictionRule::nearest(15).to_string(), "majority of 15 neighbors, dot");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -52,9 +52,9 @@ impl Vote {
 pub struct PredictionRule {
     /// How many nearest rows vote. `class-mean` does not use it.
     pub k: usize,
-    /// Who decides.
+    /// How they vote.
     pub vote: Vote,
-    /// How the similarity ranks.
+    /// How the similarity is normalized.
     pub normalization: Normalization,
 }
 
@@ -91,13 +91,13 @@ impl PredictionRule {
         }
     }
 
-    /// Whether so many labeled rows are enough to decide by.
-    pub fn check(&self, n_rows: usize) -> Result<()> {
+    /// Whether so many labeled rows are enough to predict from.
+    pub(crate) fn check(&self, n_rows: usize) -> Result<()> {
         if self.k == 0 {
             return Err(Error::param("k", self.k, "a whole number above 0"));
         }
         if n_rows == 0 {
-            return Err(Error::data("there are no training rows to decide by"));
+            return Err(Error::data("there are no training rows to predict from"));
         }
         if self.vote.has_k() && self.k > n_rows {
             return Err(Error::Data(format!(

@@ -1,24 +1,8 @@
-//! The pruned search against brute force, on data so small that it would never be chosen.
+//! Both searches against brute force, with and without a tree.
 
 use super::*;
 use crate::similarity::Dot;
 use proptest::prelude::*;
-
-/// Always prune, look early, and believe that scoring rows costs nothing, so that every row may be a candidate.
-const EAGER: Tuning = Tuning {
-    min_rows: 0,
-    min_share: 0.0,
-    first_share: 0.1,
-    verify_cost: 1e-9,
-};
-
-/// Prune, but sum almost everything before any row is scored.
-const RELUCTANT: Tuning = Tuning {
-    min_rows: 0,
-    min_share: 0.0,
-    first_share: 0.3,
-    verify_cost: 4.0,
-};
 
 /// Rows whose scores tie, cancel and vanish often.
 fn whole(n: std::ops::Range<usize>) -> impl Strategy<Value = Rows> {
@@ -54,31 +38,33 @@ fn brute_force(
     all
 }
 
-fn check_lists(rows: &Rows, labels: &Labels, k: (usize, usize), tuning: Tuning) {
-    let found = class_neighbors_tuned(&Dot, rows, labels, k, tuning, CancelToken::NEVER).unwrap();
+fn check_lists(rows: &Rows, labels: &Labels, k: [usize; 2], with_tree: bool) {
+    let never = CancelToken::NEVER;
+    let index = Index::with_tree(rows, Some(labels.codes()), with_tree, never).unwrap();
+    let [same_class, others] = class_lists(&index, rows, labels, k, never).unwrap();
     let class = labels.codes();
     for (query, row) in rows.iter().enumerate() {
         let same = |r: u32| class[r as usize] == class[query];
-        let near = brute_force(rows, row, k.0, |r| r as usize != query && same(r));
-        assert_eq!(found.same.get(query), near, "same class, query {query}");
-        let far = brute_force(rows, row, k.1, |r| !same(r));
-        assert_eq!(found.other.get(query), far, "other classes, query {query}");
+        let near = brute_force(rows, row, k[0], |r| r as usize != query && same(r));
+        assert_eq!(same_class.get(query), near, "same class, query {query}");
+        let far = brute_force(rows, row, k[1], |r| !same(r));
+        assert_eq!(others.get(query), far, "other classes, query {query}");
     }
 }
 
 proptest! {
     #[test]
-    fn pruned_lists_of_both_kinds_like_brute_force(
+    fn lists_of_both_kinds_like_brute_force(
         rows in whole(1..90), classes in 1u32..5, same in 1usize..5, other in 1usize..9,
     ) {
         let labels = Labels::from_names((0..rows.n_rows() as u32).map(|r| (r * r % 7 % classes).to_string()));
-        for tuning in [EAGER, RELUCTANT, Tuning::default()] {
-            check_lists(&rows, &labels, (same, other), tuning);
+        for with_tree in [true, false] {
+            check_lists(&rows, &labels, [same, other], with_tree);
         }
     }
 
     #[test]
-    fn pruned_neighbors_like_brute_force(
+    fn neighbors_of_values_of_any_size_like_brute_force(
         train in whole(1..150), queries in whole(1..5), k in 1usize..6, power in -30i32..30,
     ) {
         // Values of any size, also those that single precision cannot hold.
@@ -89,10 +75,10 @@ proptest! {
         };
         let (train, queries) = (scale(&train), scale(&queries));
         let k = k.min(train.n_rows());
-        for tuning in [EAGER, RELUCTANT] {
+        for with_tree in [true, false] {
             let index = KnnIndex {
                 similarity: &Dot,
-                engine: Engine::new(&train, None, tuning),
+                index: Index::with_tree(&train, None, with_tree, CancelToken::NEVER).unwrap(),
             };
             let found = index.neighbors(&queries, k).unwrap();
             for (query, row) in queries.iter().enumerate() {
@@ -140,30 +126,34 @@ fn crowded(n: u32, signed: bool) -> (Rows, Labels) {
 fn crowded_columns_and_small_classes_like_brute_force() {
     for signed in [false, true] {
         let (rows, labels) = crowded(900, signed);
-        for tuning in [Tuning::default(), EAGER, RELUCTANT] {
-            check_lists(&rows, &labels, (3, 5), tuning);
+        for with_tree in [true, false] {
+            check_lists(&rows, &labels, [3, 5], with_tree);
         }
-        check_lists(&rows, &labels, (40, 2), Tuning::default());
+        check_lists(&rows, &labels, [40, 2], true);
     }
 }
 
 #[test]
-fn trees_of_three_levels_work_like_brute_force() {
+fn trees_of_several_levels_like_brute_force() {
     for signed in [false, true] {
         let (rows, labels) = crowded(8_300, signed);
         let class = labels.codes();
-        let engine = Engine::new(&rows, Some(class), Tuning::default());
-        assert_eq!(engine.tree_height(), 3);
-        let near = class_neighbors(&Dot, &rows, &labels, 3, 5).unwrap();
+        let index = Index::new(&rows, Some(class), CancelToken::NEVER).unwrap();
+        assert_eq!(index.tree_height(), 5);
+        let [same_class, others] = mine(&rows, &labels);
         for query in (0..rows.n_rows()).step_by(97).chain([5, 9]) {
             let same = |r: u32| class[r as usize] == class[query];
             let row = rows.row(query);
-            let mine = brute_force(&rows, row, 3, |r| r as usize != query && same(r));
-            assert_eq!(near.same.get(query), mine, "same class, query {query}");
-            let others = brute_force(&rows, row, 5, |r| !same(r));
-            assert_eq!(near.other.get(query), others, "others, query {query}");
+            let near = brute_force(&rows, row, 3, |r| r as usize != query && same(r));
+            assert_eq!(same_class.get(query), near, "same class, query {query}");
+            let far = brute_force(&rows, row, 5, |r| !same(r));
+            assert_eq!(others.get(query), far, "others, query {query}");
         }
     }
+}
+
+fn mine(rows: &Rows, labels: &Labels) -> [Neighbors; 2] {
+    class_neighbors(&Dot, rows, labels, [3, 5], CancelToken::NEVER).unwrap()
 }
 
 #[test]
@@ -174,7 +164,7 @@ fn mining_gives_the_same_bytes_for_one_and_two_threads() {
             .num_threads(threads)
             .build()
             .unwrap();
-        pool.install(|| class_neighbors(&Dot, &rows, &labels, 3, 5).unwrap())
+        pool.install(|| mine(&rows, &labels))
     };
     assert_eq!(run(1), run(2));
 }
@@ -184,8 +174,8 @@ fn mining_gives_the_same_bytes_for_one_and_two_threads() {
 fn a_handful_of_rows_can_be_pruned() {
     let (rows, _) = crowded(3, false);
     let labels = Labels::from_names(["a", "a", "b"]);
-    for tuning in [EAGER, RELUCTANT] {
-        check_lists(&rows, &labels, (1, 1), tuning);
+    for with_tree in [true, false] {
+        check_lists(&rows, &labels, [1, 1], with_tree);
     }
 }
 
@@ -212,7 +202,7 @@ fn wide_rows_of_fractions_are_ranked_right() {
         rows.push(SparseRow::new(&columns, &values));
     }
     let labels = Labels::from_names((0..200).map(|r| ["a", "b", "c"][r % 3]));
-    for tuning in [EAGER, RELUCTANT] {
-        check_lists(&rows, &labels, (3, 5), tuning);
+    for with_tree in [true, false] {
+        check_lists(&rows, &labels, [3, 5], with_tree);
     }
 }

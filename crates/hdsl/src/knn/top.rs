@@ -1,48 +1,41 @@
-//! The best few of many, without sorting them all.
+//! The k best of many rows.
 
 use super::Neighbor;
 use std::cmp::Ordering;
+use std::collections::BinaryHeap;
 
-/// Up to this many neighbors are kept in order by insertion; more are selected from a full list.
-pub(super) const INSERTION_K: usize = 32;
-
-/// The best `k` seen so far. For small `k` the list is always in order; otherwise it is cut down when it has
-/// twice the length it needs.
+/// The best `k` rows seen so far.
 #[derive(Default)]
-pub(super) struct Top {
+pub(super) struct TopK {
     k: usize,
-    list: Vec<Neighbor>,
+    /// The worst of them is the greatest.
+    heap: BinaryHeap<Ranked>,
 }
 
-impl Top {
+impl TopK {
+    /// Starts a new list.
     pub(super) fn reset(&mut self, k: usize) {
         self.k = k;
-        self.list.clear();
+        self.heap.clear();
     }
 
-    fn sorted(&self) -> bool {
-        self.k <= INSERTION_K
-    }
-
-    /// Whether a row of this score may enter. Cheap, and exact for small `k`; "maybe" counts as yes.
+    /// The score below which no row enters.
     #[inline]
-    pub(super) fn would_take(&self, row: u32, score: f64) -> bool {
-        if !self.sorted() || self.list.len() < self.k {
-            return true;
-        }
-        let last = self.list[self.k - 1];
-        score > last.score || (score == last.score && row < last.row)
-    }
-
-    /// The score of the last of `k`, below which nothing enters; for small `k` only.
     pub(super) fn floor(&self) -> f64 {
-        debug_assert!(self.sorted(), "the list is in order");
-        match self.list.get(self.k - 1) {
-            Some(last) => last.score,
-            None => f64::NEG_INFINITY,
+        match self.heap.peek() {
+            Some(worst) if self.heap.len() == self.k => worst.0.score,
+            _ => f64::NEG_INFINITY,
         }
     }
 
+    /// Whether a row of this score enters.
+    #[inline]
+    pub(super) fn accepts(&self, row: u32, score: f64) -> bool {
+        self.heap.len() < self.k
+            || (self.heap.peek()).is_some_and(|worst| Ranked(Neighbor { row, score }) < *worst)
+    }
+
+    /// Enters a row if it is among the best.
     pub(super) fn offer(&mut self, row: u32, score: f64) {
         // Not-a-number can only come from values near the limits of f64; it ranks last.
         let score = if score.is_nan() {
@@ -50,43 +43,49 @@ impl Top {
         } else {
             score
         };
-        let new = Neighbor { row, score };
-        if self.sorted() {
-            if !self.would_take(row, score) {
-                return;
-            }
-            let at = self.list.partition_point(|n| order(n, &new).is_lt());
-            self.list.truncate(self.k - 1);
-            self.list.insert(at, new);
-        } else {
-            self.list.push(new);
-            if self.list.len() >= self.k.saturating_mul(2) {
-                self.cut();
-            }
-        }
-    }
-
-    fn cut(&mut self) {
-        if self.list.len() > self.k {
-            self.list.select_nth_unstable_by(self.k - 1, order);
-            self.list.truncate(self.k);
+        let new = Ranked(Neighbor { row, score });
+        if self.heap.len() < self.k {
+            self.heap.push(new);
+        } else if let Some(mut worst) = self.heap.peek_mut()
+            && new < *worst
+        {
+            *worst = new;
         }
     }
 
     /// The best, nearest first.
-    pub(super) fn finish(&mut self) -> &[Neighbor] {
-        if !self.sorted() {
-            self.cut();
-            self.list.sort_unstable_by(order);
-        }
-        &self.list
+    pub(super) fn take(&mut self) -> Vec<Neighbor> {
+        let mut best: Vec<Ranked> = self.heap.drain().collect();
+        best.sort_unstable();
+        best.into_iter().map(|ranked| ranked.0).collect()
     }
 }
 
-/// The larger score first, then the lower row.
-fn order(a: &Neighbor, b: &Neighbor) -> Ordering {
-    b.score
-        .partial_cmp(&a.score)
-        .expect("scores that are not numbers were replaced")
-        .then(a.row.cmp(&b.row))
+/// A neighbor in the order of lists: the larger score first, then the lower row.
+#[derive(Clone, Copy)]
+struct Ranked(Neighbor);
+
+impl Ord for Ranked {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        let by_score = other.0.score.partial_cmp(&self.0.score);
+        by_score
+            .unwrap_or(Ordering::Equal)
+            .then(self.0.row.cmp(&other.0.row))
+    }
 }
+
+impl PartialOrd for Ranked {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Ranked {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Ranked {}

@@ -17,7 +17,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 /// Same-class and other-class neighbors per row that a mining round adds triplets of.
-const MINED: (usize, usize) = (3, 5);
+const MINED: [usize; 2] = [3, 5];
 
 /// A run with its mining rounds as far as they are done.
 #[derive(Clone, Debug)]
@@ -84,13 +84,8 @@ impl<'t> MiningRun<'t> {
         let rows = mined.rows;
         let learned =
             BilinearModel::from_active(rows.n_features(), solver.lambda, &self.run.active)?;
-        let found = Triplets::by_neighbors_until(
-            &learned,
-            rows,
-            mined.labels,
-            MINED,
-            observer.cancel_token(),
-        )?;
+        let found =
+            Triplets::by_neighbors(&learned, rows, mined.labels, MINED, observer.cancel_token())?;
         self.triplets.to_mut().append(&found);
         if let Some(limit) = solver.time_limit {
             let spent = Duration::from_secs_f64(self.run.seconds);

@@ -1,5 +1,6 @@
 //! Triplets by anchor: which *positions* an anchor's triplets have in the order of anchors, and which triplet is where.
 
+use crate::data::{Groups, group_starts};
 use std::ops::Range;
 
 /// What [`Triplets::by_anchor`](super::Triplets::by_anchor) gives. Triplets of one anchor keep their order.
@@ -12,7 +13,7 @@ pub(crate) struct Anchors {
 }
 
 impl Anchors {
-    /// Of triplets that come in the order of their anchors, so many for each row.
+    /// Of triplets in the order of their anchors, `count_of(row)` for each row.
     pub(super) fn counted(n_rows: usize, count_of: impl Fn(usize) -> usize) -> Self {
         let mut starts = Vec::with_capacity(n_rows + 1);
         let mut next = 0;
@@ -28,23 +29,19 @@ impl Anchors {
     }
 
     /// Of triplets with these anchors, in any order.
-    pub(super) fn sorted(anchors: &[u32], n_rows: usize) -> Self {
-        let mut counts = vec![0usize; n_rows];
-        for &anchor in anchors {
-            counts[anchor as usize] += 1;
+    pub(super) fn grouped(anchors: &[u32], n_rows: usize) -> Self {
+        let keys = anchors.iter().copied();
+        if anchors.is_sorted() {
+            return Self {
+                starts: group_starts(n_rows, keys),
+                order: None,
+            };
         }
-        let mut grouped = Self::counted(n_rows, |row| counts[row]);
-        if !anchors.is_sorted() {
-            let mut fill = grouped.starts.clone();
-            let mut order = vec![0u32; anchors.len()];
-            for (t, &anchor) in anchors.iter().enumerate() {
-                let at = &mut fill[anchor as usize];
-                order[*at] = t as u32;
-                *at += 1;
-            }
-            grouped.order = Some(order);
+        let (starts, order) = Groups::new(n_rows, keys.zip(0u32..)).into_parts();
+        Self {
+            starts,
+            order: Some(order),
         }
-        grouped
     }
 
     /// Ranges of rows with about as many triplets each.

@@ -2,7 +2,6 @@
 
 mod anchors;
 mod file;
-mod neighbor_lists;
 mod neighbors;
 mod random;
 mod source;
@@ -13,25 +12,25 @@ pub use file::TripletFormat;
 pub use source::TripletSource;
 
 use crate::error::{Error, Result};
-use neighbor_lists::NeighborLists;
-use random::Draws;
+use neighbors::NeighborLists;
+use random::RandomDraws;
 use std::fmt;
 use stored::Stored;
 
 /// Triplets of row numbers, with optional weights above 0.
 ///
-/// Those mined from labels are not kept one by one: by neighbors, the lists of neighbors are; at random, a seed. Each
-/// triplet is made again whenever it is asked for, so that a hundred million take a few megabytes.
+/// Those mined from labels are not stored one by one: for neighbors, the lists of neighbors are; for random triplets, a
+/// seed. Each triplet is computed whenever it is asked for, so that a hundred million take a few megabytes.
 #[derive(Clone)]
 pub struct Triplets {
-    source: Source,
+    kind: Kind,
 }
 
-/// Where a triplet comes from when it is asked for.
+/// How triplets are stored.
 #[derive(Clone)]
-enum Source {
+enum Kind {
     Stored(Stored),
-    Random(Draws),
+    Random(RandomDraws),
     Neighbors(NeighborLists),
 }
 
@@ -39,7 +38,7 @@ impl Triplets {
     /// No triplets yet, all of weight 1.
     pub fn new() -> Self {
         Self {
-            source: Source::Stored(Stored::default()),
+            kind: Kind::Stored(Stored::default()),
         }
     }
 
@@ -75,24 +74,24 @@ impl Triplets {
 
     /// The list to add to, written out if it was not one yet.
     fn stored(&mut self) -> &mut Stored {
-        if !matches!(self.source, Source::Stored(_)) {
+        if !matches!(self.kind, Kind::Stored(_)) {
             let mut stored = Stored::default();
             stored.reserve(self.len());
             self.each(|anchor, near, far| stored.push(anchor, near, far, 1.0));
-            self.source = Source::Stored(stored);
+            self.kind = Kind::Stored(stored);
         }
-        match &mut self.source {
-            Source::Stored(stored) => stored,
+        match &mut self.kind {
+            Kind::Stored(stored) => stored,
             _ => unreachable!("it was written out just now"),
         }
     }
 
     /// How many there are (T in the paper).
     pub fn len(&self) -> usize {
-        match &self.source {
-            Source::Stored(stored) => stored.len(),
-            Source::Random(draws) => draws.len(),
-            Source::Neighbors(lists) => lists.len(),
+        match &self.kind {
+            Kind::Stored(stored) => stored.len(),
+            Kind::Random(draws) => draws.len(),
+            Kind::Neighbors(lists) => lists.len(),
         }
     }
 
@@ -103,9 +102,9 @@ impl Triplets {
 
     /// The weights, if any differs from 1.
     pub fn weights(&self) -> Option<&[f64]> {
-        match &self.source {
-            Source::Stored(stored) => stored.weights(),
-            Source::Random(_) | Source::Neighbors(_) => None,
+        match &self.kind {
+            Kind::Stored(stored) => stored.weights(),
+            Kind::Random(_) | Kind::Neighbors(_) => None,
         }
     }
 
@@ -127,10 +126,10 @@ impl Triplets {
     /// # Panics
     /// If `t` is not below [`Triplets::len`].
     pub fn get(&self, t: usize) -> (u32, u32, u32) {
-        match &self.source {
-            Source::Stored(stored) => stored.get(t),
-            Source::Random(draws) => draws.get(t),
-            Source::Neighbors(lists) => lists.get(t),
+        match &self.kind {
+            Kind::Stored(stored) => stored.get(t),
+            Kind::Random(draws) => draws.get(t),
+            Kind::Neighbors(lists) => lists.get(t),
         }
     }
 
@@ -141,38 +140,36 @@ impl Triplets {
 
     /// Calls `each` with every triplet in turn, as [`Triplets::iter`] has them, and faster.
     pub(crate) fn each(&self, mut each: impl FnMut(u32, u32, u32)) {
-        match &self.source {
-            Source::Stored(stored) => stored.each(each),
-            Source::Random(draws) => {
-                for &anchor in draws.anchors() {
-                    draws.each_of(anchor as usize, |_, near, far| each(anchor, near, far));
-                }
-            }
-            Source::Neighbors(lists) => {
-                for anchor in 0..lists.n_rows() {
-                    lists.each_of(anchor, |_, near, far| each(anchor as u32, near, far));
-                }
-            }
+        let n_rows = match &self.kind {
+            Kind::Stored(stored) => return stored.each(each),
+            Kind::Random(draws) => draws.n_rows(),
+            Kind::Neighbors(lists) => lists.n_rows(),
+        };
+        let anchors = self.by_anchor(n_rows);
+        for anchor in 0..n_rows {
+            self.each_of_anchor(&anchors, anchor, |_, near, far| {
+                each(anchor as u32, near, far);
+            });
         }
     }
 
     /// The triplets by anchor, among `n_rows` rows that [`Triplets::check`] has seen. Only a list whose anchors do not
     /// come in increasing order takes memory for each triplet.
     pub(crate) fn by_anchor(&self, n_rows: usize) -> Anchors {
-        match &self.source {
-            Source::Stored(stored) => Anchors::sorted(stored.anchors(), n_rows),
-            Source::Random(draws) => Anchors::counted(n_rows, |row| draws.count_of(row)),
-            Source::Neighbors(lists) => Anchors::counted(n_rows, |row| lists.count_of(row)),
+        match &self.kind {
+            Kind::Stored(stored) => Anchors::grouped(stored.anchors(), n_rows),
+            Kind::Random(draws) => Anchors::counted(n_rows, |row| draws.count_of(row)),
+            Kind::Neighbors(lists) => Anchors::counted(n_rows, |row| lists.count_of(row)),
         }
     }
 
     /// About how many different (anchor, near) and (anchor, far) there are: counted for neighbors, expected for random
     /// triplets, sampled in long lists.
     pub(crate) fn count_pairs(&self) -> f64 {
-        match &self.source {
-            Source::Stored(stored) => stored.count_pairs(),
-            Source::Random(draws) => draws.expected_pairs(),
-            Source::Neighbors(lists) => lists.count_pairs() as f64,
+        match &self.kind {
+            Kind::Stored(stored) => stored.count_pairs(),
+            Kind::Random(draws) => draws.expected_pairs(),
+            Kind::Neighbors(lists) => lists.count_pairs() as f64,
         }
     }
 
@@ -190,8 +187,8 @@ impl Triplets {
             return;
         }
         let first = range.start;
-        match &self.source {
-            Source::Stored(stored) => match anchors.order() {
+        match &self.kind {
+            Kind::Stored(stored) => match anchors.order() {
                 None => stored.each_in(range, each),
                 Some(order) => {
                     for (k, &t) in order[range].iter().enumerate() {
@@ -200,10 +197,10 @@ impl Triplets {
                     }
                 }
             },
-            Source::Random(draws) => {
+            Kind::Random(draws) => {
                 draws.each_of(anchor, |k, near, far| each(first + k, near, far));
             }
-            Source::Neighbors(lists) => {
+            Kind::Neighbors(lists) => {
                 lists.each_of(anchor, |k, near, far| each(first + k, near, far));
             }
         }
@@ -214,13 +211,13 @@ impl Triplets {
     pub(crate) fn at(&self, anchors: &Anchors, position: usize, anchor: usize) -> (u32, u32) {
         let range = anchors.range(anchor);
         debug_assert!(range.contains(&position), "the triplet has this anchor");
-        match &self.source {
-            Source::Stored(stored) => {
+        match &self.kind {
+            Kind::Stored(stored) => {
                 let (_, near, far) = stored.get(anchors.triplet(position));
                 (near, far)
             }
-            Source::Random(draws) => draws.of(anchor, position - range.start),
-            Source::Neighbors(lists) => lists.of(anchor, position - range.start),
+            Kind::Random(draws) => draws.nth(anchor, position - range.start),
+            Kind::Neighbors(lists) => lists.nth(anchor, position - range.start),
         }
     }
 
@@ -242,10 +239,10 @@ impl Triplets {
         if self.len() as u64 > u64::from(u32::MAX) {
             return Err(too_many(self.len()));
         }
-        let made_from = match &self.source {
-            Source::Stored(stored) => return stored.check(n_rows),
-            Source::Random(draws) => draws.n_rows(),
-            Source::Neighbors(lists) => lists.n_rows(),
+        let made_from = match &self.kind {
+            Kind::Stored(stored) => return stored.check(n_rows),
+            Kind::Random(draws) => draws.n_rows(),
+            Kind::Neighbors(lists) => lists.n_rows(),
         };
         if made_from > n_rows {
             return Err(Error::data(format!(
@@ -256,7 +253,7 @@ impl Triplets {
     }
 }
 
-/// What to say of a number of triplets that cannot be counted in 32 bits.
+/// The error about a number of triplets beyond 32 bits.
 fn too_many(count: impl fmt::Display) -> Error {
     Error::data(format!(
         "there are {count} triplets, more than the 2^32 - 1 that can be learned from"
@@ -269,30 +266,26 @@ impl Default for Triplets {
     }
 }
 
-/// The same triplets of the same weights in the same order, however they are kept.
+/// The same triplets of the same weights in the same order, however they are stored.
 impl PartialEq for Triplets {
     fn eq(&self, other: &Self) -> bool {
-        match (&self.source, &other.source) {
-            (Source::Stored(a), Source::Stored(b)) => a == b,
-            (Source::Random(a), Source::Random(b)) if a == b => true,
-            (Source::Neighbors(a), Source::Neighbors(b)) if a == b => true,
-            _ => {
-                self.len() == other.len()
-                    && self.iter().eq(other.iter())
-                    && (0..self.len()).all(|t| self.weight(t) == other.weight(t))
-            }
-        }
+        self.len() == other.len()
+            && self.iter().eq(other.iter())
+            && (0..self.len()).all(|t| self.weight(t) == other.weight(t))
     }
 }
 
-/// Given triplets one by one, mined ones in a word.
 impl fmt::Debug for Triplets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.source {
-            Source::Stored(stored) => stored.fmt(f),
-            Source::Random(draws) => draws.fmt(f),
-            Source::Neighbors(lists) => lists.fmt(f),
-        }
+        let kind = match &self.kind {
+            Kind::Stored(_) => "stored",
+            Kind::Random(_) => "random",
+            Kind::Neighbors(_) => "neighbors",
+        };
+        f.debug_struct("Triplets")
+            .field("kind", &kind)
+            .field("len", &self.len())
+            .finish_non_exhaustive()
     }
 }
 

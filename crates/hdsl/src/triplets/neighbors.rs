@@ -1,25 +1,24 @@
 //! Triplets from labels: each row's nearest of its own class against its nearest of the others (Sec. 4.1).
 
-use super::neighbor_lists::NeighborLists;
-use super::{Source, Triplets};
+use super::{Kind, Triplets};
 use crate::cancel::CancelToken;
-use crate::data::{Labels, Rows};
+use crate::data::{Groups, Labels, Rows};
 use crate::error::{Error, Result};
-use crate::knn::{self, Neighbor};
+use crate::knn::{self, Neighbors};
 use crate::similarity::Similarity;
 
 impl Triplets {
     /// For each row, its `targets` nearest rows of the same class x its `impostors` nearest rows of other classes.
     ///
-    /// Nearness is by `similarity`, the plain [`Dot`](crate::Dot) product in the paper. A row is left out of its own
-    /// neighbors by number. A class with too few rows gives as many targets as it has, so a row alone in its class
-    /// is never an anchor.
+    /// `counts` are \[targets, impostors\]. Neighbors have the largest `similarity`, which is the [`Dot`](crate::Dot)
+    /// product in the paper. A row is left out of its own neighbors by number. A class with too few rows gives as many
+    /// targets as it has, so a row alone in its class is never an anchor.
     ///
     /// ```
-    /// use hdsl::{Dot, Labels, Rows, Triplets};
+    /// use hdsl::{CancelToken, Dot, Labels, Rows, Triplets};
     /// let rows = Rows::from_parts(2, vec![0, 1, 2, 3, 4], vec![0, 0, 0, 1], vec![1.0, 2.0, 3.0, 1.0])?;
     /// let labels = Labels::from_names(["a", "a", "b", "b"]);
-    /// let triplets = Triplets::by_neighbors(&Dot, &rows, &labels, 1, 1)?;
+    /// let triplets = Triplets::by_neighbors(&Dot, &rows, &labels, [1, 1], CancelToken::NEVER)?;
     /// assert_eq!(triplets.get(0), (0, 1, 2));
     /// # Ok::<(), hdsl::Error>(())
     /// ```
@@ -27,24 +26,7 @@ impl Triplets {
         similarity: &S,
         rows: &Rows,
         labels: &Labels,
-        targets: usize,
-        impostors: usize,
-    ) -> Result<Self> {
-        Self::by_neighbors_until(
-            similarity,
-            rows,
-            labels,
-            (targets, impostors),
-            CancelToken::NEVER,
-        )
-    }
-
-    /// [`Triplets::by_neighbors`] unless somebody wants to stop first: [`Error::Stopped`] then.
-    pub fn by_neighbors_until<S: Similarity + ?Sized>(
-        similarity: &S,
-        rows: &Rows,
-        labels: &Labels,
-        (targets, impostors): (usize, usize),
+        [targets, impostors]: [usize; 2],
         cancel: CancelToken<'_>,
     ) -> Result<Self> {
         check_classes(rows, labels)?;
@@ -54,25 +36,113 @@ impl Triplets {
             }
             if asked >= rows.n_rows() {
                 return Err(Error::data(format!(
-                    "there are {} rows, too few for {asked} {name} a row",
+                    "there are {} rows, too few for {asked} {name} per row",
                     rows.n_rows()
                 )));
             }
         }
-        let near =
-            knn::class_neighbors_until(similarity, rows, labels, (targets, impostors), cancel)?;
-        let numbers = |lists: &[Neighbor]| lists.iter().map(|n| n.row).collect::<Vec<_>>();
-        let lists = NeighborLists::new(
-            near.same.iter().map(numbers),
-            near.other.iter().map(numbers),
-        );
+        let [near, far] =
+            knn::class_neighbors(similarity, rows, labels, [targets, impostors], cancel)?;
         Ok(Triplets {
-            source: Source::Neighbors(lists),
+            kind: Kind::Neighbors(NeighborLists::new(&near, &far)),
         })
     }
 }
 
-/// Labels that can be learned from: one a row, at least two classes, one of them with at least two rows.
+/// Triplets as lists of neighbors: the k-th triplet of an anchor is its target k / m and its impostor k % m, where it has
+/// m impostors.
+#[derive(Clone)]
+pub(super) struct NeighborLists {
+    targets: Groups<u32>,
+    impostors: Groups<u32>,
+    /// The triplets of row r are `starts[r]..starts[r + 1]`.
+    starts: Vec<usize>,
+    /// The most triplets of any row.
+    most: usize,
+}
+
+impl NeighborLists {
+    /// From the targets of each row, which are all of its class and not the row itself, and the impostors of each row,
+    /// which are not of its class.
+    pub(super) fn new(targets: &Neighbors, impostors: &Neighbors) -> Self {
+        let lists = |neighbors: &Neighbors| {
+            let rows = (0u32..).zip((0..neighbors.len()).map(|row| neighbors.get(row)));
+            Groups::new(
+                neighbors.len(),
+                rows.flat_map(|(row, list)| list.iter().map(move |n| (row, n.row))),
+            )
+        };
+        let (targets, impostors) = (lists(targets), lists(impostors));
+        let mut starts = vec![0];
+        let (mut next, mut most) = (0, 0);
+        for row in 0..targets.starts().len() - 1 {
+            let count = targets.of(row).len() * impostors.of(row).len();
+            most = most.max(count);
+            next += count;
+            starts.push(next);
+        }
+        Self {
+            targets,
+            impostors,
+            starts,
+            most,
+        }
+    }
+
+    pub(super) fn n_rows(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.starts[self.n_rows()]
+    }
+
+    /// How many triplets a row is the anchor of; 0 for rows that were not there.
+    pub(super) fn count_of(&self, row: usize) -> usize {
+        match self.starts.get(row + 1) {
+            Some(end) => end - self.starts[row],
+            None => 0,
+        }
+    }
+
+    /// Different pairs (anchor, other): a target is never an impostor of the same anchor.
+    pub(super) fn count_pairs(&self) -> usize {
+        (0..self.n_rows())
+            .filter(|&row| self.count_of(row) > 0)
+            .map(|row| self.targets.of(row).len() + self.impostors.of(row).len())
+            .sum()
+    }
+
+    pub(super) fn get(&self, t: usize) -> (u32, u32, u32) {
+        assert!(t < self.len(), "triplet {t} of {}", self.len());
+        // No row has more than `most`, so the anchor is not before this one. It mostly is this one.
+        let guess = t / self.most;
+        let anchor = guess + self.starts[guess + 1..].partition_point(|&start| start <= t);
+        let (near, far) = self.nth(anchor, t - self.starts[anchor]);
+        (anchor as u32, near, far)
+    }
+
+    /// The k-th triplet of an anchor.
+    #[inline]
+    pub(super) fn nth(&self, anchor: usize, k: usize) -> (u32, u32) {
+        let (targets, impostors) = (self.targets.of(anchor), self.impostors.of(anchor));
+        (targets[k / impostors.len()], impostors[k % impostors.len()])
+    }
+
+    /// Calls `each` with number, near and far of the triplets of an anchor.
+    #[inline]
+    pub(super) fn each_of(&self, anchor: usize, mut each: impl FnMut(usize, u32, u32)) {
+        let mut k = 0;
+        for &near in self.targets.of(anchor) {
+            for &far in self.impostors.of(anchor) {
+                each(k, near, far);
+                k += 1;
+            }
+        }
+    }
+}
+
+/// Labels that can be learned from: one per row, at least two classes, one of them with at least two rows.
 pub(super) fn check_classes(rows: &Rows, labels: &Labels) -> Result<()> {
     if labels.len() != rows.n_rows() {
         return Err(Error::data(format!(

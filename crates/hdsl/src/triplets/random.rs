@@ -1,13 +1,12 @@
-//! Triplets from labels by chance: what the paper does where training rows are few (Sec. 4.1).
+//! Random triplets from labels: what the paper does where training rows are few (Sec. 4.1).
 
 use super::neighbors::check_classes;
-use super::{Source, Triplets, too_many};
-use crate::data::{Labels, Rows};
+use super::{Kind, Triplets, too_many};
+use crate::data::{Groups, Labels, Rows};
 use crate::error::{Error, Result};
 use crate::random::{Lists, Numbered};
-use std::fmt;
 
-/// Mining's own stream of random numbers.
+/// The stream of random numbers of mining.
 const STREAM: u64 = 2;
 
 impl Triplets {
@@ -28,66 +27,54 @@ impl Triplets {
         check_classes(rows, labels)?;
         if per_row == 0 {
             return Err(Error::param(
-                "random triplets a row",
-                per_row,
+                "triplets",
+                format!("random:{per_row}"),
                 "a whole number above 0",
             ));
         }
-        let draws = Draws::new(labels, per_row, seed);
+        let draws = RandomDraws::new(labels, per_row, seed);
         if draws.anchors.len().checked_mul(per_row).is_none() {
             return Err(too_many(draws.anchors.len() as u128 * per_row as u128));
         }
         Ok(Triplets {
-            source: Source::Random(draws),
+            kind: Kind::Random(draws),
         })
     }
 }
 
 /// A seed and the rows by class: all it takes to draw a triplet, the same one each time.
-#[derive(Clone, PartialEq)]
-pub(super) struct Draws {
-    seed: u64,
+#[derive(Clone)]
+pub(super) struct RandomDraws {
     /// The random numbers of the seed, a list for each anchor.
     numbers: Lists,
     per_row: usize,
     /// Rows that are not alone in their class, increasing.
     anchors: Vec<u32>,
-    /// Rows sorted by class: a class is a range, and the rest is what lies before and after it.
-    sorted: Vec<u32>,
-    /// Where each row stands in `sorted`.
+    /// Rows by class: a class is a range of places, and the other classes are what lies before and after it.
+    by_class: Groups<u32>,
+    /// The place of each row.
     place: Vec<u32>,
-    /// The class of each row, and where each class starts in `sorted`.
+    /// The class of each row.
     class: Vec<u32>,
-    starts: Vec<u32>,
 }
 
-impl Draws {
+impl RandomDraws {
     fn new(labels: &Labels, per_row: usize, seed: u64) -> Self {
-        let counts = labels.counts();
-        let mut starts = vec![0u32; counts.len() + 1];
-        for (class, &count) in counts.iter().enumerate() {
-            starts[class + 1] = starts[class] + count as u32;
+        let class = labels.codes().to_vec();
+        let by_class = Groups::new(labels.names().len(), class.iter().copied().zip(0u32..));
+        let mut place = vec![0; class.len()];
+        for (at, &row) in (0u32..).zip(by_class.items()) {
+            place[row as usize] = at;
         }
-        let mut fill = starts.clone();
-        let mut sorted = vec![0u32; labels.len()];
-        let mut place = vec![0u32; labels.len()];
-        for (row, &class) in labels.codes().iter().enumerate() {
-            let at = &mut fill[class as usize];
-            sorted[*at as usize] = row as u32;
-            place[row] = *at;
-            *at += 1;
-        }
+        let mut anchors: Vec<u32> = (0..class.len() as u32).collect();
+        anchors.retain(|&row| by_class.of(class[row as usize] as usize).len() > 1);
         Self {
-            seed,
             numbers: Lists::new(seed, STREAM),
             per_row,
-            anchors: (0..labels.len() as u32)
-                .filter(|&row| counts[labels.codes()[row as usize] as usize] > 1)
-                .collect(),
-            sorted,
+            anchors,
+            by_class,
             place,
-            class: labels.codes().to_vec(),
-            starts,
+            class,
         }
     }
 
@@ -99,93 +86,81 @@ impl Draws {
         self.anchors.len() * self.per_row
     }
 
-    /// The rows that are anchors, increasing.
-    pub(super) fn anchors(&self) -> &[u32] {
-        &self.anchors
-    }
-
     /// How many triplets a row is the anchor of; 0 for rows that were not there.
     pub(super) fn count_of(&self, row: usize) -> usize {
         match self.class.get(row) {
-            Some(&class) if self.starts[class as usize + 1] - self.starts[class as usize] > 1 => {
-                self.per_row
-            }
+            Some(&class) if self.by_class.of(class as usize).len() > 1 => self.per_row,
             _ => 0,
         }
     }
 
-    /// How many different (anchor, other) are to be expected.
+    /// How many different pairs (anchor, other) are to be expected.
     pub(super) fn expected_pairs(&self) -> f64 {
-        // Of m rows, each is missed by k draws with chance (1 - 1/m)^k.
-        let met = |rows: u32| {
-            let m = f64::from(rows);
+        // Of m rows, each is missed by k draws with probability (1 - 1/m)^k.
+        let drawn = |rows: usize| {
+            let m = rows as f64;
             m * -(self.per_row as f64 * (-1.0 / m).ln_1p()).exp_m1()
         };
-        let n_rows = self.n_rows() as u32;
-        let of_class = |bounds: &[u32]| match bounds[1] - bounds[0] {
+        let of_class = |bounds: &[usize]| match bounds[1] - bounds[0] {
             0 | 1 => 0.0,
-            size => f64::from(size) * (met(size - 1) + met(n_rows - size)),
+            size => size as f64 * (drawn(size - 1) + drawn(self.n_rows() - size)),
         };
-        self.starts.windows(2).map(of_class).sum()
+        self.by_class.starts().windows(2).map(of_class).sum()
     }
 
     pub(super) fn get(&self, t: usize) -> (u32, u32, u32) {
         let anchor = self.anchors[t / self.per_row];
-        let (near, far) = self.of(anchor as usize, t % self.per_row);
+        let (near, far) = self.nth(anchor as usize, t % self.per_row);
         (anchor, near, far)
     }
 
     /// The k-th triplet of an anchor.
     #[inline]
-    pub(super) fn of(&self, anchor: usize, k: usize) -> (u32, u32) {
+    pub(super) fn nth(&self, anchor: usize, k: usize) -> (u32, u32) {
         debug_assert!(k < self.per_row);
-        self.urn(anchor).draw(k)
+        self.draws_of(anchor).nth(k)
     }
 
     /// Calls `each` with number, near and far of the triplets of an anchor.
     #[inline]
     pub(super) fn each_of(&self, anchor: usize, mut each: impl FnMut(usize, u32, u32)) {
-        let urn = self.urn(anchor);
+        let draws = self.draws_of(anchor);
         for k in 0..self.per_row {
-            let (near, far) = urn.draw(k);
+            let (near, far) = draws.nth(k);
             each(k, near, far);
         }
     }
 
     #[inline]
-    fn urn(&self, anchor: usize) -> Urn<'_> {
-        let class = self.class[anchor] as usize;
-        let start = self.starts[class];
-        Urn {
+    fn draws_of(&self, anchor: usize) -> DrawsOfAnchor<'_> {
+        let class = self.by_class.range(self.class[anchor] as usize);
+        DrawsOfAnchor {
             numbers: self.numbers.list(anchor as u64),
-            sorted: &self.sorted,
-            start,
-            size: self.starts[class + 1] - start,
+            start: class.start as u32,
+            size: class.len() as u32,
+            rows: self.by_class.items(),
             place: self.place[anchor],
         }
     }
 }
 
 /// What the triplets of one anchor are drawn from.
-struct Urn<'a> {
+struct DrawsOfAnchor<'a> {
     numbers: Numbered,
-    sorted: &'a [u32],
-    /// The class of the anchor starts here, has so many rows, and the anchor is at this place.
+    /// The row at each place.
+    rows: &'a [u32],
+    /// The places of the anchor's class: where they start and how many there are.
     start: u32,
     size: u32,
+    /// The place of the anchor.
     place: u32,
 }
 
-impl Urn<'_> {
+impl DrawsOfAnchor<'_> {
+    /// Near and far of the k-th triplet.
     #[inline]
-    fn draw(&self, k: usize) -> (u32, u32) {
-        let (near, far) = self.draw_places(k);
-        (self.sorted[near as usize], self.sorted[far as usize])
-    }
-
-    #[inline]
-    fn draw_places(&self, k: usize) -> (u32, u32) {
-        let others = self.sorted.len() as u32 - self.size;
+    fn nth(&self, k: usize) -> (u32, u32) {
+        let others = self.rows.len() as u32 - self.size;
         let (near, far) = self.numbers.two_below(k as u64, self.size - 1, others);
         let near = self.start + near;
         let near = near + u32::from(near >= self.place);
@@ -194,18 +169,7 @@ impl Urn<'_> {
         } else {
             far + self.size
         };
-        (near, far)
-    }
-}
-
-impl fmt::Debug for Draws {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AtRandom")
-            .field("len", &self.len())
-            .field("n_rows", &self.n_rows())
-            .field("per_row", &self.per_row)
-            .field("seed", &self.seed)
-            .finish_non_exhaustive()
+        (self.rows[near as usize], self.rows[far as usize])
     }
 }
 

@@ -112,8 +112,8 @@ impl TripletSource {
         };
         match self {
             Self::Neighbors { targets, impostors } => {
-                let counts = (*targets, *impostors);
-                Triplets::by_neighbors_until(&Dot, rows, labeled()?, counts, cancel)
+                let counts = [*targets, *impostors];
+                Triplets::by_neighbors(&Dot, rows, labeled()?, counts, cancel)
             }
             Self::Random { per_row } => Triplets::at_random(rows, labeled()?, *per_row, seed),
             Self::File { .. } | Self::Given { .. } => self.read(rows.n_rows()),

@@ -1,14 +1,13 @@
-//! Triplets kept one by one, in the order they were given.
+//! Triplets stored one by one, in the order they were given.
 
 use crate::error::{Error, Result};
 use crate::random::Lists;
-use std::fmt;
 use std::ops::Range;
 
 /// About as many triplets are looked at to count pairs.
 const SAMPLE: usize = 1 << 17;
 
-#[derive(Clone, Default, PartialEq)]
+#[derive(Clone, Default)]
 pub(super) struct Stored {
     anchor: Vec<u32>,
     near: Vec<u32>,
@@ -116,20 +115,5 @@ impl Stored {
             }
         }
         Ok(())
-    }
-}
-
-/// A list of (anchor, near, far), or of (anchor, near, far, weight).
-impl fmt::Debug for Stored {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut list = f.debug_list();
-        match &self.weights {
-            None => list.entries((0..self.len()).map(|t| self.get(t))),
-            Some(weights) => list.entries(weights.iter().enumerate().map(|(t, weight)| {
-                let (anchor, near, far) = self.get(t);
-                (anchor, near, far, weight)
-            })),
-        };
-        list.finish()
     }
 }

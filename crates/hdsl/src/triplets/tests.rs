@@ -1,6 +1,7 @@
 //! However triplets are kept, every way to them gives the same ones.
 
 use super::*;
+use crate::cancel::CancelToken;
 use crate::data::{Labels, Rows};
 use crate::similarity::Dot;
 use proptest::prelude::*;
@@ -8,7 +9,7 @@ use proptest::prelude::*;
 fn written_out(triplets: &Triplets) -> Triplets {
     let mut list = Triplets::new();
     list.append(triplets);
-    assert!(matches!(list.source, Source::Stored(_)));
+    assert!(matches!(list.kind, Kind::Stored(_)));
     list
 }
 
@@ -80,7 +81,7 @@ proptest! {
         let random = Triplets::at_random(&rows, &labels, per_row, seed).unwrap();
         prop_assert!(random.by_anchor(n_rows).order().is_none());
         agree(&random, n_rows);
-        let near = Triplets::by_neighbors(&Dot, &rows, &labels, targets, impostors).unwrap();
+        let near = Triplets::by_neighbors(&Dot, &rows, &labels, [targets, impostors], CancelToken::NEVER).unwrap();
         prop_assert!(near.by_anchor(n_rows).order().is_none());
         agree(&near, n_rows);
         agree(&near, n_rows + 3);
@@ -110,26 +111,15 @@ proptest! {
 
 #[test]
 fn neighbors_come_target_by_target() {
-    let lists = NeighborLists::new(
-        [vec![1, 2], vec![], vec![0]],
-        [vec![7, 8, 9], vec![7], vec![6]],
-    );
-    let triplets = Triplets {
-        source: Source::Neighbors(lists),
-    };
-    let all: Vec<_> = triplets.iter().collect();
-    assert_eq!(
-        all,
-        [
-            (0, 1, 7),
-            (0, 1, 8),
-            (0, 1, 9),
-            (0, 2, 7),
-            (0, 2, 8),
-            (0, 2, 9),
-            (2, 0, 6)
-        ]
-    );
+    // Scores are products of the values below: row 0 has two targets, row 4 has none.
+    let values = vec![1.0, 3.0, 2.0, 4.0, 5.0];
+    let rows = Rows::from_parts(1, vec![0, 1, 2, 3, 4, 5], vec![0; 5], values).unwrap();
+    let labels = Labels::from_names(["a", "a", "a", "b", "c"]);
+    let triplets =
+        Triplets::by_neighbors(&Dot, &rows, &labels, [2, 2], CancelToken::NEVER).unwrap();
+    let expected = [(1, 4), (1, 3), (2, 4), (2, 3)].map(|(near, far)| (0, near, far));
+    assert_eq!(triplets.iter().take(4).collect::<Vec<_>>(), expected);
+    assert_eq!(triplets.len(), 12);
 }
 
 #[test]

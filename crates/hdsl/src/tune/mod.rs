@@ -34,7 +34,7 @@ pub use result::{AblationResult, Candidate, Tuned};
 
 use crate::data::{Labels, Preprocess, Rows};
 use crate::error::{Error, Result};
-use crate::knn::{Jury, PredictionRule};
+use crate::knn::{PredictionRule, Predictor};
 use crate::model::TrainConfig;
 use crate::observer::{Event, Observer};
 use crate::similarity::Dot;
@@ -282,7 +282,8 @@ fn dot_error(folds: &Folds) -> Result<f64> {
     for fold in &folds.folds {
         let (rows, validation) = fold.preprocessed(Preprocess::Max);
         let rule = PredictionRule::nearest(3.min(rows.n_rows()));
-        let predicted = Jury::new(&rows, &fold.labels, &validation)?.predictions(&Dot, &[rule])?;
+        let predicted =
+            Predictor::new(&rows, &fold.labels, &validation)?.predictions(&Dot, &[rule])?;
         wrong += fold.wrong(&predicted[0]).count();
     }
     Ok(wrong as f64 / folds.n_validation as f64)

@@ -5,7 +5,7 @@ use crate::atoms::ActiveSet;
 use crate::cancel::CancelToken;
 use crate::data::Rows;
 use crate::error::Result;
-use crate::knn::{Jury, PredictionRule};
+use crate::knn::{PredictionRule, Predictor};
 use crate::model::TrainConfig;
 use crate::observer::{Event, Stop};
 use crate::parallel::prelude::*;
@@ -79,12 +79,12 @@ impl TrialRunner<'_> {
         let Some(models) = models?.into_iter().collect::<Option<Vec<_>>>() else {
             return Ok(None);
         };
-        let jury = Jury::new(&rows, &fold.labels, &validation)?;
+        let predictor = Predictor::new(&rows, &fold.labels, &validation)?;
         let mut checkpoints: Vec<Checkpoint> = Vec::new();
         for (iteration, active) in self.iterates(&models, round)? {
             let checkpoint = match (active, checkpoints.last()) {
                 (Some(active), _) => {
-                    self.checkpoint(config.lambda[0], fold, &jury, iteration, &active)?
+                    self.checkpoint(config.lambda[0], fold, &predictor, iteration, &active)?
                 }
                 // A run that has ended stays where it is.
                 (None, Some(last)) => Checkpoint {
@@ -180,13 +180,13 @@ impl TrialRunner<'_> {
         &self,
         lambda: f64,
         fold: &Fold,
-        jury: &Jury<'_>,
+        predictor: &Predictor<'_>,
         iteration: usize,
         active: &ActiveSet,
     ) -> Result<Checkpoint> {
         let n_features = fold.train().n_features();
         let similarity = BilinearModel::from_active(n_features, lambda, active)?;
-        let predictions = jury.predictions(&similarity, self.rules)?;
+        let predictions = predictor.predictions(&similarity, self.rules)?;
         Ok(Checkpoint {
             iteration,
             atoms: active.len(),

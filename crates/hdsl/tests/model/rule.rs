@@ -2,7 +2,7 @@
 
 use crate::strategies::*;
 use hdsl::baselines::{DiagonalModel, OasisModel};
-use hdsl::knn::{self, ClassMeans, Jury};
+use hdsl::knn::{self, ClassMeans, Predictor};
 use hdsl::{
     BilinearModel, Dot, Labels, Model, Normalization, PredictionRule, Rows, Similarity, SparseRow,
     Vote,
@@ -207,7 +207,7 @@ proptest! {
         rules in prop::collection::vec(rule(), 0..8), salt in 0u32..50,
     ) {
         let labels = classes(train.n_rows(), 3, salt);
-        let together = Jury::new(&train, &labels, &queries).unwrap().predictions(&model, &rules).unwrap();
+        let together = Predictor::new(&train, &labels, &queries).unwrap().predictions(&model, &rules).unwrap();
         prop_assert_eq!(together.len(), rules.len());
         for (codes, rule) in together.iter().zip(&rules) {
             let alone = knn::classify(&model, &train, &labels, &queries, rule).unwrap();
@@ -296,7 +296,7 @@ fn predictions_are_the_same_for_one_and_two_threads() {
             .build()
             .unwrap();
         pool.install(|| {
-            Jury::new(&rows, &labels, &rows)
+            Predictor::new(&rows, &labels, &rows)
                 .unwrap()
                 .predictions(&model, &all)
                 .unwrap()
@@ -309,18 +309,23 @@ fn predictions_are_the_same_for_one_and_two_threads() {
 fn what_cannot_decide_is_refused() {
     let rows = Rows::from_parts(1, vec![0, 1, 2], vec![0, 0], vec![1.0, 1.0]).unwrap();
     let labels = Labels::from_names(["a", "b"]);
-    let jury = Jury::new(&rows, &labels, &rows).unwrap();
-    let message = |rule: PredictionRule| jury.predictions(&Dot, &[rule]).unwrap_err().to_string();
+    let predictor = Predictor::new(&rows, &labels, &rows).unwrap();
+    let message = |rule: PredictionRule| {
+        predictor
+            .predictions(&Dot, &[rule])
+            .unwrap_err()
+            .to_string()
+    };
     assert!(message(PredictionRule::nearest(0)).contains("`k` is 0"));
     assert!(message(PredictionRule::nearest(3)).contains("fewer rows than neighbors asked for"));
-    assert!(jury.predictions(&Dot, &[]).unwrap().is_empty());
-    assert!(Jury::new(&rows, &Labels::from_names(["a"]), &rows).is_err());
+    assert!(predictor.predictions(&Dot, &[]).unwrap().is_empty());
+    assert!(Predictor::new(&rows, &Labels::from_names(["a"]), &rows).is_err());
     let (none, nobody) = (Rows::new(1), Labels::from_names::<&str>([]));
     let by_mean = PredictionRule {
         vote: Vote::ClassMean,
         ..PredictionRule::default()
     };
-    let empty = Jury::new(&none, &nobody, &rows).unwrap();
+    let empty = Predictor::new(&none, &nobody, &rows).unwrap();
     assert!(empty.predictions(&Dot, &[by_mean]).is_err());
     assert!("loud".parse::<Vote>().is_err() && "sine".parse::<Normalization>().is_err());
 }

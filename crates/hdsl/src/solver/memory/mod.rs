@@ -363,7 +363,8 @@ mod tests {
             let found = list.count_pairs();
             assert!((found - truth).abs() < 0.05 * truth, "{found} for {truth}");
         }
-        let near = Triplets::by_neighbors(&Dot, &rows, &labels, 3, 4).unwrap();
+        let near = Triplets::by_neighbors(&Dot, &rows, &labels, [3, 4], crate::CancelToken::NEVER)
+            .unwrap();
         assert_eq!(near.count_pairs(), pairs(&near));
     }
 

@@ -1,14 +1,12 @@
-//! Classes from neighbors: the votes, and many ways to decide at the price of one search.
+//! Class predictions from labeled rows, by many prediction rules at the price of one search.
 
-use super::{KnnIndex, Neighbor};
-use crate::data::{Columns, Labels, Rows, SparseRow};
+use super::{KnnIndex, Neighbor, PredictionRule, Vote};
+use crate::data::{Columns, Groups, Labels, Rows, SparseRow};
 use crate::error::{Error, Result};
-use crate::knn::{PredictionRule, Vote};
 use crate::parallel::prelude::*;
-use crate::similarity::Normalization;
-use crate::similarity::{Dot, Similarity};
+use crate::similarity::{Dot, Normalization, Similarity};
 
-/// The class of each query, decided by labeled training rows, in terms of the names of their labels.
+/// The predicted class of each query, in terms of the names of the training rows' labels.
 ///
 /// ```
 /// use hdsl::{PredictionRule, Dot, Labels, Rows, Vote, knn};
@@ -16,8 +14,8 @@ use crate::similarity::{Dot, Similarity};
 /// let labels = Labels::from_names(["gold", "tin", "tin"]);
 /// let query = Rows::from_parts(1, vec![0, 1], vec![0], vec![1.0])?;
 /// let class = |vote| -> hdsl::Result<String> {
-///     let decision = PredictionRule { vote, ..PredictionRule::nearest(3) };
-///     Ok(knn::classify(&Dot, &train, &labels, &query, &decision)?.name(0).to_owned())
+///     let rule = PredictionRule { vote, ..PredictionRule::nearest(3) };
+///     Ok(knn::classify(&Dot, &train, &labels, &query, &rule)?.name(0).to_owned())
 /// };
 /// assert_eq!(class(Vote::Majority)?, "tin"); // 1 vote against 2
 /// assert_eq!(class(Vote::Weighted)?, "gold"); // 9 against 2 + 1
@@ -31,33 +29,34 @@ pub fn classify<S: Similarity + ?Sized>(
     queries: &Rows,
     rule: &PredictionRule,
 ) -> Result<Labels> {
-    let mut all = Jury::new(train, labels, queries)?.predictions(similarity, &[*rule])?;
+    let mut all = Predictor::new(train, labels, queries)?.predictions(similarity, &[*rule])?;
     Labels::from_codes(labels.names().to_vec(), all.remove(0))
 }
 
-/// Labeled rows, and rows whose class they are to decide: under many similarities, and in many ways under each.
+/// Predicts the classes of queries from labeled rows, under many similarities and by many rules under each.
 ///
-/// All decisions of one form share one search for the largest k, since the nearest k of a longer list are its first k.
+/// All rules of one normalization share one search for the largest k, since the nearest k of a longer list are its
+/// first k.
 ///
 /// ```
-/// use hdsl::{PredictionRule, Dot, Labels, Rows, knn::Jury};
+/// use hdsl::{PredictionRule, Dot, Labels, Rows, knn::Predictor};
 /// let train = Rows::from_parts(1, vec![0, 1, 2, 3], vec![0, 0, 0], vec![3.0, 2.0, 1.0])?;
 /// let labels = Labels::from_names(["a", "b", "b"]);
 /// let query = Rows::from_parts(1, vec![0, 1], vec![0], vec![1.0])?;
-/// let jury = Jury::new(&train, &labels, &query)?;
-/// let codes = jury.predictions(&Dot, &[PredictionRule::nearest(1), PredictionRule::nearest(3)])?;
+/// let predictor = Predictor::new(&train, &labels, &query)?;
+/// let codes = predictor.predictions(&Dot, &[PredictionRule::nearest(1), PredictionRule::nearest(3)])?;
 /// assert_eq!(codes, [[0], [1]]);
 /// # Ok::<(), hdsl::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Jury<'a> {
+pub struct Predictor<'a> {
     train: &'a Rows,
     labels: &'a Labels,
     queries: &'a Rows,
 }
 
-impl<'a> Jury<'a> {
-    /// Training rows, the class of each, and the rows to classify.
+impl<'a> Predictor<'a> {
+    /// From training rows, the class of each, and the rows to classify.
     pub fn new(train: &'a Rows, labels: &'a Labels, queries: &'a Rows) -> Result<Self> {
         if labels.len() != train.n_rows() {
             return Err(Error::Data(format!(
@@ -73,7 +72,7 @@ impl<'a> Jury<'a> {
         })
     }
 
-    /// The class codes of the queries, for each decision.
+    /// The class codes of the queries, for each rule.
     pub fn predictions<S: Similarity + ?Sized>(
         &self,
         similarity: &S,
@@ -83,39 +82,32 @@ impl<'a> Jury<'a> {
             rule.check(self.train.n_rows())?;
         }
         let mut codes = vec![Vec::new(); rules.len()];
-        if rules.is_empty() {
-            return Ok(codes);
-        }
         let items = similarity.items(self.train);
         let queries = similarity.queries(self.queries);
         for normalization in Normalization::ALL {
-            let mine = || rules.iter().filter(|d| d.normalization == normalization);
-            if mine().next().is_none() {
+            let mut group: Vec<_> = rules.iter().zip(&mut codes).collect();
+            group.retain(|(rule, _)| rule.normalization == normalization);
+            if group.is_empty() {
                 continue;
             }
             // Both maps are done, so what is left of the similarity is a dot product.
-            let formed = normalization.of(&Dot);
-            let (items, queries) = (formed.items(&items), formed.queries(&queries));
-            let near = match mine().filter(|d| d.vote.has_k()).map(|d| d.k).max() {
+            let normalized = normalization.of(&Dot);
+            let (items, queries) = (normalized.items(&items), normalized.queries(&queries));
+            let k = group.iter().filter(|(rule, _)| rule.vote.has_k());
+            let near = match k.map(|(rule, _)| rule.k).max() {
                 Some(k) => Some(KnnIndex::new(&Dot, &items).neighbors(&queries, k)?),
                 None => None,
             };
-            let by_mean = match mine().any(|d| d.vote == Vote::ClassMean) {
-                true => Some(ClassMeans::new(&items, self.labels)?.nearest(&queries)?),
-                false => None,
-            };
-            for (rule, codes) in rules.iter().zip(&mut codes) {
-                if rule.normalization != normalization {
-                    continue;
-                }
-                *codes = match (rule.vote, &near, &by_mean) {
-                    (Vote::ClassMean, _, Some(by_mean)) => by_mean.clone(),
-                    (vote, Some(near), _) => (0..near.len())
+            for (rule, codes) in group {
+                *codes = match &near {
+                    Some(near) if rule.vote.has_k() => (0..near.len())
                         .into_par_iter()
                         .with_min_len(256)
-                        .map(|query| elect(vote, &near.get(query)[..rule.k], self.labels))
+                        .map(|query| {
+                            predict_class(rule.vote, &near.get(query)[..rule.k], self.labels)
+                        })
                         .collect(),
-                    _ => unreachable!("whatever a rule needs was found"),
+                    _ => ClassMeans::new(&items, self.labels)?.nearest(&queries)?,
                 };
             }
         }
@@ -123,46 +115,17 @@ impl<'a> Jury<'a> {
     }
 }
 
-/// What a class has of the votes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tally {
-    /// The class.
-    pub class: u32,
-    /// Its part of the votes: neighbors, or their similarities.
-    pub weight: f64,
-    /// How many of the neighbors it has.
-    pub count: usize,
+/// The votes for a class.
+struct ClassVotes {
+    class: u32,
+    /// The neighbors of the class, or the sum of their similarities.
+    weight: f64,
+    /// How many neighbors are of the class.
+    count: usize,
 }
 
-/// The votes of the neighbors by class, classes in the order of their nearest member. Neighbors come nearest first,
-/// as [`KnnIndex`] gives them. `class-mean` has no neighbors to ask and counts them as `majority` does.
-///
-/// # Panics
-/// If a neighbor has no label.
-pub fn tally(vote: Vote, neighbors: &[Neighbor], labels: &Labels) -> Vec<Tally> {
-    let mut tally: Vec<Tally> = Vec::new();
-    for neighbor in neighbors {
-        let class = labels.codes()[neighbor.row as usize];
-        let weight = match vote {
-            Vote::Weighted => neighbor.score.max(0.0),
-            _ => 1.0,
-        };
-        match tally.iter_mut().find(|t| t.class == class) {
-            Some(entry) => {
-                entry.weight += weight;
-                entry.count += 1;
-            }
-            None => tally.push(Tally {
-                class,
-                weight,
-                count: 1,
-            }),
-        }
-    }
-    tally
-}
-
-/// The class that the neighbors elect: the most weight, then the most neighbors, then the nearest member.
+/// The class with the most votes: the most weight, then the most neighbors, then the nearest member. Neighbors come
+/// nearest first, as [`KnnIndex`] gives them.
 ///
 /// ```
 /// use hdsl::{Labels, Neighbor, Vote, knn};
@@ -171,19 +134,38 @@ pub fn tally(vote: Vote, neighbors: &[Neighbor], labels: &Labels) -> Vec<Tally> 
 ///     scored.iter().map(|&(row, score)| Neighbor { row, score }).collect()
 /// };
 /// let three = near(&[(0, 5.0), (1, 2.0), (3, 2.0)]);
-/// assert_eq!(knn::elect(Vote::Majority, &three, &labels), 1); // two of three
-/// assert_eq!(knn::elect(Vote::Weighted, &three, &labels), 0); // 5 against 2 + 2
+/// assert_eq!(knn::predict_class(Vote::Majority, &three, &labels), 1); // two of three
+/// assert_eq!(knn::predict_class(Vote::Weighted, &three, &labels), 0); // 5 against 2 + 2
 /// let three = near(&[(2, 0.0), (0, -1.0), (1, -1.0)]);
-/// assert_eq!(knn::elect(Vote::Majority, &three, &labels), 2); // one of each: the nearest
-/// assert_eq!(knn::elect(Vote::Weighted, &three, &labels), 2); // nobody has any weight: likewise
+/// assert_eq!(knn::predict_class(Vote::Majority, &three, &labels), 2); // one of each: the nearest
+/// assert_eq!(knn::predict_class(Vote::Weighted, &three, &labels), 2); // no weights above 0: likewise
 /// ```
 ///
 /// # Panics
 /// If a neighbor has no label, or there is no neighbor.
-pub fn elect(vote: Vote, neighbors: &[Neighbor], labels: &Labels) -> u32 {
-    tally(vote, neighbors, labels)
+pub fn predict_class(vote: Vote, neighbors: &[Neighbor], labels: &Labels) -> u32 {
+    let mut classes: Vec<ClassVotes> = Vec::new();
+    for neighbor in neighbors {
+        let class = labels.codes()[neighbor.row as usize];
+        let weight = match vote {
+            Vote::Weighted => neighbor.score.max(0.0),
+            _ => 1.0,
+        };
+        match classes.iter_mut().find(|votes| votes.class == class) {
+            Some(votes) => {
+                votes.weight += weight;
+                votes.count += 1;
+            }
+            None => classes.push(ClassVotes {
+                class,
+                weight,
+                count: 1,
+            }),
+        }
+    }
+    classes
         .into_iter()
-        // Classes stand in the order of their nearest member, so the first of equals stays.
+        // Classes are in the order of their nearest member, so the first of equals stays.
         .reduce(|best, next| {
             let more = (next.weight, next.count) > (best.weight, best.count);
             if more { next } else { best }
@@ -192,8 +174,8 @@ pub fn elect(vote: Vote, neighbors: &[Neighbor], labels: &Labels) -> u32 {
         .class
 }
 
-/// The mean of the mapped rows of each class. A dot product with it is the mean of the dot products with the rows, so
-/// that a class is decided without a score for each row.
+/// The mean of the mapped rows of each class. Its dot product with a query is the mean of the dot products with the
+/// rows, so that a class is predicted without a score for each row.
 pub struct ClassMeans {
     /// The classes that have rows.
     classes: Vec<u32>,
@@ -204,20 +186,17 @@ pub struct ClassMeans {
 impl ClassMeans {
     /// From rows as [`Similarity::items`] maps them, and their labels.
     pub fn new(items: &Rows, labels: &Labels) -> Result<Self> {
-        let mut members = vec![Vec::new(); labels.names().len()];
-        for (row, &class) in labels.codes().iter().enumerate() {
-            members[class as usize].push(row);
-        }
-        let classes: Vec<u32> = (0..members.len() as u32)
-            .filter(|&class| !members[class as usize].is_empty())
-            .collect();
+        let n_classes = labels.names().len();
+        let members = Groups::new(n_classes, labels.codes().iter().copied().zip(0u32..));
+        let mut classes: Vec<u32> = (0..n_classes as u32).collect();
+        classes.retain(|&class| !members.of(class as usize).is_empty());
         if classes.is_empty() {
-            return Err(Error::data("there are no training rows to decide by"));
+            return Err(Error::data("there are no training rows to predict from"));
         }
         let columns = Columns::of(items);
         let means: Vec<(Vec<u32>, Vec<f64>)> = classes
             .par_iter()
-            .map(|&class| mean(items, &members[class as usize], &columns))
+            .map(|&class| mean(items, members.of(class as usize), &columns))
             .collect();
         let mut rows = Rows::new(items.n_features());
         for (indices, values) in &means {
@@ -244,8 +223,8 @@ impl ClassMeans {
         Ok(near.iter().map(one).collect())
     }
 
-    /// What a mean is large against: the mean squared length of the class means. Where queries are mapped as items are,
-    /// this is the mean similarity of two rows of one class, over the classes.
+    /// The mean squared norm of the class means, which is the scale of their scores. Where queries are mapped as items
+    /// are, this is the mean similarity of two rows of one class, averaged over the classes.
     pub fn within(&self) -> f64 {
         self.within
     }
@@ -256,10 +235,10 @@ impl ClassMeans {
 }
 
 /// The mean of some rows, which are summed in order.
-fn mean(rows: &Rows, members: &[usize], columns: &Columns) -> (Vec<u32>, Vec<f64>) {
+fn mean(rows: &Rows, members: &[u32], columns: &Columns) -> (Vec<u32>, Vec<f64>) {
     let mut sums = vec![0.0; columns.len()];
     for &row in members {
-        for (feature, value) in rows.row(row).iter() {
+        for (feature, value) in rows.row(row as usize).iter() {
             let number = columns
                 .number(feature)
                 .expect("stored columns are numbered");

@@ -1,6 +1,7 @@
 """The package and the program `hdsl` make and read the same models."""
 
 import json
+import shlex
 import subprocess
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from conftest import planted
-from hdsl import HDSL, HDSLClassifier
+from hdsl import HDSL, HDSLClassifier, TripletHDSL
 
 
 @pytest.fixture
@@ -72,6 +73,36 @@ def test_the_same_problem_gives_the_same_bytes(case, files, program):
     learned = HDSL(**{"scale": 20, "max_iter": 60, **params}).fit(X, y)
     learned.save(folder / "python.hdsl")
     assert (folder / "python.hdsl").read_bytes() == (folder / "m.hdsl").read_bytes()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_line_of_a_model_trains_it_again(case, files, program):
+    folder, X, y = files
+    learned = HDSL(**{"scale": 20, "max_iter": 60, **CASES[case][1]}).fit(X, y)
+    names = {"hdsl": program, "TRAIN": folder / "train.npz", "MODEL": folder / "again.hdsl"}
+    run(*(names.get(word, word) for word in shlex.split(learned._model.command_line)))
+    assert (folder / "again.hdsl").read_bytes() == learned._model.to_bytes()
+
+
+def test_the_line_of_a_model_of_given_triplets(files, program):
+    folder, X, y = files
+    triplets = np.array([[0, 4, 1], [4, 0, 2], [1, 5, 3]])
+    TripletHDSL(preprocessor=X, scale=20, max_iter=10).fit(triplets).save(folder / "first.hdsl")
+    first = HDSL.load(folder / "first.hdsl")
+    np.savetxt(folder / "triplets.txt", triplets, fmt="%d")
+    sp.save_npz(folder / "rows.npz", X)
+    names = {"hdsl": program, "TRAIN": folder / "rows.npz", "MODEL": folder / "again.hdsl"}
+    names["TRIPLETS"] = folder / "triplets.txt"
+    run(*(names.get(word, word) for word in shlex.split(first._model.command_line)))
+    again = HDSL.load(folder / "again.hdsl")
+    difference = sp.csr_matrix(again.transform(X)) - sp.csr_matrix(first.transform(X))
+    assert abs(difference).max() == 0
+
+
+def test_a_warm_start_has_no_line(files):
+    _, X, y = files
+    learned = HDSL(scale=20, max_iter=5, warm_start=True).fit(X, y).fit(X, y)
+    assert learned._model.command_line is None
 
 
 @pytest.mark.parametrize("labels", [["b", "a", "d", "c"], ["10", "9", "-1", "x"], ["1.5", "2", "3", "+4"]])

@@ -22,32 +22,33 @@
 #![doc = include_str!("../examples/first_fit.rs")]
 //! ```
 //!
-//! From there: [`read_dataset`] instead of [`parse_dataset`] for files, validation rows as the second argument of
-//! [`train()`] with several λ in [`TrainParams::scales`] to choose from, [`KnnIndex`] to rank, [`knn::classify`] to
-//! classify,
-//! [`Model::transform_rows`] for other tools, [`BilinearModel::explain_pair`] for reasons.
+//! From there: [`read_dataset`] instead of [`parse_dataset`] for files, validation rows in [`TrainData::valid`] with
+//! several λ in [`TrainConfig::lambda`] to choose from, [`tune::tune`] to choose everything, [`KnnIndex`] to rank,
+//! [`knn::classify`] to classify, [`Model::transform_rows`] for other tools, [`BilinearModel::explain_pair`] for reasons.
 //!
-//! # A map of the rooms
+//! # Modules
 //!
 //! Each may use those above it, never those below.
 //!
-//! | room | what is there | start reading at |
+//! | module | contents | start reading at |
 //! |---|---|---|
-//! | [`error`] | what can be wrong with what a caller gave us; our own mistakes panic | [`Error`] |
-//! | [`data`] | sparse rows, labels, readers and writers, preprocessing, text to rows | [`Rows`], [`read_dataset`], [`Preprocessor`] |
-//! | [`atoms`] | pairs of features, convex combinations of them, steps between those | [`Atom`], [`ActiveSet`] |
-//! | [`model`] | similarities: dot product, learned form, cosine; explanations, path, file | [`Similarity`], [`Model`], [`PredictionRule`] |
-//! | [`knn`] | exact neighbors under any similarity, votes, errors | [`KnnIndex`], [`knn::classify`] |
-//! | [`triplets`] | by neighbors, at random, from lists, clicks and judgments | [`Triplets`] |
-//! | [`loss`] | what a margin costs | [`LossKind`] |
-//! | [`solver`] | Alg. 1 with its settings, events and reasons to stop | [`SolverParams`], [`Observer`], [`Run`] |
-//! | [`baselines`] | what the paper compares itself with: a weight a feature, OASIS | [`baselines::Diagonal`], [`baselines::Oasis`] |
-//! | [`mod@train`] | all of it in one call: preprocessing, triplets, a run a λ, the choice by validation | [`train()`], [`TrainParams`] |
+//! | [`error`] | errors about what a caller gave; broken invariants panic | [`Error`] |
+//! | [`format`](mod@format) | numbers and sizes in messages | |
+//! | [`data`] | sparse rows, labels, readers and writers, preprocessing, text vectorization | [`Rows`], [`read_dataset`], [`Preprocessor`] |
+//! | [`atoms`] | pairs of features, convex combinations of them, steps and paths | [`Atom`], [`ActiveSet`] |
+//! | [`observer`] | events of a run, and why it ended | [`Observer`], [`Stop`] |
+//! | [`similarity`] | dot product, cosine, learned bilinear form, explanations | [`Similarity`], [`BilinearModel`] |
+//! | [`knn`] | exact neighbors under any similarity, prediction rules, error rates | [`KnnIndex`], [`PredictionRule`] |
+//! | [`triplets`] | by neighbors, at random, from lists, clicks and judgments | [`TripletSource`], [`Triplets`] |
+//! | [`objective`] | the losses of a margin | [`LossKind`] |
+//! | [`solver`] | Alg. 1 on triplets and preprocessed rows | [`SolverParams`], [`Solver::fit`] |
+//! | [`baselines`] | the methods that the paper compares with: one weight per feature, OASIS | [`baselines::Diagonal`], [`baselines::Oasis`] |
+//! | [`model`] | the saved model, its configuration, its file and the command line that trains it again | [`Model`], [`TrainConfig`] |
+//! | [`mod@train`] | preprocessing, triplets, one run per λ, mining rounds, ensembles, validation | [`train()`], [`TrainData`] |
+//! | [`tune`] | the search for the best configuration | [`tune::tune`] |
 //!
-//! Those who hold triplets and scaled rows already can go to the solver at once, see [`Solver::fit`].
-//!
-//! The library is silent: it never prints, and tells what happens to an [`Observer`] or a [`Watcher`] that may end
-//! the run. Same seed, same bytes, for any number of threads. There is no unsafe code.
+//! The library is silent: it never prints, and reports events to one [`Observer`], which may end the run; `()` ignores
+//! them. Same seed, same bytes, for any number of threads. There is no unsafe code.
 
 pub mod atoms;
 pub mod baselines;

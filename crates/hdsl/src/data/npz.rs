@@ -112,41 +112,32 @@ impl Matrix {
     }
 
     fn into_rows(self) -> Parsed<RowBuilder> {
-        let Self {
-            starts,
-            indices,
-            values,
-            ..
-        } = &self;
-        if self.by_rows {
-            return build_rows(starts, |at| (indices[at] as u32, values[at]));
+        let indices = self.indices.iter().map(|&index| index as u32);
+        let entries = indices.zip(self.values.iter().copied());
+        let starts = self.starts.iter().map(|&start| start as usize);
+        let (starts, entries): (Vec<usize>, Vec<(u32, f64)>) = if self.by_rows {
+            (starts.collect(), entries.collect())
+        } else {
+            let bounds = self.starts.windows(2).zip(0u32..);
+            let columns = bounds.flat_map(|(b, column)| (b[0]..b[1]).map(move |_| column));
+            let by_row = columns
+                .zip(entries)
+                .map(|(column, (row, value))| (row, (column, value)));
+            Groups::new(self.n_rows, by_row).into_parts()
+        };
+        let mut rows = RowBuilder::with_capacity(entries.len());
+        for (row, bounds) in starts.windows(2).enumerate() {
+            let entries = entries[bounds[0]..bounds[1]].iter();
+            entries.for_each(|&(column, value)| rows.entry(column, value));
+            rows.end_row().map_err(|column| {
+                format!(
+                    "row {row} has column {column} twice (counted from 0; \
+                     call `matrix.sum_duplicates()` before saving)"
+                )
+            })?;
         }
-        let bounds = starts.windows(2).zip(0u32..);
-        let columns = bounds.flat_map(|(b, column)| (b[0]..b[1]).map(move |_| column));
-        let entries = columns.zip(values.iter().copied());
-        let rows = indices.iter().map(|&row| row as u32);
-        let (starts, entries) = Groups::new(self.n_rows, rows.zip(entries)).into_parts();
-        let starts: Vec<u64> = starts.into_iter().map(|start| start as u64).collect();
-        build_rows(&starts, |at| entries[at])
+        Ok(rows)
     }
-}
-
-/// Rows that start at given entries.
-fn build_rows(starts: &[u64], entry: impl Fn(usize) -> (u32, f64)) -> Parsed<RowBuilder> {
-    let mut rows = RowBuilder::with_capacity(starts[starts.len() - 1] as usize);
-    for (row, bounds) in starts.windows(2).enumerate() {
-        for at in bounds[0] as usize..bounds[1] as usize {
-            let (column, value) = entry(at);
-            rows.entry(column, value);
-        }
-        rows.end_row().map_err(|column| {
-            format!(
-                "row {row} has column {column} twice (counted from 0; \
-                 call `matrix.sum_duplicates()` before saving)"
-            )
-        })?;
-    }
-    Ok(rows)
 }
 
 /// One numpy array: its type and as many bytes as its shape calls for.

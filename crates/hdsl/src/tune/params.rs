@@ -121,7 +121,7 @@ impl TuneConfig {
             true => Err(Error::param(
                 "ablate",
                 "random and neighbors",
-                "at most one of the two: triplets come from them",
+                "at most one of the two, to leave a source for triplets to come from",
             )),
             false => Ok(()),
         }

@@ -1,6 +1,5 @@
 //! Rows by column.
 
-use super::groups::group_starts;
 use super::rows::Rows;
 use std::ops::Range;
 
@@ -11,7 +10,7 @@ use std::ops::Range;
 #[derive(Clone, Debug)]
 pub(crate) struct ColumnLists {
     /// Where the rows and the values of each column start; at the end, where the last column's rows end.
-    starts: Vec<[usize; 2]>,
+    starts: Starts,
     rows: Vec<u32>,
     /// As many ones as the longest column of ones has, then the values of all other columns.
     values: Vec<f64>,
@@ -20,32 +19,34 @@ pub(crate) struct ColumnLists {
 impl ColumnLists {
     /// Sorts the stored values by column.
     pub(crate) fn of(rows: &Rows) -> Self {
-        let row_starts = group_starts(rows.n_features(), rows.indices().iter().copied());
+        let mut counts = vec![0u32; rows.n_features()];
         let mut all_ones = vec![true; rows.n_features()];
         for (&column, &value) in rows.indices().iter().zip(rows.values()) {
+            counts[column as usize] += 1;
             all_ones[column as usize] &= value == 1.0;
         }
-        let lengths = row_starts.windows(2).map(|bounds| bounds[1] - bounds[0]);
-        let of_ones = lengths.clone().zip(&all_ones).filter(|(_, ones)| **ones);
-        let mut next_value = of_ones.map(|(length, _)| length).max().unwrap_or(0);
-        let mut starts = Vec::with_capacity(row_starts.len());
-        for ((&row_start, length), &ones) in row_starts.iter().zip(lengths).zip(&all_ones) {
-            starts.push([row_start, if ones { 0 } else { next_value }]);
-            next_value += if ones { 0 } else { length };
+        let of_ones = counts.iter().zip(&all_ones).filter(|(_, ones)| **ones);
+        let longest = of_ones.map(|(&count, _)| count).max().unwrap_or(0) as usize;
+        let mut starts = Starts::new(longest + rows.nnz(), rows.n_features() + 1);
+        let (mut next_row, mut next_value) = (0, longest);
+        for (&count, &ones) in counts.iter().zip(&all_ones) {
+            starts.push([next_row, if ones { 0 } else { next_value }]);
+            next_row += count as usize;
+            next_value += if ones { 0 } else { count as usize };
         }
-        starts.push([rows.nnz(), next_value]);
-        let mut filled = vec![0u32; rows.n_features()];
+        starts.push([next_row, next_value]);
         let mut row_numbers = vec![0u32; rows.nnz()];
         let mut values = vec![1.0; next_value];
-        for (number, row) in rows.iter().enumerate() {
-            for (column, value) in row.iter() {
-                let [row_at, value_at] = starts[column as usize];
-                let place = &mut filled[column as usize];
+        // From the last row to the first, each column from its end.
+        for number in (0..rows.n_rows()).rev() {
+            for (column, value) in rows.row(number).iter() {
+                let [row_at, value_at] = starts.get(column as usize);
+                let place = &mut counts[column as usize];
+                *place -= 1;
                 row_numbers[row_at + *place as usize] = number as u32;
                 if !all_ones[column as usize] {
                     values[value_at + *place as usize] = value;
                 }
-                *place += 1;
             }
         }
         Self {
@@ -57,7 +58,10 @@ impl ColumnLists {
 
     /// How many columns there are.
     pub(crate) fn len(&self) -> usize {
-        self.starts.len() - 1
+        match &self.starts {
+            Starts::Short(starts) => starts.len() - 1,
+            Starts::Long(starts) => starts.len() - 1,
+        }
     }
 
     /// The rows that store a value in a column, and the values.
@@ -66,15 +70,14 @@ impl ColumnLists {
     /// If `column` is not below [`ColumnLists::len`].
     #[inline]
     pub(crate) fn column(&self, column: u32) -> (&[u32], &[f64]) {
-        let bounds = &self.starts[column as usize..column as usize + 2];
-        let [start, at] = bounds[0];
-        let rows = &self.rows[start..bounds[1][0]];
+        let [start, at] = self.starts.get(column as usize);
+        let rows = &self.rows[start..self.starts.get(column as usize + 1)[0]];
         (rows, &self.values[at..at + rows.len()])
     }
 
     /// How many values a range of columns holds.
     pub(crate) fn values_in(&self, columns: Range<usize>) -> usize {
-        self.starts[columns.end][0] - self.starts[columns.start][0]
+        self.starts.get(columns.end)[0] - self.starts.get(columns.start)[0]
     }
 
     /// Cuts numbers for the first columns into ranges that hold about as many values each, with their first columns.
@@ -83,22 +86,60 @@ impl ColumnLists {
         mut by_column: &'a mut [f64],
         n_parts: usize,
     ) -> Vec<(usize, &'a mut [f64])> {
-        let [total, _] = self.starts[by_column.len()];
+        let [total, _] = self.starts.get(by_column.len());
         let (mut parts, mut from) = (Vec::with_capacity(n_parts), 0);
         for part in 1..=n_parts {
             let end = from + by_column.len();
             let share = part * total / n_parts;
             let to = match part == n_parts {
                 true => end,
-                false => (self.starts)
-                    .partition_point(|start| start[0] < share)
-                    .clamp(from, end),
+                false => self.starts.first_from(share).clamp(from, end),
             };
             let (here, rest) = by_column.split_at_mut(to - from);
             parts.push((from, here));
             (by_column, from) = (rest, to);
         }
         parts
+    }
+}
+
+/// Starts in two arrays, in 32 bits where those suffice: most columns of wide data have few values, so that starts are
+/// a large part of the lists.
+#[derive(Clone, Debug)]
+enum Starts {
+    Short(Vec<[u32; 2]>),
+    Long(Vec<[usize; 2]>),
+}
+
+impl Starts {
+    fn new(largest: usize, capacity: usize) -> Self {
+        match u32::try_from(largest) {
+            Ok(_) => Self::Short(Vec::with_capacity(capacity)),
+            Err(_) => Self::Long(Vec::with_capacity(capacity)),
+        }
+    }
+
+    fn push(&mut self, both: [usize; 2]) {
+        match self {
+            Self::Short(starts) => starts.push(both.map(|start| start as u32)),
+            Self::Long(starts) => starts.push(both),
+        }
+    }
+
+    #[inline]
+    fn get(&self, column: usize) -> [usize; 2] {
+        match self {
+            Self::Short(starts) => starts[column].map(|start| start as usize),
+            Self::Long(starts) => starts[column],
+        }
+    }
+
+    /// The first column whose rows start at `place` or later.
+    fn first_from(&self, place: usize) -> usize {
+        match self {
+            Self::Short(starts) => starts.partition_point(|start| (start[0] as usize) < place),
+            Self::Long(starts) => starts.partition_point(|start| start[0] < place),
+        }
     }
 }
 

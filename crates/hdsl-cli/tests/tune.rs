@@ -152,11 +152,7 @@ fn parts_that_are_left_out_are_not_searched() {
     }
     let ran = scratch.hdsl(&format!("{TUNE} --ablate random --ablate neighbors"));
     assert_eq!(ran.status, Some(2));
-    assert!(
-        ran.stderr.contains("triplets come from"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("triplets come from"), "{}", ran.stderr);
     let ran = scratch.hdsl(&format!("{TUNE} --ablate luck"));
     assert_eq!(ran.status, Some(2));
     assert!(ran.stderr.contains("neighbors"), "{}", ran.stderr);

@@ -95,7 +95,7 @@ impl TripletSource {
     /// Makes or reads the triplets.
     ///
     /// `rows` are preprocessed, and `seed` is that of random triplets. Without labels nothing can be mined; what
-    /// [`TripletSource::Given`] stands for is only known to whoever passed it.
+    /// [`TripletSource::Given`] stands for is known to the caller only.
     pub fn triplets(
         &self,
         rows: &Rows,

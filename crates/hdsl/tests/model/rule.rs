@@ -1,4 +1,4 @@
-//! Votes and forms against their definitions, score by score.
+//! Votes and normalizations against their definitions, score by score.
 
 use crate::strategies::*;
 use hdsl::baselines::{DiagonalModel, OasisModel};
@@ -31,12 +31,12 @@ fn scores(
     train: &Rows,
     query: &Rows,
 ) -> Vec<f64> {
-    let formed = normalization.of(similarity);
-    let (items, query) = (formed.items(train), formed.queries(query));
+    let normalized = normalization.of(similarity);
+    let (items, query) = (normalized.items(train), normalized.queries(query));
     items.iter().map(|item| query.row(0).dot(item)).collect()
 }
 
-/// The definition: everybody is scored and sorted, every class is summed.
+/// The definition: every row is scored and sorted, every class is summed.
 fn by_definition(scores: &[f64], labels: &Labels, rule: &PredictionRule) -> u32 {
     let class = |row: usize| labels.codes()[row] as usize;
     let n_classes = labels.names().len();
@@ -125,7 +125,7 @@ fn lawful(similarity: &impl Similarity, rows: &Rows) {
 
 proptest! {
     #[test]
-    fn every_vote_and_form_like_its_definition(
+    fn every_vote_and_normalization_like_its_definition(
         model in bilinear(), train in rows(1..30), queries in rows(1..6),
         rule in rule(), n_classes in 1u32..5, salt in 0u32..50,
     ) {
@@ -178,13 +178,13 @@ proptest! {
         for normalization in Normalization::ALL {
             let scores = scores(&model, normalization, &train, &query);
             let size = scores.iter().fold(0.0f64, |m, s| m.max(s.abs()));
-            let formed = normalization.of(&model);
-            let means = ClassMeans::new(&formed.items(&train), &labels).unwrap();
-            let found = means.scores(&formed.queries(&query)).unwrap().remove(0);
-            let nearest = means.nearest(&formed.queries(&query)).unwrap();
+            let normalized = normalization.of(&model);
+            let means = ClassMeans::new(&normalized.items(&train), &labels).unwrap();
+            let found = means.scores(&normalized.queries(&query)).unwrap().remove(0);
+            let nearest = means.nearest(&normalized.queries(&query)).unwrap();
             prop_assert_eq!(nearest, vec![found[0].0]);
             prop_assert!(found.windows(2).all(|w| w[0].1 >= w[1].1));
-            let mapped = formed.items(&train);
+            let mapped = normalized.items(&train);
             let within = |class: u32| {
                 let mine: Vec<usize> = (0..train.n_rows()).filter(|&r| labels.codes()[r] == class).collect();
                 let with_all = |&a: &usize| -> f64 { mine.iter().map(|&b| mapped.row(a).dot(mapped.row(b))).sum() };
@@ -202,7 +202,7 @@ proptest! {
     }
 
     #[test]
-    fn many_decisions_are_each_as_if_alone(
+    fn many_rules_predict_as_each_alone(
         model in bilinear(), train in rows(12..30), queries in rows(1..6),
         rules in prop::collection::vec(rule(), 0..8), salt in 0u32..50,
     ) {
@@ -216,9 +216,10 @@ proptest! {
     }
 
     #[test]
-    fn models_carry_their_decision(parts in parts(), rule in rule()) {
+    fn models_carry_their_rule(parts in parts(), rule in rule()) {
+        let own = parts.config.rule;
         let model = Model::new(parts).unwrap();
-        prop_assert_eq!(model.rule(), PredictionRule::default());
+        prop_assert_eq!(model.rule(), own);
         let changed = model.with_rule(&rule).unwrap();
         prop_assert_eq!(changed.rule(), rule);
         let loaded = Model::from_bytes("m.hdsl", &changed.to_bytes()).unwrap();
@@ -306,7 +307,7 @@ fn predictions_are_the_same_for_one_and_two_threads() {
 }
 
 #[test]
-fn what_cannot_decide_is_refused() {
+fn too_few_rows_to_predict_from_are_refused() {
     let rows = Rows::from_parts(1, vec![0, 1, 2], vec![0, 0], vec![1.0, 1.0]).unwrap();
     let labels = Labels::from_names(["a", "b"]);
     let predictor = Predictor::new(&rows, &labels, &rows).unwrap();
@@ -320,12 +321,12 @@ fn what_cannot_decide_is_refused() {
     assert!(message(PredictionRule::nearest(3)).contains("fewer rows than neighbors asked for"));
     assert!(predictor.predictions(&Dot, &[]).unwrap().is_empty());
     assert!(Predictor::new(&rows, &Labels::from_names(["a"]), &rows).is_err());
-    let (none, nobody) = (Rows::new(1), Labels::from_names::<&str>([]));
+    let (none, unlabeled) = (Rows::new(1), Labels::from_names::<&str>([]));
     let by_mean = PredictionRule {
         vote: Vote::ClassMean,
         ..PredictionRule::default()
     };
-    let empty = Predictor::new(&none, &nobody, &rows).unwrap();
+    let empty = Predictor::new(&none, &unlabeled, &rows).unwrap();
     assert!(empty.predictions(&Dot, &[by_mean]).is_err());
     assert!("loud".parse::<Vote>().is_err() && "sine".parse::<Normalization>().is_err());
 }

@@ -144,10 +144,14 @@ impl Preprocessor {
             )));
         }
         for &(feature, max) in &maxima {
-            if feature as usize >= n_features || !(max.is_finite() && max > 0.0) {
+            if feature as usize >= n_features {
                 return Err(Error::data(format!(
-                    "feature {feature} of {n_features} has the maximum {max}, expected a finite number above 0 for a \
-                     feature that exists"
+                    "a maximum is given for feature {feature}, but there are {n_features} features"
+                )));
+            }
+            if !(max.is_finite() && max > 0.0) {
+                return Err(Error::data(format!(
+                    "feature {feature} has the maximum {max}, expected a finite number above 0"
                 )));
             }
         }

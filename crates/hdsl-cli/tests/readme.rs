@@ -133,7 +133,7 @@ fn links_lead_somewhere() {
         "CONTRIBUTING.md",
         "CHANGELOG.md",
         "BENCHMARKS.md",
-        "docs/rules.md",
+        "docs/decisions.md",
         "docs/format.md",
         "testdata/README.md",
     ] {

@@ -121,7 +121,7 @@ impl TuneConfig {
             true => Err(Error::param(
                 "ablate",
                 "random and neighbors",
-                "at most one of the two, to leave a source for triplets to come from",
+                "at most one of the two, because all triplets come from them",
             )),
             false => Ok(()),
         }

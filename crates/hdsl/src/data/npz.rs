@@ -168,8 +168,8 @@ impl Array {
         let mut start = [0u8; 8];
         file.read_exact(&mut start).map_err(|e| broken(&e))?;
         let length_bytes = match &start {
-            [magic @ .., 1, _] if magic == b"\x93NUMPY" => 2,
-            [magic @ .., 2 | 3, _] if magic == b"\x93NUMPY" => 4,
+            [b'\x93', b'N', b'U', b'M', b'P', b'Y', 1, _] => 2,
+            [b'\x93', b'N', b'U', b'M', b'P', b'Y', 2 | 3, _] => 4,
             _ => return bad("is not a numpy array of version 1 to 3".to_owned()),
         };
         let mut length = [0u8; 4];

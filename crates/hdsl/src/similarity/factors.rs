@@ -129,7 +129,7 @@ impl Factors {
             None => self.columns.number(feature).unwrap_or(u32::MAX),
         };
         let dim = self.values.len();
-        let mapped = map_rows(
+        map_rows(
             rows,
             dim,
             || Sums::new(dim),
@@ -150,8 +150,7 @@ impl Factors {
                     }
                 });
             },
-        );
-        mapped
+        )
     }
 }
 

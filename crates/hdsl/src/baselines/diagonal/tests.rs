@@ -347,7 +347,7 @@ fn the_observer_may_end_the_run() {
         .fit(None, &tiny.rows(), &tiny.triplets, &mut observer)
         .unwrap();
     assert_eq!((fit.stop, fit.last.iter), (Stop::ObserverAsked, 3));
-    assert!(!(fit.stop == Stop::Tolerance) && fit.last.gap > 0.0);
+    assert!(fit.stop != Stop::Tolerance && fit.last.gap > 0.0);
 }
 
 #[test]

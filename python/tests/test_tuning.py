@@ -81,13 +81,13 @@ def test_the_program_finds_the_same(case, small, valid, tmp_path, program):
         "expected_error", "expected_error_deviation", "dot_error", "n_validation", "n_models", "n_rows", "finished", "refitted",
     ):  # fmt: skip
         assert getattr(best.tuning_, name) == told[name], name
-    board = [{"n_neighbors": line.pop("k"), **line} for line in told["leaderboard"]]
+    board = [{"n_neighbors": line.pop("k"), "scale": line.pop("lambda"), **line} for line in told["leaderboard"]]
     assert board == best.leaderboard_.to_dict("records")
 
     # The line that makes it again says what the parameters say, and does what they do.
     words = told["command"].split()
     for flag, name in [
-        ("--scale", "scale"), ("--triplets", "triplets"), ("--preprocess", "preprocess"), ("--max-iter", "max_iter"),
+        ("--lambda", "scale"), ("--triplets", "triplets"), ("--preprocess", "preprocess"), ("--max-iter", "max_iter"),
         ("--vote", "vote"), ("--normalization", "normalization"), ("--mining-rounds", "mining_rounds"), ("--last-round-iter", "last_round_iter"), ("--loss", "loss"),
         ("--n-estimators", "n_estimators"),
     ]:  # fmt: skip
@@ -271,7 +271,7 @@ def test_a_mean_is_that_of_its_members_and_the_program_s(small, tmp_path, progra
 
 
 def test_parts_can_be_left_out_and_each_is_told_the_worth_of(small):
-    parts = ["means", "random", "losses"]
+    parts = ["ensembles", "random", "losses"]
     best = hdsl.tune(*small, cv=2, ablate=parts)
     board = best.leaderboard_
     assert set(board["n_estimators"]) == {1} and set(board["triplets"]) == {"knn:3:5"} and set(board["loss"]) == {"smoothed-hinge"}
@@ -369,7 +369,7 @@ def test_ctrl_c_keeps_the_best_so_far(monkeypatch):
         os.kill(os.getpid(), signal.SIGINT)
 
     def told(facts):
-        if facts["best_error"] is not None:
+        if facts["best"] is not None:
             judged.set()
 
     monkeypatch.setattr(hdsl._core, "tune", lambda *args, **more: tune(*args, **{**more, "progress": told}))
@@ -410,7 +410,7 @@ def test_a_journal_is_gone_on_with_and_removed(tmp_path, monkeypatch):
     assert not journal.exists()
     assert seen[-1].count(b"\n") > 1
     journal.write_bytes(seen[-1][:-5])
-    with pytest.raises(ValueError, match="search.tune is of another search"):
+    with pytest.raises(ValueError, match="search.tune is the journal of another search"):
         hdsl.tune(X, y, cv=3, journal=journal)
     again = hdsl.tune(X, y, cv=2, journal=str(journal))
     assert again._model == whole._model and again.leaderboard_.equals(whole.leaderboard_)

@@ -35,8 +35,8 @@ NAMES = {
         "grid": ["lambdas", "lambda_results", "grid"],
         "chosen_iteration": ["best_iteration", "selected_iteration", "chosen_iteration"],
         "last_iter": ["last_round_iter", "last_max_iter", "last_iter"],
-        "n_judged": ["n_validation_rows", "n_validated", "n_judged"],
-        "n_models": ["n_candidates", "n_models"],
+        "n_judged": ["n_validation", "n_validated", "n_judged"],
+        "n_models": ["n_models"],
         "without": ["ablations", "without"],
     },
     # Classes, functions, parameters, methods and attributes of the Python package.

@@ -22,7 +22,7 @@ fn the_line_it_prints_makes_the_same_model_again() {
     assert_eq!(told["finished"], true);
     assert_eq!(told["refitted"], true);
     assert_eq!(told["n_rows"], 240);
-    assert_eq!(told["n_validation_rows"], 80);
+    assert_eq!(told["n_validation"], 80);
     let board = told["leaderboard"].as_array().expect("a list");
     let scores: Vec<f64> = board[1..]
         .iter()

@@ -261,7 +261,7 @@ fn labels_come_from_their_own_file() {
     std::fs::write(at("d_valid.data"), "1 2\n3\n").unwrap();
     let alone = read_dataset(&at("d_valid.data"), &ReadOptions::default()).unwrap();
     assert!(alone.labels.is_none());
-    let (extension, compress) = compressions().into_iter().take(2).last().unwrap();
+    let (extension, compress) = compressions().into_iter().take(2).next_back().unwrap();
     let labels = at(&format!("d_valid.labels{extension}"));
     std::fs::write(labels, compress(b"-1\n+1\n")).unwrap();
     let beside = read_dataset(&at("d_valid.data"), &ReadOptions::default()).unwrap();

@@ -6,7 +6,7 @@ from sklearn.preprocessing import MaxAbsScaler
 
 
 def scaled(train, *others):
-    """(X, y) of each file, the first being what the preprocess is learned on."""
+    """(X, y) of each file, the preprocessing is fitted to the first."""
     x, y = load_svmlight_file(train)
     scaler = MaxAbsScaler().fit(x)
     parts = [(scaler.transform(x).tocsr(), y)]

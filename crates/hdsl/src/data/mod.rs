@@ -3,7 +3,6 @@
 mod column_lists;
 mod columns;
 mod decompress;
-#[allow(dead_code)] // until the other modules use all of it
 mod groups;
 pub(crate) mod input;
 mod labels;
@@ -31,7 +30,6 @@ mod vocabulary;
 
 pub(crate) use column_lists::ColumnLists;
 pub(crate) use columns::Columns;
-#[allow(unused_imports)]
 pub(crate) use groups::{Groups, group_starts};
 pub use labels::Labels;
 pub(crate) use map::{change_rows, map_rows};

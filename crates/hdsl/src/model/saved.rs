@@ -117,7 +117,7 @@ impl Model {
         }
         if parts.preprocess.n_features() != parts.n_features {
             return bad(format!(
-                "the preprocess knows {} features, but the model has {}",
+                "the preprocessing was fitted to {} features, but the model has {}",
                 parts.preprocess.n_features(),
                 parts.n_features
             ));

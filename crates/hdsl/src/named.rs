@@ -1,21 +1,27 @@
 //! Enums whose variants have a name that people type: on the command line, in Python, in model files.
 
-/// Declares such an enum, with `ALL`, `name`, `help`, `Display`, `FromStr` and serde's traits, all by the same names.
+/// Declares such an enum, with `ALL`, `name`, `help`, `Display`, `FromStr` and serde's traits, all by the same names:
+/// `enum Type as "parameter" = "name of the first variant" | "name of the second", default Variant { variants }`.
 ///
-/// The string after the enum's name is the parameter that an error message names. The documentation of a variant is its
-/// help text on the command line.
+/// Error messages name the parameter. The documentation of a variant is its help text on the command line.
 macro_rules! named_enum {
     (
         $(#[$meta:meta])*
-        $vis:vis enum $name:ident as $parameter:literal {
-            $($(#[$($variant_attribute:tt)*])* $variant:ident = $text:literal,)+
+        pub enum $name:ident as $parameter:literal = $($text:literal)|+ $(, default $default:ident)? {
+            $($(#[doc = $help:literal])+ $variant:ident,)+
         }
     ) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        $vis enum $name {
-            $($(#[$($variant_attribute)*])* $variant,)+
+        pub enum $name {
+            $($(#[doc = $help])+ $variant,)+
         }
+
+        $(impl Default for $name {
+            fn default() -> Self {
+                Self::$default
+            }
+        })?
 
         impl $name {
             /// All variants, in the order of their declaration.
@@ -31,7 +37,7 @@ macro_rules! named_enum {
             /// What this variant means, in one line.
             pub fn help(self) -> &'static str {
                 let text = match self {
-                    $(Self::$variant => $crate::named::documentation!($(#[$($variant_attribute)*])*),)+
+                    $(Self::$variant => concat!($($help),+),)+
                 };
                 text.trim().trim_end_matches('.')
             }
@@ -68,14 +74,6 @@ macro_rules! named_enum {
     };
 }
 pub(crate) use named_enum;
-
-/// The doc comment among the attributes of a variant, as text.
-macro_rules! documentation {
-    ($(#[doc = $line:literal])+ $(#[default])?) => {
-        concat!($($line),+)
-    };
-}
-pub(crate) use documentation;
 
 /// `a`, `a or b`, `a, b or c`.
 pub(crate) fn one_of(names: &[&str]) -> String {

@@ -225,23 +225,24 @@ impl Gap {
 named_enum! {
     /// Why a run ended. Stopping early is an outcome, not an error.
     #[non_exhaustive]
-    pub enum Stop as "stop" {
+    pub enum Stop as "stop" = "max-iter" | "tolerance" | "feature-budget" | "time-limit" | "satisfied" | "stationary"
+        | "patience" | "interrupted" {
         /// The maximum number of iterations was reached.
-        MaxIter = "max-iter",
+        MaxIter,
         /// The certified gap is within the tolerance.
-        Tolerance = "tolerance",
+        Tolerance,
         /// The next step would use more features than allowed.
-        FeatureBudget = "feature-budget",
+        FeatureBudget,
         /// The time limit was reached.
-        TimeLimit = "time-limit",
+        TimeLimit,
         /// Every triplet is satisfied with margin 1: the loss is 0.
-        Satisfied = "satisfied",
+        Satisfied,
         /// No direction is one of descent, to rounding.
-        Stationary = "stationary",
+        Stationary,
         /// The validation error has not improved for long enough.
-        Patience = "patience",
+        Patience,
         /// The observer ended the run.
-        ObserverAsked = "interrupted",
+        ObserverAsked,
     }
 }
 

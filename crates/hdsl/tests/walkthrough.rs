@@ -9,7 +9,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A change of one file: lines that must be there, in this order and next to each other, and lines to add.
+/// A change of one file: lines that must be there, in this order and next to each other, and the lines in their place.
 struct Change {
     file: String,
     before: Vec<String>,
@@ -31,11 +31,12 @@ fn changes(page: &str) -> Vec<Change> {
         for line in lines {
             match line.split_at_checked(1) {
                 Some(("+", added)) => change.after.push(added.to_owned()),
+                Some(("-", removed)) => change.before.push(removed.to_owned()),
                 Some((" ", kept)) => {
                     change.before.push(kept.to_owned());
                     change.after.push(kept.to_owned());
                 }
-                _ => panic!("neither an added nor a kept line: {line:?}"),
+                _ => panic!("neither an added, a removed nor a kept line: {line:?}"),
             }
         }
         changes.push(change);

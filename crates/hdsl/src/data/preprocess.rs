@@ -15,17 +15,15 @@ named_enum! {
     /// assert_eq!(Preprocess::Max.to_string(), "max");
     /// # Ok::<(), hdsl::Error>(())
     /// ```
-    #[derive(Default)]
-    pub enum Preprocess as "preprocess" {
+    pub enum Preprocess as "preprocess" = "none" | "max" | "unit" | "max+unit", default Max {
         /// Values as they are.
-        None = "none",
+        None,
         /// Each feature divided by its largest absolute training value, then clipped to [-1, 1].
-        #[default]
-        Max = "max",
+        Max,
         /// Each row divided by its Euclidean length.
-        Unit = "unit",
+        Unit,
         /// First max, then unit.
-        MaxUnit = "max+unit",
+        MaxUnit,
     }
 }
 

@@ -14,15 +14,15 @@ named_enum! {
     ///
     /// A new format takes a variant here, a line in each of the methods below, and a file with its reader.
     #[non_exhaustive]
-    pub enum Format as "format" {
+    pub enum Format as "format" = "svmlight" | "nips" | "mtx" | "npz" {
         /// Svmlight or libsvm text: lines `label [qid:q] index:value ...  # comment`.
-        Svmlight = "svmlight",
+        Svmlight,
         /// NIPS 2003 challenge: lines of `index:value` or of bare indices; labels in a separate file.
-        Nips = "nips",
+        Nips,
         /// Matrix Market coordinate file; labels in a separate file.
-        MatrixMarket = "mtx",
+        MatrixMarket,
         /// Sparse matrix of scipy.sparse.save_npz, CSR or CSC; labels in a separate file.
-        Npz = "npz",
+        Npz,
     }
 }
 

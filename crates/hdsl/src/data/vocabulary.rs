@@ -15,15 +15,13 @@ const WANT: &str = "one word per line";
 
 named_enum! {
     /// The value that a row has for a word.
-    #[derive(Default)]
-    pub enum Weighting as "weighting" {
+    pub enum Weighting as "weighting" = "counts" | "binary" | "tfidf", default Counts {
         /// How often the word occurs.
-        #[default]
-        Counts = "counts",
+        Counts,
         /// 1 if the word occurs.
-        Binary = "binary",
+        Binary,
         /// Count times ln((1 + n) / (1 + df)) + 1, for a word in df of n documents, then each row divided by its length.
-        TfIdf = "tfidf",
+        TfIdf,
     }
 }
 

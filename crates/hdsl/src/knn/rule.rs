@@ -21,15 +21,13 @@ named_enum! {
 /// assert_eq!(Vote::default().to_string(), "majority");
 /// # Ok::<(), hdsl::Error>(())
 /// ```
-#[derive(Default)]
-pub enum Vote as "vote" {
+pub enum Vote as "vote" = "majority" | "weighted" | "class-mean", default Majority {
     /// One vote for each of the k nearest rows.
-    #[default]
-    Majority = "majority",
+    Majority,
     /// The k nearest rows vote with their similarity.
-    Weighted = "weighted",
+    Weighted,
     /// The highest mean similarity to all rows of a class.
-    ClassMean = "class-mean",
+    ClassMean,
 }
 }
 

@@ -122,18 +122,16 @@ impl Loss for Exponential {
 
 named_enum! {
 /// Which loss of the margins to minimize.
-#[derive(Default)]
 #[non_exhaustive]
-pub enum LossKind as "loss" {
+pub enum LossKind as "loss" = "smoothed-hinge" | "squared-hinge" | "logistic" | "exponential", default SmoothedHinge {
     /// 0 from margin 1 on, a parabola between 0 and 1, linear below: the loss of the paper.
-    #[default]
-    SmoothedHinge = "smoothed-hinge",
+    SmoothedHinge,
     /// ½ max(0, 1 - m)².
-    SquaredHinge = "squared-hinge",
+    SquaredHinge,
     /// ln(1 + e^-m).
-    Logistic = "logistic",
+    Logistic,
     /// e^-m.
-    Exponential = "exponential",
+    Exponential,
 }
 }
 

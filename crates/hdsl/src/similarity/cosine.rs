@@ -8,13 +8,11 @@ use std::borrow::Cow;
 named_enum! {
 /// Whether scores are divided by the lengths of the rows: `dot` (no) or `cosine` (S(x, z) / √(S(x, x) S(z, z)), see
 /// [`Normalized`](super::Normalized)).
-#[derive(Default)]
-pub enum Normalization as "normalization" {
+pub enum Normalization as "normalization" = "dot" | "cosine", default Dot {
     /// S(x, z).
-    #[default]
-    Dot = "dot",
+    Dot,
     /// S(x, z) / √(S(x, x) S(z, z)).
-    Cosine = "cosine",
+    Cosine,
 }
 }
 

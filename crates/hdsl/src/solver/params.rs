@@ -7,27 +7,23 @@ use std::time::Duration;
 
 named_enum! {
 /// The linear minimization oracle: how the forward atom is searched for.
-#[derive(Default)]
-pub enum Search as "search" {
+pub enum Search as "search" = "alternating" | "exact", default Alternating {
     /// Best partner of a start feature, then best partner of that one: the paper's heuristic, fast.
-    #[default]
-    Alternating = "alternating",
+    Alternating,
     /// Best of all d(d-1) atoms: slower, and the gap is certified.
-    Exact = "exact",
+    Exact,
 }
 }
 
 named_enum! {
 /// Which directions a step may take.
-#[derive(Default)]
-pub enum StepRule as "steps" {
+pub enum StepRule as "steps" = "away" | "pairwise" | "forward", default Away {
     /// Forward, or away from the worst active atom, whichever promises more (Alg. 1).
-    #[default]
-    Away = "away",
+    Away,
     /// Move weight from the worst active atom to the forward atom.
-    Pairwise = "pairwise",
+    Pairwise,
     /// Forward only: Frank-Wolfe without away steps.
-    Forward = "forward",
+    Forward,
 }
 }
 

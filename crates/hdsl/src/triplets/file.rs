@@ -15,18 +15,18 @@ named_enum! {
 ///
 /// Rows are numbered from 0. Fields are separated by blanks or commas; `#` starts a comment.
 #[non_exhaustive]
-pub enum TripletFormat as "triplets" {
+pub enum TripletFormat as "triplets" = "file" | "clicks" | "judgments" | "judgments-low" {
     /// `anchor near far [weight]`: a weight above 0, 1 if left out. A triplet on two lines counts twice.
-    List = "file",
+    List,
     /// `query clicked skipped [count]`. Equal triplets become one, at the place of the first, whose weight is the sum
     /// of the counts.
-    Clicks = "clicks",
+    Clicks,
     /// `query document grade`. Every pair of documents with different grades for one query becomes a triplet (query,
     /// better, worse), so their number grows with the square of the documents per query. A document may be judged twice
     /// for a query only with the same grade. A higher grade is better.
-    Judgments = "judgments",
+    Judgments,
     /// The same lines where a lower grade is better.
-    JudgmentsLow = "judgments-low",
+    JudgmentsLow,
 }
 }
 

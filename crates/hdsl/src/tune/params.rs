@@ -14,35 +14,34 @@ use std::time::Duration;
 
 named_enum! {
 /// What is searched over.
-#[derive(Default)]
-pub enum Preset as "preset" {
+pub enum Preset as "preset" = "best" | "paper", default Best {
     /// Everything that was found to help.
-    #[default]
-    Best = "best",
+    Best,
     /// The paper's recipe: [0, 1] preprocessing, 3 x 5 static neighbors, λ from 1 to 10^9, the majority of 3.
-    Paper = "paper",
+    Paper,
 }
 }
 
 named_enum! {
 /// A part of the search that can be left out, to see what it contributes.
-pub enum Ablation as "ablate" {
+pub enum Ablation as "ablate" = "mining-rounds" | "ensembles" | "votes" | "cosine" | "random" | "neighbors" | "unit"
+    | "losses" {
     /// Triplets mined under the similarity learned so far.
-    MiningRounds = "mining-rounds",
+    MiningRounds,
     /// Averages of several models.
-    Ensembles = "ensembles",
+    Ensembles,
     /// Prediction rules other than the majority of 3 neighbors.
-    Votes = "votes",
+    Votes,
     /// The cosine of the learned similarity.
-    Cosine = "cosine",
+    Cosine,
     /// Random triplets.
-    Random = "random",
+    Random,
     /// Triplets of neighbors under the dot product.
-    Neighbors = "neighbors",
+    Neighbors,
     /// Rows of unit length: without, values are scaled to [0, 1] by their maxima and no more.
-    Unit = "unit",
+    Unit,
     /// Losses other than the smoothed hinge.
-    Losses = "losses",
+    Losses,
 }
 }
 

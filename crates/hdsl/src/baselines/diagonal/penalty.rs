@@ -6,11 +6,11 @@ use crate::named::named_enum;
 
 named_enum! {
     /// The penalty Ω of the paper's Sec. 4.1.
-    pub enum Penalty as "penalty" {
+    pub enum Penalty as "penalty" = "l1" | "l2" {
         /// ‖w‖₁ = Σ |w_i|, which makes most weights exactly 0.
-        L1 = "l1",
+        L1,
         /// ‖w‖₂² = Σ w_i², without a factor of one half, as in the paper.
-        L2 = "l2",
+        L2,
     }
 }
 

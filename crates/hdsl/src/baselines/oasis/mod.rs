@@ -38,24 +38,24 @@ const MEMORY: u64 = 1 << 31;
 
 named_enum! {
     /// How a triplet is drawn.
-    pub enum Sampling as "sampling" {
+    pub enum Sampling as "sampling" = "anchors" | "triplets" {
         /// First an anchor, uniformly, then one of its triplets, by their weights: as Chechik et al. draw a query and then
         /// its images.
-        Anchors = "anchors",
+        Anchors,
         /// One of all triplets, by their weights.
-        Triplets = "triplets",
+        Triplets,
     }
 }
 
 named_enum! {
     /// What is done to W after the last step.
-    pub enum Finish as "finish" {
+    pub enum Finish as "finish" = "as-learned" | "symmetric" | "psd" {
         /// Nothing.
-        AsLearned = "as-learned",
+        AsLearned,
         /// W becomes (W + Wᵀ) / 2.
-        Symmetric = "symmetric",
+        Symmetric,
         /// W becomes the nearest positive semi-definite matrix. Cubic in the number of features.
-        PositiveSemidefinite = "psd",
+        PositiveSemidefinite,
     }
 }
 

@@ -158,26 +158,15 @@ fn labels_that_do_not_fit() {
 fn fewer_rows_than_neighbors() {
     let scratch = Scratch::empty();
     scratch.write("good.svm", GOOD);
-    refused(
-        &scratch,
-        "train good.svm --triplets knn:6:5 --lambda 1 -o m.out",
-        &["6"],
-    );
-    refused(
-        &scratch,
+    let triplets = "train good.svm --triplets knn:6:5 --lambda 1 -o m.out";
+    refused(&scratch, triplets, &["6"]);
+    for line in [
         "train good.svm --triplets knn:1:1 --valid good.svm -k 7 --lambda 1 -o m.out",
-        &["7", "6"],
-    );
-    refused(
-        &scratch,
         "evaluate identity --train good.svm good.svm -k 7",
-        &["7", "6"],
-    );
-    refused(
-        &scratch,
         "neighbors identity --train good.svm good.svm -k 7 -o m.out",
-        &["7", "6"],
-    );
+    ] {
+        refused(&scratch, line, &["7", "6"]);
+    }
 }
 
 #[test]

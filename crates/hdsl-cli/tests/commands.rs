@@ -477,11 +477,9 @@ fn a_reader_that_leaves_is_no_error() {
     }
 }
 
+/// The program with this command line, and its standard error, after Ctrl-C when standard error contains `until`.
 #[cfg(unix)]
-#[test]
-fn ctrl_c_keeps_the_best_model_so_far() {
-    let scratch = Scratch::planted();
-    let line = "train train.svm --valid valid.svm --lambda 10 --max-iter 100000000 --steps forward -o m.hdsl --json -v";
+fn interrupted(scratch: &Scratch, line: &str, until: &str) -> (std::process::Output, String) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_hdsl"))
         .args(line.split(' '))
         .current_dir(scratch.folder())
@@ -492,19 +490,27 @@ fn ctrl_c_keeps_the_best_model_so_far() {
         .expect("the program starts");
     let mut stderr = std::io::BufReader::new(child.stderr.take().expect("a pipe"));
     let mut said = String::new();
-    while !said.contains("iteration ") {
+    while !said.contains(until) {
         let read = std::io::BufRead::read_line(&mut stderr, &mut said).expect("lines");
         assert!(read > 0, "ended too early: {said}");
     }
-    let drain = std::thread::spawn(move || {
+    let rest = std::thread::spawn(move || {
         std::io::Read::read_to_string(&mut stderr, &mut said).expect("UTF-8");
         said
     });
-    let kill = format!("kill -INT {}", child.id());
     std::thread::sleep(Duration::from_millis(50));
+    let kill = format!("kill -INT {}", child.id());
     assert_eq!(scratch.shell(&kill).status, Some(0));
     let out = child.wait_with_output().expect("an end");
-    let said = drain.join().expect("lines");
+    (out, rest.join().expect("lines"))
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_keeps_the_best_model_so_far() {
+    let scratch = Scratch::planted();
+    let line = "train train.svm --valid valid.svm --lambda 10 --max-iter 100000000 --steps forward -o m.hdsl --json -v";
+    let (out, said) = interrupted(&scratch, line, "iteration ");
     assert_eq!(out.status.code(), Some(0), "{said}");
     assert!(said.contains("best model so far"), "{said}");
     let facts: Value = serde_json::from_slice(&out.stdout).expect("one JSON object");
@@ -533,24 +539,8 @@ fn ctrl_c_while_mining_leaves_nothing_behind() {
     }
     std::fs::write(scratch.folder().join("many.svm"), text).expect("a file");
     let files = scratch.files();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_hdsl"))
-        .args("train many.svm --lambda 10 -o m.hdsl -v".split(' '))
-        .current_dir(scratch.folder())
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
-    let mut stderr = std::io::BufReader::new(child.stderr.take().expect("a pipe"));
-    let mut said = String::new();
-    while !said.contains("mining triplets") {
-        let read = std::io::BufRead::read_line(&mut stderr, &mut said).expect("lines");
-        assert!(read > 0, "ended too early: {said}");
-    }
-    let kill = format!("kill -INT {}", child.id());
-    assert_eq!(scratch.shell(&kill).status, Some(0));
-    std::io::Read::read_to_string(&mut stderr, &mut said).expect("UTF-8");
-    let out = child.wait_with_output().expect("an end");
+    let line = "train many.svm --lambda 10 -o m.hdsl -v";
+    let (out, said) = interrupted(&scratch, line, "mining triplets");
     assert_eq!(out.status.code(), Some(130), "{said}");
     assert_eq!(out.stdout, b"");
     assert!(

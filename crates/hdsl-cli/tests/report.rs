@@ -23,9 +23,8 @@ fn data(html: &str) -> Value {
 #[test]
 fn the_page_tells_what_the_commands_tell() {
     let scratch = Scratch::trained();
-    let told = scratch
-        .hdsl("report m.hdsl --train train.svm --test test.svm --names vocab.txt -o r.html --json")
-        .json();
+    let line = "report m.hdsl --train train.svm --test test.svm --names vocab.txt -o r.html --json";
+    let told = scratch.hdsl(line).json();
     let html = scratch.text("r.html");
     assert_eq!(told["bytes"], html.len());
     let evaluated = |model: &str| {

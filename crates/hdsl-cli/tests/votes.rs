@@ -137,25 +137,24 @@ fn cosine_and_class_means_agree_with_the_scores_of_pairs() {
     }
 }
 
+fn has_rule(json: &serde_json::Value, k: usize, vote: &str, normalization: &str) {
+    assert_eq!(json["k"], k);
+    assert_eq!(json["vote"], vote);
+    assert_eq!(json["normalization"], normalization);
+}
+
 #[test]
-fn models_remember_how_they_decide() {
+fn models_remember_their_prediction_rule() {
     let scratch = Scratch::planted();
-    let told = scratch
-        .hdsl("train train.svm --valid valid.svm --lambda 10 --max-iter 60 -k 7 --vote weighted --normalization cosine -o m.hdsl --json")
-        .json();
-    assert_eq!(
-        (&told["k"], &told["vote"], &told["normalization"]),
-        (&7.into(), &"weighted".into(), &"cosine".into())
-    );
+    let flags = "-k 7 --vote weighted --normalization cosine";
+    let line = "train train.svm --valid valid.svm --lambda 10 --max-iter 60 -o m.hdsl --json";
+    let told = scratch.hdsl(&format!("{line} {flags}")).json();
+    has_rule(&told, 7, "weighted", "cosine");
     // What training called the validation error is what evaluation finds without being told how.
     let line = "evaluate m.hdsl --train train.svm valid.svm --json";
     let own = scratch.hdsl(line).json();
     assert_eq!(own["error"], told["valid_error"]);
-    assert_eq!(
-        (&own["k"], &own["vote"], &own["normalization"]),
-        (&7.into(), &"weighted".into(), &"cosine".into())
-    );
-    let flags = "-k 7 --vote weighted --normalization cosine";
+    has_rule(&own, 7, "weighted", "cosine");
     assert_eq!(predicted(&scratch, ""), predicted(&scratch, flags));
     assert_eq!(
         neighbors(&scratch, "-k 3"),
@@ -168,10 +167,7 @@ fn models_remember_how_they_decide() {
     let json = scratch
         .hdsl("predict m.hdsl --train train.svm test.svm --vote majority --json")
         .json();
-    assert_eq!(
-        (&json["k"], &json["vote"], &json["normalization"]),
-        (&7.into(), &"majority".into(), &"cosine".into())
-    );
+    has_rule(&json, 7, "majority", "cosine");
     let json = scratch
         .hdsl("neighbors m.hdsl --train train.svm test.svm --rows 0 --json")
         .json();
@@ -183,10 +179,7 @@ fn models_remember_how_they_decide() {
     let plain = scratch
         .hdsl("evaluate identity --train train.svm valid.svm --json")
         .json();
-    assert_eq!(
-        (&plain["k"], &plain["vote"], &plain["normalization"]),
-        (&3.into(), &"majority".into(), &"dot".into())
-    );
+    has_rule(&plain, 3, "majority", "dot");
     let text = scratch
         .hdsl("evaluate m.hdsl --train train.svm valid.svm")
         .ok();

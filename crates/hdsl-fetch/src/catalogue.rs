@@ -47,8 +47,6 @@ pub struct Part {
     pub labeled: bool,
     /// How many rows.
     pub n_rows: usize,
-    /// Which of the downloads has it.
-    pub download: usize,
 }
 
 impl Set {
@@ -56,10 +54,16 @@ impl Set {
     pub fn part(&self, name: &str) -> Option<&'static Part> {
         self.parts.iter().find(|part| part.name == name)
     }
+
+    /// The download that a part is read from.
+    pub fn download_of(&self, part: &Part) -> Option<&'static Download> {
+        let mut downloads = self.downloads.iter();
+        downloads.find(|file| file.is_zip() || file.file_name() == part.file)
+    }
 }
 
 impl Download {
-    /// The last piece of the address: its name in the cache.
+    /// The last segment of the address: its name in the cache.
     pub fn file_name(&self) -> &'static str {
         self.url.rsplit('/').next().unwrap_or(self.url)
     }
@@ -84,14 +88,10 @@ const fn whole(url: &'static str) -> Download {
 }
 
 /// Rows with labels in one file.
-const fn svmlight(name: &'static str, file: &'static str, n_rows: usize, download: usize) -> Part {
+const fn svmlight(name: &'static str, file: &'static str, n_rows: usize) -> Part {
     Part {
-        name,
-        file,
-        labels: None,
         labeled: true,
-        n_rows,
-        download,
+        ..challenge(name, file, None, n_rows)
     }
 }
 
@@ -108,8 +108,29 @@ const fn challenge(
         labels,
         labeled: labels.is_some(),
         n_rows,
-        download: 0,
     }
+}
+
+/// A set of LIBSVM's collection: its name, sizes and description, then its page, the folder of its files and, for
+/// each part, its file and number of rows.
+macro_rules! libsvm {
+    (
+        $name:literal, $n_classes:literal classes, $n_features:literal features, $about:literal,
+        $page:literal, files $folder:literal: $($part:ident $file:literal $n_rows:literal),+
+    ) => {
+        Set {
+            name: $name,
+            about: $about,
+            page: concat!(libsvm!(), $page),
+            downloads: &[$(whole(concat!(libsvm!(), $folder, $file))),+],
+            parts: &[$(svmlight(stringify!($part), $file, $n_rows)),+],
+            n_features: $n_features,
+            n_classes: $n_classes,
+        }
+    };
+    () => {
+        "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/"
+    };
 }
 
 /// Every set that can be fetched.
@@ -171,105 +192,36 @@ pub const SETS: &[Set] = &[
         downloads: &[whole(
             "https://archive.ics.uci.edu/static/public/218/farm+ads.zip",
         )],
-        parts: &[svmlight("all", "farm-ads-vect", 4_143, 0)],
+        parts: &[svmlight("all", "farm-ads-vect", 4_143)],
         n_features: 54_877,
         n_classes: 2,
     },
-    Set {
-        name: "rcv1.binary",
-        about: "Reuters news, two groups of topics, unit-length tf-idf; the paper's rcv1_2 is drawn from it",
-        page: "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary.html",
-        downloads: &[
-            whole(
-                "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/rcv1_train.binary.bz2",
-            ),
-            whole(
-                "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/rcv1_test.binary.bz2",
-            ),
-        ],
-        parts: &[
-            svmlight("train", "rcv1_train.binary.bz2", 20_242, 0),
-            svmlight("test", "rcv1_test.binary.bz2", 677_399, 1),
-        ],
-        n_features: 47_236,
-        n_classes: 2,
+    libsvm! {
+        "rcv1.binary", 2 classes, 47_236 features,
+        "Reuters news, two groups of topics, unit-length tf-idf; the paper's rcv1_2 is drawn from it",
+        "binary.html", files "binary/": train "rcv1_train.binary.bz2" 20_242, test "rcv1_test.binary.bz2" 677_399
     },
-    Set {
-        name: "rcv1.multiclass",
-        about: "Reuters news, 53 topics; the paper's rcv1_4 is of this kind",
-        page: "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass.html",
-        downloads: &[
-            whole(
-                "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/rcv1_train.multiclass.bz2",
-            ),
-            whole(
-                "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/rcv1_test.multiclass.bz2",
-            ),
-        ],
-        parts: &[
-            svmlight("train", "rcv1_train.multiclass.bz2", 15_564, 0),
-            svmlight("test", "rcv1_test.multiclass.bz2", 518_571, 1),
-        ],
-        n_features: 47_236,
-        n_classes: 53,
+    libsvm! {
+        "rcv1.multiclass", 53 classes, 47_236 features,
+        "Reuters news, 53 topics; the paper's rcv1_4 is of this kind",
+        "multiclass.html", files "multiclass/": train "rcv1_train.multiclass.bz2" 15_564, test "rcv1_test.multiclass.bz2" 518_571
     },
-    Set {
-        name: "news20.binary",
-        about: "20 newsgroups in two halves, with over a million features",
-        page: "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary.html",
-        downloads: &[whole(
-            "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/news20.binary.bz2",
-        )],
-        parts: &[svmlight("all", "news20.binary.bz2", 19_996, 0)],
-        n_features: 1_355_191,
-        n_classes: 2,
+    libsvm! {
+        "news20.binary", 2 classes, 1_355_191 features,
+        "20 newsgroups in two halves, with over a million features",
+        "binary.html", files "binary/": all "news20.binary.bz2" 19_996
     },
-    Set {
-        name: "news20",
-        about: "20 newsgroups, counts of words",
-        page: "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass.html",
-        downloads: &[
-            whole("https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/news20.bz2"),
-            whole(
-                "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/news20.t.bz2",
-            ),
-        ],
-        parts: &[
-            svmlight("train", "news20.bz2", 15_935, 0),
-            svmlight("test", "news20.t.bz2", 3_993, 1),
-        ],
-        n_features: 62_061,
-        n_classes: 20,
+    libsvm! {
+        "news20", 20 classes, 62_061 features, "20 newsgroups, counts of words",
+        "multiclass.html", files "multiclass/": train "news20.bz2" 15_935, test "news20.t.bz2" 3_993
     },
-    Set {
-        name: "real-sim",
-        about: "newsgroups on simulated and on real cars and planes",
-        page: "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary.html",
-        downloads: &[whole(
-            "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/real-sim.bz2",
-        )],
-        parts: &[svmlight("all", "real-sim.bz2", 72_309, 0)],
-        n_features: 20_958,
-        n_classes: 2,
+    libsvm! {
+        "real-sim", 2 classes, 20_958 features, "newsgroups on simulated and on real cars and planes",
+        "binary.html", files "binary/": all "real-sim.bz2" 72_309
     },
-    Set {
-        name: "sector",
-        about: "web pages of companies in 105 sectors",
-        page: "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass.html",
-        downloads: &[
-            whole(
-                "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/sector/sector.bz2",
-            ),
-            whole(
-                "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/sector/sector.t.bz2",
-            ),
-        ],
-        parts: &[
-            svmlight("train", "sector.bz2", 6_412, 0),
-            svmlight("test", "sector.t.bz2", 3_207, 1),
-        ],
-        n_features: 55_197,
-        n_classes: 105,
+    libsvm! {
+        "sector", 105 classes, 55_197 features, "web pages of companies in 105 sectors",
+        "multiclass.html", files "multiclass/sector/": train "sector.bz2" 6_412, test "sector.t.bz2" 3_207
     },
 ];
 
@@ -289,16 +241,15 @@ mod tests {
             );
             let mut files = BTreeSet::new();
             for part in set.parts {
-                let download = &set.downloads[part.download];
-                if !download.is_zip() {
-                    assert_eq!(part.file, download.file_name());
-                }
+                assert!(set.download_of(part).is_some());
                 assert!(files.insert(part.file) && set.part(part.name).is_some());
                 assert!(part.labels.is_none_or(|labels| files.insert(labels)));
             }
-            for (at, download) in set.downloads.iter().enumerate() {
+            for download in set.downloads {
                 assert!(
-                    set.parts.iter().any(|part| part.download == at),
+                    set.parts
+                        .iter()
+                        .any(|part| set.download_of(part).is_some_and(|d| d.url == download.url)),
                     "{}",
                     download.url
                 );

@@ -122,27 +122,30 @@ pub fn fetch(
     if stop.is_break() {
         return Err(FetchError::Stopped);
     }
-    let mut new = vec![false; set.downloads.len()];
-    for (at, file) in set.downloads.iter().enumerate() {
-        let inside: Vec<&Part> = wanted
+    let mut fetched = Vec::new();
+    for file in set.downloads {
+        let is_inside = |part: &Part| {
+            set.download_of(part)
+                .is_some_and(|from| from.url == file.url)
+        };
+        let inside: Vec<_> = wanted
             .iter()
             .copied()
-            .filter(|p| p.download == at)
+            .filter(|part| is_inside(part))
             .collect();
-        if !inside.is_empty() {
-            new[at] = bring(&cache, file, &inside, options, base.as_deref(), watch)?;
-        }
+        let is_new =
+            !inside.is_empty() && bring(&cache, file, &inside, options, base.as_deref(), watch)?;
+        fetched.extend(inside.into_iter().map(|part| FetchedPart {
+            part,
+            data: folder.join(part.file),
+            labels: part.labels.map(|labels| folder.join(labels)),
+            is_new,
+        }));
     }
-    let parts = wanted.into_iter().map(|part| FetchedPart {
-        part,
-        data: folder.join(part.file),
-        labels: part.labels.map(|labels| folder.join(labels)),
-        is_new: new[part.download],
-    });
     Ok(Fetched {
         set,
-        parts: parts.collect(),
-        folder: folder.clone(),
+        parts: fetched,
+        folder,
     })
 }
 

@@ -249,7 +249,6 @@ static SUMMED: Set = Set {
         labels: None,
         labeled: true,
         n_rows: 1,
-        download: 0,
     }],
     n_features: 1,
     n_classes: 1,

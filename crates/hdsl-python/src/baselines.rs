@@ -2,7 +2,7 @@
 
 use crate::errors::to_python;
 use crate::listening::{Facts, Listeners, Watch, listen};
-use crate::matrix::{Csr, CsrArrays, Parts, row_numbers, to_arrays, view};
+use crate::matrix::{Csr, CsrArrays, Parts, row_numbers, view};
 use crate::settings::from_json;
 use crate::training::{Classes, Given, extended, to_labels, to_triplets, weigh};
 use crate::work::detached;
@@ -158,9 +158,8 @@ impl BaselineModel {
         rows: Csr<'py>,
         n_threads: usize,
     ) -> PyResult<CsrArrays<'py>> {
-        let rows = rows.parts()?;
-        let scaled = detached(py, n_threads, || Ok(self.preprocess.apply(view(rows)?)))?;
-        Ok(to_arrays(py, &scaled))
+        let preprocessed = rows.mapped(py, n_threads, |rows| self.preprocess.apply(rows))?;
+        Ok(preprocessed.0)
     }
 
     /// Rows mapped such that scores are dot products of queries and items.
@@ -171,16 +170,14 @@ impl BaselineModel {
         as_queries: bool,
         n_threads: usize,
     ) -> PyResult<(CsrArrays<'py>, usize)> {
-        let rows = rows.parts()?;
-        let mapped = detached(py, n_threads, || {
-            let scaled = self.preprocess.apply(view(rows)?);
+        rows.mapped(py, n_threads, |rows| {
+            let rows = self.preprocess.apply(rows);
             let similarity = self.learned.similarity();
-            Ok(match as_queries {
-                true => similarity.queries(&scaled).into_owned(),
-                false => similarity.items(&scaled).into_owned(),
-            })
-        })?;
-        Ok((to_arrays(py, &mapped), mapped.n_features()))
+            match as_queries {
+                true => similarity.queries(&rows).into_owned(),
+                false => similarity.items(&rows).into_owned(),
+            }
+        })
     }
 
     /// The scores of rows i with rows j of one matrix.

@@ -1,6 +1,7 @@
 //! scipy's CSR matrices as rows, borrowed if their types permit, and rows as numpy arrays.
 
 use crate::errors::to_python;
+use crate::work::detached;
 use hdsl::Rows;
 use hdsl::data::RowsView;
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArrayMethods};
@@ -60,6 +61,18 @@ impl Csr<'_> {
             columns,
             values,
         })
+    }
+
+    /// The rows that `map` makes of these, without the interpreter lock, and their number of columns.
+    pub(crate) fn mapped<'py>(
+        &self,
+        py: Python<'py>,
+        n_threads: usize,
+        map: impl FnOnce(RowsView<'_>) -> Rows + Send,
+    ) -> PyResult<(CsrArrays<'py>, usize)> {
+        let parts = self.parts()?;
+        let rows = detached(py, n_threads, || Ok(map(view(parts)?)))?;
+        Ok((to_arrays(py, &rows), rows.n_features()))
     }
 }
 
@@ -140,7 +153,7 @@ pub(crate) type CsrArrays<'py> = (
     Bound<'py, PyArray1<i64>>,
 );
 
-pub(crate) fn to_arrays<'py>(py: Python<'py>, rows: &Rows) -> CsrArrays<'py> {
+fn to_arrays<'py>(py: Python<'py>, rows: &Rows) -> CsrArrays<'py> {
     let starts: Vec<i64> = rows.starts().iter().map(|&s| s as i64).collect();
     let columns: Vec<i64> = rows.indices().iter().map(|&c| i64::from(c)).collect();
     (

@@ -1,7 +1,7 @@
 //! A learned similarity as a Python object.
 
 use crate::errors::to_python;
-use crate::matrix::{Csr, CsrArrays, row_numbers, to_arrays, view};
+use crate::matrix::{Csr, CsrArrays, row_numbers, view};
 use crate::work::detached;
 use hdsl::data::OutputFile;
 use hdsl::{Preprocessor, Sign, SparseRow};
@@ -295,18 +295,13 @@ impl Model {
         dim: Option<usize>,
         n_threads: usize,
     ) -> PyResult<(CsrArrays<'py>, usize)> {
-        let rows = rows.parts()?;
-        let mapped = detached(py, n_threads, || {
-            let rows = view(rows)?;
-            Ok(match dim {
-                None => self.model.transform_rows(rows),
-                Some(_) => {
-                    let reduced = self.model.similarity().reduced(dim);
-                    reduced.transform_rows(&self.model.prepare(rows))
-                }
-            })
-        })?;
-        Ok((to_arrays(py, &mapped), mapped.n_features()))
+        rows.mapped(py, n_threads, |rows| match dim {
+            None => self.model.transform_rows(rows),
+            Some(_) => {
+                let reduced = self.model.similarity().reduced(dim);
+                reduced.transform_rows(&self.model.prepare(rows))
+            }
+        })
     }
 
     /// Preprocessed rows.
@@ -317,9 +312,8 @@ impl Model {
         rows: Csr<'py>,
         n_threads: usize,
     ) -> PyResult<CsrArrays<'py>> {
-        let rows = rows.parts()?;
-        let scaled = detached(py, n_threads, || Ok(self.model.prepare(view(rows)?)))?;
-        Ok(to_arrays(py, &scaled))
+        let prepared = rows.mapped(py, n_threads, |rows| self.model.prepare(rows))?;
+        Ok(prepared.0)
     }
 
     /// The number of coordinates of [`Model::transform`].

@@ -184,11 +184,9 @@ fn found<'py>(py: Python<'py>, tuned: &Tuned) -> PyResult<Bound<'py, PyDict>> {
     let ablations: PyResult<Vec<_>> = tuned.ablations.iter().map(|a| missed(py, a)).collect();
     found.set_item("ablations", ablations?)?;
     found.set_item("params", winner(py, tuned)?)?;
-    found.set_item("expected_error", tuned.expected_error.map(|e| e.0))?;
-    found.set_item(
-        "expected_error_deviation",
-        tuned.expected_error.map(|e| e.1),
-    )?;
+    let (error, deviation) = tuned.expected_error.unzip();
+    found.set_item("expected_error", error)?;
+    found.set_item("expected_error_deviation", deviation)?;
     found.set_item("dot_error", tuned.dot_error)?;
     found.set_item("n_validation", tuned.n_validation)?;
     found.set_item("n_models", tuned.n_points)?;

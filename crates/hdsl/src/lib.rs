@@ -2,19 +2,19 @@
 //!
 //! # The problem
 //!
-//! Rows x have d features, of which few are not 0 and fewer matter. Somebody knows for some triplets of rows that
-//! x is more like y than like z: from labels, from judgments, from clicks. Wanted is a similarity
-//! S_M(x, x') = xᵀ M x' that agrees, uses few features, and costs time and memory by the non-zeros of the data rather
-//! than by d². Following Liu, Bellet and Sha (*Similarity Learning for High-Dimensional Sparse Data*, AISTATS 2015),
+//! The data are sparse rows of d features. The supervision is triplets of rows, "x is more similar to y than to z",
+//! derived from labels, judgments or clicks. The library learns a similarity S_M(x, x') = xᵀ M x' that satisfies the
+//! triplets and uses few features. Time and memory depend on the non-zeros of the data, not on d². Following Liu, Bellet
+//! and Sha (*Similarity Learning for High-Dimensional Sparse Data*, AISTATS 2015), the problem is
 //!
 //! ```text
 //! minimize    f(M) = (1/T) Σ_t ℓ(m_t),   m_t = S_M(x_t, y_t) - S_M(x_t, z_t)           (Eq. 1)
 //! subject to  M in the convex hull of the atoms λ (e_i ± e_j)(e_i ± e_j)ᵀ
 //! ```
 //!
-//! A plus atom says that features i and j speak for each other, a minus atom that they speak against each other. Every
-//! iteration adds one atom or takes weight from one (Frank-Wolfe with away steps, Alg. 1), so the iterates are sparse,
-//! positive semi-definite, and small to store. Stopping early is how the method regularizes.
+//! If one row has feature i and the other feature j, a plus atom increases their similarity and a minus atom decreases
+//! it. Every iteration adds one atom or takes weight from one (Frank-Wolfe with away steps, Alg. 1), so the iterates are
+//! sparse, positive semi-definite and small to store. Early stopping is the regularizer.
 //!
 //! # A first fit
 //!

@@ -225,9 +225,10 @@ fn list(args: &Fetch) -> Result<(), Failure> {
 
 fn describe(set: &Set) -> Value {
     let parts = set.parts.iter();
-    let parts = parts.map(
-        |p| json!({ "part": p.name, "n_rows": p.n_rows, "url": set.downloads[p.download].url }),
-    );
+    let parts = parts.map(|part| {
+        let url = set.download_of(part).map(|file| file.url);
+        json!({ "part": part.name, "n_rows": part.n_rows, "url": url })
+    });
     json!({
         "set": set.name,
         "about": set.about,

@@ -105,11 +105,7 @@ fn same_bytes_for_one_and_two_threads() {
         .collect();
     let model = BilinearModel::new(400, 3.0, atoms).unwrap();
     let run = |threads| {
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build()
-            .unwrap();
-        pool.install(|| {
+        pool(threads).install(|| {
             KnnIndex::new(&model, &train)
                 .neighbors(&queries, 5)
                 .unwrap()

@@ -3,13 +3,6 @@ use hdsl::data::{Preprocess, Preprocessor};
 use hdsl::{Rows, SparseRow};
 use proptest::prelude::*;
 
-fn pool(threads: usize) -> rayon::ThreadPool {
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .build()
-        .unwrap()
-}
-
 proptest! {
     #[test]
     fn every_kind_keeps_its_law(train in rows(0..8), later in rows(0..8)) {

@@ -292,11 +292,7 @@ fn predictions_are_the_same_for_one_and_two_threads() {
         })
         .collect();
     let run = |threads| {
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build()
-            .unwrap();
-        pool.install(|| {
+        pool(threads).install(|| {
             Predictor::new(&rows, &labels, &rows)
                 .unwrap()
                 .predictions(&model, &all)

@@ -188,3 +188,11 @@ pub(crate) fn dense_score(m: &[Vec<f64>], a: SparseRow<'_>, b: SparseRow<'_>) ->
     }
     (sum, size)
 }
+
+/// A pool of threads, to compare results of different numbers of them.
+pub(crate) fn pool(threads: usize) -> rayon::ThreadPool {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .unwrap()
+}

@@ -290,11 +290,17 @@ fn here_is_the_first_row_and_there_the_second() {
         .hdsl("train rows.svm --triplets random:20 --lambda 10 --names names.txt -o m.hdsl")
         .ok();
     for (pair, says) in [
-        ("rows.svm:0 rows.svm:1", "sweet here, nice there\n"),
-        ("rows.svm:1 rows.svm:0", "nice here, sweet there\n"),
+        (
+            "rows.svm:0 rows.svm:1",
+            "sweet in the first row, nice in the second\n",
+        ),
+        (
+            "rows.svm:1 rows.svm:0",
+            "nice in the first row, sweet in the second\n",
+        ),
         (
             "rows.svm:2 rows.svm:2",
-            "sweet here, nice there, and the other way round\n",
+            "sweet in the first row, nice in the second, and vice versa\n",
         ),
     ] {
         let said = scratch.hdsl(&format!("explain m.hdsl --pair {pair}")).ok();

@@ -184,13 +184,13 @@ fn models_remember_their_prediction_rule() {
         .hdsl("evaluate m.hdsl --train train.svm valid.svm")
         .ok();
     assert!(
-        text.contains("by 7 neighbors of 160 rows, weighted, cosine"),
+        text.contains("weighted 7-NN over 160 training rows, cosine"),
         "{text}"
     );
     let text = scratch
         .hdsl("evaluate m.hdsl --train train.svm valid.svm --vote class-mean --normalization dot")
         .ok();
-    assert!(text.contains("by the class means of 160 rows)"), "{text}");
+    assert!(text.contains("class means of 160 training rows)"), "{text}");
 }
 
 #[test]

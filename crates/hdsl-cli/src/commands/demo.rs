@@ -217,7 +217,7 @@ fn intro(problem: &Planted) -> String {
     let n_classes = problem.train.labels.as_ref().map_or(0, |l| l.names().len());
     format!(
         "Generated {} for training, {} for validation, {} for testing: {} over {}.\n\
-         Only {} words depend on the class, in {}; all others are noise.\n\n",
+         Only {} words are informative about the class, and {} of them are related; all others are noise.\n\n",
         count(problem.train.rows.n_rows(), "row"),
         thousands(problem.valid.rows.n_rows()),
         thousands(problem.test.rows.n_rows()),
@@ -255,7 +255,7 @@ fn to_text(problem: &Planted, trained: &Trained, facts: &Facts) -> String {
     );
     text += &format!(
         "\nFound {} of the {} planted words and {} of the {} planted pairs, among {} words and {} pairs.\n\
-         Learned from {} in {:.2} s, lambda {}, {} of {} iterations kept.\n",
+         Learned from {} in {:.2} s, lambda {}; selected the iterate after {} of {} iterations.\n",
         facts.features_found,
         problem.relevant.len(),
         facts.pairs_found,

@@ -66,11 +66,11 @@ pub(crate) fn run(args: &Evaluate, log: &Log) -> Result<(), Failure> {
 
 /// The prediction rule in words.
 fn rule_in_words(rule: &PredictionRule, n_train: usize) -> String {
-    let rows = count(n_train, "row");
+    let rows = count(n_train, "training row");
     let mut text = match rule.vote {
-        Vote::Majority => format!("{} of {rows}", count(rule.k, "neighbor")),
-        Vote::Weighted => format!("{} of {rows}, weighted", count(rule.k, "neighbor")),
-        Vote::ClassMean => format!("the class means of {rows}"),
+        Vote::Majority => format!("{}-NN over {rows}", rule.k),
+        Vote::Weighted => format!("weighted {}-NN over {rows}", rule.k),
+        Vote::ClassMean => format!("class means of {rows}"),
     };
     if rule.normalization == Normalization::Cosine {
         text += ", cosine";
@@ -92,7 +92,7 @@ fn to_text(
         }
     };
     let error = format!(
-        "{}  ({} wrong of {}, by {})",
+        "{}  ({} of {} wrong; {})",
         percent(evaluation.error),
         thousands(evaluation.n_wrong),
         thousands(evaluation.n_test),

@@ -146,7 +146,7 @@ fn model_text(
         count(model.n_features(), "feature"),
         count(pairs.len(), "pair")
     );
-    text += "\nFeatures, by what they add to the score of two rows that both have them (M_ii):\n";
+    text += "\nFeatures, by their contribution to the score if both rows have them with value 1 (M_ii):\n";
     let rows: Vec<Vec<String>> = top(features, args.top)
         .iter()
         .map(|f| {
@@ -164,7 +164,7 @@ fn model_text(
         let chosen: Vec<&PairWeight> = chosen.collect();
         let sign = if alike { ">" } else { "<" };
         text += &format!(
-            "\nPairs that make two rows {title}, one having the first and one the second (M_ij {sign} 0):\n"
+            "\nPairs that make two rows {title} if one has the first and the other the second (M_ij {sign} 0):\n"
         );
         let rows: Vec<Vec<String>> = top(&chosen, args.top)
             .iter()
@@ -304,12 +304,11 @@ fn rows_text(
             let (i, j) = (names.of(p.i), names.of(p.j));
             let one_way = a.has(p.i) && b.has(p.j);
             let other_way = a.has(p.j) && b.has(p.i);
-            // "Here" is the first row, "there" the second.
             let words = match (one_way, other_way) {
                 _ if p.i == p.j => format!("both have {i}"),
-                (true, true) => format!("{i} here, {j} there, and the other way round"),
-                (false, true) => format!("{j} here, {i} there"),
-                _ => format!("{i} here, {j} there"),
+                (true, true) => format!("{i} in the first row, {j} in the second, and vice versa"),
+                (false, true) => format!("{j} in the first row, {i} in the second"),
+                _ => format!("{i} in the first row, {j} in the second"),
             };
             vec![format!("{:+.4}", p.value), words]
         })

@@ -411,7 +411,7 @@ impl TrainResult<'_> {
             ));
         } else {
             let chosen = thousands(model.chosen());
-            let iterations = format!("{iterations}; kept the model after {chosen}");
+            let iterations = format!("{iterations}; selected the iterate after {chosen}");
             lines.push(("iterations", iterations));
             lines.push(("objective", self.objective()));
         }

@@ -229,18 +229,18 @@ fn to_text(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> String {
     let mut lines = Vec::new();
     if let Some((error, deviation)) = tuned.expected_error {
         let expected = format!(
-            "{} wrong on new rows, give or take {}; the dot product has {}",
+            "{} error on new rows, standard deviation {}; the dot product has {}",
             percent(error),
             percent(deviation),
             percent(tuned.dot_error)
         );
         lines.push(("expect", expected));
     }
-    let candidates = count(tuned.n_points, "model");
+    let candidates = count(tuned.n_points, "candidate");
     let validated = count(tuned.n_validation, "row");
     lines.push((
         "selected",
-        format!("among {candidates} by their error on {validated} not trained on"),
+        format!("among {candidates} (checkpoints x prediction rules) by the error on {validated} not trained on"),
     ));
     lines.push(("uses", output::usage_of(&tuned.trained.model)));
     let both = match tuned.refitted {

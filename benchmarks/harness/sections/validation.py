@@ -107,12 +107,12 @@ def glance(result):
 def render(result):
     grid = SCALES.replace(",", ", ")
     text = paragraph(
-        "How long one waits for a good setting, chosen on validation rows; one thread. Reading is left out, and so is the",
-        "preprocess for the baselines. A baseline's time is that of fitting and judging every setting it chooses from, and of its",
-        f"best one alone. Ours goes through the recipes in the order below, each with λ = {grid} in that",
-        "order, until the 3-NN validation error has not fallen for a while; preprocess, mining and evaluations count.",
-        "*Until there* is when we first have the baseline's error or a lower one, and *one λ alone* the same had the",
-        "best λ and recipe been known. Errors are on validation rows and flatter everybody.",
+        "Time until a good configuration is found on validation rows, on one thread. Reading is not included, nor is",
+        "preprocessing for the baselines. The time of a baseline is that of fitting and evaluating all of its configurations,",
+        f"and of the best one alone. `hdsl` tries the recipes in the order below, each with λ = {grid} in that",
+        "order, until the 3-NN validation error stops falling; preprocessing, mining and evaluation are included.",
+        "*Until there* is the time at which `hdsl` first has the baseline's error or a lower one, and *one λ alone* the same",
+        "with the best λ and recipe known beforehand. Errors on validation rows are optimistic for all methods.",
     )
     text += plot_links(result)
     rows = []

@@ -13,33 +13,35 @@ use crate::random::{below, rng, shuffle};
 use rand_chacha::rand_core::Rng;
 use std::collections::{BTreeSet, HashSet};
 
-/// An aspect: its two verdicts, and the words for each.
-type Aspect = [(&'static str, [&'static str; 4]); 2];
+/// Words that stand for each other, for each verdict.
+const SYNONYMS: usize = 2;
 
-const ASPECTS: [Aspect; 5] = [
+/// The two verdicts on each aspect, and the words for each. There is a class for each combination of verdicts.
+const ASPECTS: [[(&str, [&str; SYNONYMS]); 2]; 3] = [
     [
-        ("tasty", ["delicious", "savoury", "scrumptious", "luscious"]),
-        ("bland", ["stale", "soggy", "tasteless", "burnt"]),
+        ("tasty", ["delicious", "savoury"]),
+        ("bland", ["stale", "soggy"]),
     ],
     [
-        ("kind", ["friendly", "attentive", "welcoming", "helpful"]),
-        ("rude", ["surly", "careless", "impatient", "grumpy"]),
+        ("kind", ["friendly", "attentive"]),
+        ("rude", ["surly", "careless"]),
     ],
     [
-        ("cheap", ["bargain", "affordable", "thrifty", "inexpensive"]),
-        ("dear", ["costly", "overpriced", "pricey", "extortionate"]),
-    ],
-    [
-        ("quiet", ["calm", "hushed", "peaceful", "tranquil"]),
-        ("loud", ["noisy", "rowdy", "deafening", "raucous"]),
-    ],
-    [
-        ("quick", ["prompt", "speedy", "swift", "brisk"]),
-        ("slow", ["sluggish", "delayed", "belated", "tardy"]),
+        ("cheap", ["bargain", "affordable"]),
+        ("dear", ["costly", "overpriced"]),
     ],
 ];
 
-/// How large and how hard a planted problem is. The defaults are those of `hdsl demo`.
+/// The number of relevant features.
+const RELEVANT: usize = ASPECTS.len() * 2 * SYNONYMS;
+
+/// The probability that a row contains a word for its verdict, for each aspect.
+const PRESENT: f64 = 0.98;
+
+/// The probability that a row contains one more word, drawn at random among the words of all verdicts.
+const STRAY: f64 = 0.1;
+
+/// How large a planted problem is. The defaults are those of `hdsl demo`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlantedParams {
     /// Training rows.
@@ -50,16 +52,8 @@ pub struct PlantedParams {
     pub n_test: usize,
     /// Features, relevant ones included.
     pub n_features: usize,
-    /// Aspects, 1 to 5; there is a class for each combination of verdicts, `2^n_aspects` in all.
-    pub n_aspects: usize,
-    /// Words that stand for each other, for each verdict, 1 to 4.
-    pub n_synonyms: usize,
     /// Noise words drawn for each row.
     pub noise_words: usize,
-    /// The probability that a row contains a word for its verdict, for each aspect.
-    pub present: f64,
-    /// The probability that a row contains one more word, drawn at random among the words of all verdicts.
-    pub stray: f64,
 }
 
 impl Default for PlantedParams {
@@ -69,11 +63,7 @@ impl Default for PlantedParams {
             n_valid: 500,
             n_test: 1_000,
             n_features: 5_000,
-            n_aspects: 3,
-            n_synonyms: 2,
             noise_words: 25,
-            present: 0.98,
-            stray: 0.1,
         }
     }
 }
@@ -108,93 +98,40 @@ pub struct Planted {
 /// # Ok::<(), hdsl::Error>(())
 /// ```
 pub fn planted(seed: u64, params: &PlantedParams) -> Result<Planted> {
-    check(params)?;
+    let n_features = params.n_features;
+    if !(RELEVANT + 1..=1_000_000).contains(&n_features) {
+        let want = "more than the 12 relevant ones and at most a million";
+        return Err(Error::param("n_features", n_features, want));
+    }
     let mut rng = rng(seed, 0x706c_616e);
-    let (n_aspects, n_synonyms) = (params.n_aspects, params.n_synonyms);
-
     // Which features are relevant is drawn, so that nothing can be learned from their numbers.
-    let mut order: Vec<u32> = (0..params.n_features as u32).collect();
+    let mut order: Vec<u32> = (0..n_features as u32).collect();
     shuffle(&mut rng, &mut order);
-    let (special, noise) = order.split_at(n_aspects * 2 * n_synonyms);
-    let word = |aspect: usize, verdict: usize, synonym: usize| {
-        special[(aspect * 2 + verdict) * n_synonyms + synonym]
-    };
+    let (special, noise) = order.split_at(RELEVANT);
 
-    let pair = |i: u32, j: u32, alike| (i.min(j), i.max(j), alike);
-
-    let mut names = vec![String::new(); params.n_features];
-    let mut pairs = Vec::new();
-    for (aspect, verdicts) in ASPECTS.iter().take(n_aspects).enumerate() {
-        for (verdict, (_, words)) in verdicts.iter().enumerate() {
-            for (synonym, name) in words.iter().take(n_synonyms).enumerate() {
-                let feature = word(aspect, verdict, synonym);
-                names[feature as usize] = (*name).to_owned();
-                for earlier in 0..synonym {
-                    pairs.push(pair(word(aspect, verdict, earlier), feature, true));
-                }
-                for opposite in (0..n_synonyms).filter(|_| verdict == 1) {
-                    pairs.push(pair(word(aspect, 0, opposite), feature, false));
-                }
-            }
-        }
+    let mut names = vec![String::new(); n_features];
+    let words = ASPECTS.as_flattened().iter().flat_map(|(_, words)| words);
+    for (&feature, &word) in special.iter().zip(words) {
+        names[feature as usize] = word.to_owned();
     }
     let mut taken: HashSet<String> = names.iter().filter(|n| !n.is_empty()).cloned().collect();
     for &feature in noise {
         names[feature as usize] = made_up_word(&mut rng, &mut taken);
     }
 
-    // Zipf's law with Mandelbrot's offset: the word of rank r is drawn in proportion to 1 / (r + 100).
-    let mut total = 0.0;
-    let zipf: Vec<f64> = (0..noise.len())
-        .map(|rank| {
-            total += 1.0 / (rank as f64 + 100.0);
-            total
-        })
-        .collect();
-
-    let n_classes = 1 << n_aspects;
-    let class_name = |class: usize| {
-        let verdicts = ASPECTS.iter().take(n_aspects).enumerate();
-        let verdicts: Vec<&str> = verdicts.map(|(a, v)| v[class >> a & 1].0).collect();
-        verdicts.join("-")
-    };
-    let mut part = |n_rows: usize| {
-        let mut rows = Rows::new(params.n_features);
-        let mut classes: Vec<usize> = (0..n_rows).map(|r| r % n_classes).collect();
-        shuffle(&mut rng, &mut classes);
-        for &class in &classes {
-            let mut words = BTreeSet::new();
-            for aspect in 0..n_aspects {
-                if chance(&mut rng, params.present) {
-                    let synonym = below(&mut rng, n_synonyms);
-                    words.insert(word(aspect, class >> aspect & 1, synonym));
-                }
+    let mut pairs = Vec::new();
+    for words in special.chunks(2 * SYNONYMS) {
+        for (q, &j) in words.iter().enumerate() {
+            for (p, &i) in words[..q].iter().enumerate() {
+                pairs.push((i.min(j), i.max(j), p / SYNONYMS == q / SYNONYMS));
             }
-            if chance(&mut rng, params.stray) {
-                words.insert(special[below(&mut rng, special.len())]);
-            }
-            for _ in 0..params.noise_words {
-                let at = uniform(&mut rng) * total;
-                let rank = zipf.partition_point(|&sum| sum <= at);
-                words.insert(noise[rank.min(noise.len() - 1)]);
-            }
-            let indices: Vec<u32> = words.into_iter().collect();
-            rows.push(SparseRow::new(&indices, &vec![1.0; indices.len()]));
         }
-        let labels = Labels::from_names(classes.iter().map(|&c| class_name(c)));
-        Dataset {
-            labels: Some(labels),
-            ..Dataset::unlabeled(rows, IndexBase::One, Vec::new())
-        }
-    };
-    let (train, valid, test) = (
-        part(params.n_train),
-        part(params.n_valid),
-        part(params.n_test),
-    );
+    }
+    pairs.sort_unstable();
+    let [train, valid, test] = [params.n_train, params.n_valid, params.n_test]
+        .map(|n_rows| part(&mut rng, n_rows, params, special, noise));
     let mut relevant = special.to_vec();
     relevant.sort_unstable();
-    pairs.sort_unstable();
     Ok(Planted {
         train,
         valid,
@@ -205,38 +142,57 @@ pub fn planted(seed: u64, params: &PlantedParams) -> Result<Planted> {
     })
 }
 
-fn check(params: &PlantedParams) -> Result<()> {
-    let within = |name, value: usize, low: usize, high: usize, want| {
-        if (low..=high).contains(&value) {
-            Ok(())
-        } else {
-            Err(Error::param(name, value, want))
-        }
+/// Rows of all classes, as many of each as possible. The relevant features are in the order of their words in `ASPECTS`.
+fn part(
+    rng: &mut impl Rng,
+    n_rows: usize,
+    params: &PlantedParams,
+    special: &[u32],
+    noise: &[u32],
+) -> Dataset {
+    // Zipf's law with Mandelbrot's offset: the word of rank r is drawn in proportion to 1 / (r + 100).
+    let mut total = 0.0;
+    let add = |rank| {
+        total += 1.0 / (rank as f64 + 100.0);
+        total
     };
-    within("n_aspects", params.n_aspects, 1, ASPECTS.len(), "1 to 5")?;
-    within("n_synonyms", params.n_synonyms, 1, 4, "1 to 4")?;
-    within(
-        "n_features",
-        params.n_features,
-        params.n_aspects * 2 * params.n_synonyms + 1,
-        1_000_000,
-        "more than the relevant ones and at most a million",
-    )?;
-    for (name, value) in [("present", params.present), ("stray", params.stray)] {
-        if !(0.0..=1.0).contains(&value) {
-            return Err(Error::param(name, value, "a probability"));
+    let zipf: Vec<f64> = (0..noise.len()).map(add).collect();
+    let mut rows = Rows::new(params.n_features);
+    let mut classes: Vec<usize> = (0..n_rows).map(|r| r % (1 << ASPECTS.len())).collect();
+    shuffle(rng, &mut classes);
+    for &class in &classes {
+        let mut words = BTreeSet::new();
+        for aspect in 0..ASPECTS.len() {
+            if uniform(rng) < PRESENT {
+                let verdict = 2 * aspect + (class >> aspect & 1);
+                words.insert(special[verdict * SYNONYMS + below(rng, SYNONYMS)]);
+            }
         }
+        if uniform(rng) < STRAY {
+            words.insert(special[below(rng, special.len())]);
+        }
+        for _ in 0..params.noise_words {
+            let at = uniform(rng) * total;
+            let rank = zipf.partition_point(|&sum| sum <= at);
+            words.insert(noise[rank.min(noise.len() - 1)]);
+        }
+        let indices: Vec<u32> = words.into_iter().collect();
+        rows.push(SparseRow::new(&indices, &vec![1.0; indices.len()]));
     }
-    Ok(())
+    let class_name = |&class: &usize| {
+        let verdicts = ASPECTS.iter().enumerate();
+        let verdicts: Vec<&str> = verdicts.map(|(a, v)| v[class >> a & 1].0).collect();
+        verdicts.join("-")
+    };
+    Dataset {
+        labels: Some(Labels::from_names(classes.iter().map(class_name))),
+        ..Dataset::unlabeled(rows, IndexBase::One, Vec::new())
+    }
 }
 
 /// A number in [0, 1).
 fn uniform(rng: &mut impl Rng) -> f64 {
     (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
-}
-
-fn chance(rng: &mut impl Rng, probability: f64) -> bool {
-    uniform(rng) < probability
 }
 
 /// A word one can say, of two to four syllables, not used before.
@@ -327,16 +283,11 @@ mod tests {
     }
 
     #[test]
-    fn impossible_wishes_are_refused() {
-        let refused = |change: fn(&mut PlantedParams)| {
-            let mut params = PlantedParams::default();
-            change(&mut params);
-            planted(0, &params).is_err()
+    fn too_few_features_are_refused() {
+        let params = PlantedParams {
+            n_features: 12,
+            ..PlantedParams::default()
         };
-        assert!(refused(|p| p.n_aspects = 0));
-        assert!(refused(|p| p.n_aspects = 6));
-        assert!(refused(|p| p.n_synonyms = 5));
-        assert!(refused(|p| p.n_features = 12));
-        assert!(refused(|p| p.present = f64::NAN));
+        assert!(planted(0, &params).is_err());
     }
 }

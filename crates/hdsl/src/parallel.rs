@@ -10,7 +10,7 @@ pub(crate) use sequential::{current_num_threads, join, prelude, scope};
 #[cfg(not(feature = "parallel"))]
 mod sequential {
     pub(crate) mod prelude {
-        pub(crate) use super::{IntoParallelIterator, ParallelSlice};
+        pub(crate) use super::{IntoParallelIterator, ParallelIterator, ParallelSlice};
     }
 
     pub(crate) fn current_num_threads() -> usize {
@@ -34,100 +34,59 @@ mod sequential {
     }
 
     pub(crate) trait IntoParallelIterator: IntoIterator + Sized {
-        fn into_par_iter(self) -> Sequential<Self::IntoIter> {
-            Sequential(self.into_iter())
+        fn into_par_iter(self) -> Self::IntoIter {
+            self.into_iter()
         }
     }
 
     impl<I: IntoIterator> IntoParallelIterator for I {}
 
-    pub(crate) trait ParallelSlice<T> {
-        fn slice(&self) -> &[T];
-        fn slice_mut(&mut self) -> &mut [T];
-
-        fn par_iter(&self) -> Sequential<std::slice::Iter<'_, T>> {
-            Sequential(self.slice().iter())
+    pub(crate) trait ParallelSlice<T>: AsRef<[T]> + AsMut<[T]> {
+        fn par_iter(&self) -> std::slice::Iter<'_, T> {
+            self.as_ref().iter()
         }
 
-        fn par_iter_mut(&mut self) -> Sequential<std::slice::IterMut<'_, T>> {
-            Sequential(self.slice_mut().iter_mut())
+        fn par_iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
+            self.as_mut().iter_mut()
         }
 
-        fn par_chunks(&self, size: usize) -> Sequential<std::slice::Chunks<'_, T>> {
-            Sequential(self.slice().chunks(size))
+        fn par_chunks(&self, size: usize) -> std::slice::Chunks<'_, T> {
+            self.as_ref().chunks(size)
         }
 
-        fn par_chunks_mut(&mut self, size: usize) -> Sequential<std::slice::ChunksMut<'_, T>> {
-            Sequential(self.slice_mut().chunks_mut(size))
+        fn par_chunks_mut(&mut self, size: usize) -> std::slice::ChunksMut<'_, T> {
+            self.as_mut().chunks_mut(size)
         }
     }
 
-    impl<T> ParallelSlice<T> for [T] {
-        fn slice(&self) -> &[T] {
+    impl<T> ParallelSlice<T> for [T] {}
+
+    /// The methods of rayon's iterators that [`Iterator`] lacks.
+    pub(crate) trait ParallelIterator: Iterator + Sized {
+        fn with_min_len(self, _: usize) -> Self {
             self
         }
 
-        fn slice_mut(&mut self) -> &mut [T] {
-            self
-        }
-    }
-
-    /// An iterator with the methods of rayon's, several of which differ from those of [`Iterator`].
-    pub(crate) struct Sequential<I>(I);
-
-    impl<I: Iterator> Sequential<I> {
-        pub(crate) fn with_min_len(self, _: usize) -> Self {
-            self
-        }
-
-        pub(crate) fn enumerate(self) -> Sequential<std::iter::Enumerate<I>> {
-            Sequential(self.0.enumerate())
-        }
-
-        pub(crate) fn map<R>(
-            self,
-            f: impl FnMut(I::Item) -> R,
-        ) -> Sequential<impl Iterator<Item = R>> {
-            Sequential(self.0.map(f))
-        }
-
-        pub(crate) fn filter_map<R>(
-            self,
-            f: impl FnMut(I::Item) -> Option<R>,
-        ) -> Sequential<impl Iterator<Item = R>> {
-            Sequential(self.0.filter_map(f))
-        }
-
-        pub(crate) fn map_init<S, R>(
+        fn map_init<S, R>(
             self,
             init: impl FnOnce() -> S,
-            mut f: impl FnMut(&mut S, I::Item) -> R,
-        ) -> Sequential<impl Iterator<Item = R>> {
+            mut f: impl FnMut(&mut S, Self::Item) -> R,
+        ) -> impl Iterator<Item = R> {
             let mut state = init();
-            Sequential(self.0.map(move |item| f(&mut state, item)))
+            self.map(move |item| f(&mut state, item))
         }
 
-        pub(crate) fn fold<S>(
+        fn fold_with<S>(self, init: S, f: impl FnMut(S, Self::Item) -> S) -> std::iter::Once<S> {
+            std::iter::once(self.fold(init, f))
+        }
+
+        fn reduce_with(
             self,
-            init: impl FnOnce() -> S,
-            f: impl FnMut(S, I::Item) -> S,
-        ) -> Sequential<std::iter::Once<S>> {
-            Sequential(std::iter::once(self.0.fold(init(), f)))
-        }
-
-        pub(crate) fn reduce_with(
-            self,
-            f: impl FnMut(I::Item, I::Item) -> I::Item,
-        ) -> Option<I::Item> {
-            self.0.reduce(f)
-        }
-
-        pub(crate) fn for_each(self, f: impl FnMut(I::Item)) {
-            self.0.for_each(f);
-        }
-
-        pub(crate) fn collect<C: FromIterator<I::Item>>(self) -> C {
-            self.0.collect()
+            f: impl FnMut(Self::Item, Self::Item) -> Self::Item,
+        ) -> Option<Self::Item> {
+            self.reduce(f)
         }
     }
+
+    impl<I: Iterator> ParallelIterator for I {}
 }

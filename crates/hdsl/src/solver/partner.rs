@@ -299,14 +299,11 @@ impl<'p> PartnerSearch<'p> {
         if self.problem.rows.nnz() < self.parallel_from || current_num_threads() == 1 {
             return range.for_each(|at| try_one(partner, at));
         }
-        let start = *partner;
-        let tried = range.into_par_iter().with_min_len(at_once).fold(
-            || start,
-            |mut partner, at| {
-                try_one(&mut partner, at);
-                partner
-            },
-        );
+        let range = range.into_par_iter().with_min_len(at_once);
+        let tried = range.fold_with(*partner, |mut partner, at| {
+            try_one(&mut partner, at);
+            partner
+        });
         let found = tried.filter_map(|partner| partner.best);
         let found = found.reduce_with(|a, b| self.problem.better(a, b));
         partner.best = found.or(partner.best);

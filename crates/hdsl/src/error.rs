@@ -55,16 +55,6 @@ pub enum Error {
         /// What would have been accepted.
         want: String,
     },
-    /// A triplet names a row that is not there.
-    #[error("triplet {index} names row {row}, but there are {rows} rows")]
-    TripletRow {
-        /// Which triplet, counted from 0.
-        index: usize,
-        /// The row it names, counted from 0.
-        row: u32,
-        /// How many rows there are.
-        rows: usize,
-    },
     /// A [`CancelToken`](crate::CancelToken) was cancelled before there was a result to return.
     #[error("stopped before there was a model")]
     Stopped,
@@ -115,6 +105,14 @@ impl Error {
         Error::File {
             path: path.to_owned(),
             reason: reason.into(),
+        }
+    }
+
+    /// Shorthand for [`Error::Read`].
+    pub(crate) fn read(path: &Path, source: io::Error) -> Self {
+        Error::Read {
+            path: path.to_owned(),
+            source,
         }
     }
 

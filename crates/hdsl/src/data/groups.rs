@@ -8,21 +8,14 @@ use std::ops::Range;
 /// # Panics
 /// If a key is not below `n_groups`.
 pub(crate) fn group_starts(n_groups: usize, keys: impl IntoIterator<Item = u32>) -> Vec<usize> {
-    let mut starts = Vec::new();
-    count_groups(&mut starts, n_groups, keys);
-    starts
-}
-
-/// [`group_starts`] into a list whose memory is used again.
-fn count_groups(starts: &mut Vec<usize>, n_groups: usize, keys: impl IntoIterator<Item = u32>) {
-    starts.clear();
-    starts.resize(n_groups + 1, 0);
+    let mut starts = vec![0; n_groups + 1];
     for key in keys {
         starts[key as usize + 1] += 1;
     }
     for group in 0..n_groups {
         starts[group + 1] += starts[group];
     }
+    starts
 }
 
 /// Items by group. Items of one group keep the order in which they were given.
@@ -32,40 +25,20 @@ pub(crate) struct Groups<T> {
     items: Vec<T>,
 }
 
-impl<T> Default for Groups<T> {
-    fn default() -> Self {
-        Self {
-            starts: vec![0],
-            items: Vec::new(),
-        }
-    }
-}
-
 impl<T: Copy + Default> Groups<T> {
     /// Groups (key, item) pairs with keys in `0..n_groups`. The pairs are gone through twice.
     pub(crate) fn new(n_groups: usize, pairs: impl Iterator<Item = (u32, T)> + Clone) -> Self {
-        let mut groups = Self::default();
-        groups.refill(n_groups, pairs);
-        groups
-    }
-
-    /// Replaces all items; the memory is used again.
-    pub(crate) fn refill(
-        &mut self,
-        n_groups: usize,
-        pairs: impl Iterator<Item = (u32, T)> + Clone,
-    ) {
         // Shifted by one group, so that each entry can serve as the place of the group's next item and is where the
         // next group starts afterwards.
-        let keys = pairs.clone().map(|(key, _)| key + 1);
-        count_groups(&mut self.starts, n_groups + 1, keys);
-        self.items.resize(self.starts[n_groups + 1], T::default());
+        let mut starts = group_starts(n_groups + 1, pairs.clone().map(|(key, _)| key + 1));
+        let mut items = vec![T::default(); starts[n_groups + 1]];
         for (key, item) in pairs {
-            let place = &mut self.starts[key as usize + 1];
-            self.items[*place] = item;
+            let place = &mut starts[key as usize + 1];
+            items[*place] = item;
             *place += 1;
         }
-        self.starts.pop();
+        starts.pop();
+        Self { starts, items }
     }
 }
 
@@ -106,14 +79,11 @@ mod tests {
     proptest! {
         #[test]
         fn groups_hold_their_items_in_the_given_order(
-            first in prop::collection::vec(0u32..7, 0..40),
-            second in prop::collection::vec(0u32..3, 0..40),
+            keys in prop::collection::vec(0u32..7, 0..40),
         ) {
-            let mut groups = Groups::default();
-            for (keys, n_groups) in [(&first, 7), (&second, 3), (&first, 9)] {
+            for n_groups in [7, 9] {
                 let pairs = keys.iter().copied().zip(0u32..);
-                groups.refill(n_groups, pairs.clone());
-                prop_assert_eq!(&groups, &Groups::new(n_groups, pairs.clone()));
+                let groups = Groups::new(n_groups, pairs.clone());
                 prop_assert_eq!(groups.starts(), &group_starts(n_groups, keys.iter().copied())[..]);
                 for group in 0..n_groups {
                     let expected = pairs.clone().filter(|pair| pair.0 as usize == group);

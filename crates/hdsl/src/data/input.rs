@@ -1,7 +1,6 @@
 //! Input files: opened, decompressed, and handed out line by line.
 
 use super::decompress;
-use super::text::Parsed;
 use crate::error::{Error, Result};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -9,6 +8,9 @@ use std::path::{Path, PathBuf};
 
 /// How much text is handed out at a time. Pieces of it are parsed in parallel.
 const BLOCK: usize = 8 << 20;
+
+/// Something parsed, or what is wrong with it; the caller adds the file and the line.
+pub(crate) type Parsed<T> = std::result::Result<T, String>;
 
 /// A decompressed byte stream with a name for error messages.
 pub(crate) struct Input<'a> {
@@ -23,10 +25,7 @@ pub(crate) struct Input<'a> {
 impl<'a> Input<'a> {
     /// Opens a file, or standard input if the path is `-`. `want` completes "is empty, expected …".
     pub(crate) fn open(path: &Path, want: &str) -> Result<Input<'static>> {
-        let read = |source| Error::Read {
-            path: path.to_owned(),
-            source,
-        };
+        let read = |source| Error::read(path, source);
         if path == Path::new("-") {
             return Input::new(path, BufReader::with_capacity(1 << 16, io::stdin()), want);
         }
@@ -47,10 +46,7 @@ impl<'a> Input<'a> {
         raw.by_ref()
             .take(10)
             .read_to_end(&mut magic)
-            .map_err(|source| Error::Read {
-                path: path.to_owned(),
-                source,
-            })?;
+            .map_err(|source| Error::read(path, source))?;
         if magic.is_empty() {
             return Err(Error::file(path, format!("is empty, expected {want}")));
         }
@@ -115,11 +111,6 @@ impl<'a> Input<'a> {
         Ok(Some(std::mem::replace(&mut self.ahead, rest)))
     }
 
-    /// Whether every line has been handed out.
-    pub(crate) fn is_used_up(&self) -> bool {
-        self.ended && self.ahead.is_empty()
-    }
-
     /// Calls `each` with the number and the content of every line, without its end. What `each` says is wrong becomes
     /// an error with the file's name and the line.
     pub(crate) fn each_line(
@@ -148,10 +139,7 @@ impl<'a> Input<'a> {
                             let reason = format!("truncated or corrupt {codec} data: {source}");
                             Error::file(&self.path, reason)
                         }
-                        None => Error::Read {
-                            path: self.path.clone(),
-                            source,
-                        },
+                        None => Error::read(&self.path, source),
                     });
                 }
             }

@@ -1,7 +1,7 @@
 //! Class labels: any words, stored as small codes beside the list of distinct names.
 
 use crate::error::{Error, Result};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 /// One class label per row. Names are in a fixed order (numbers by value, then words by letters), so that codes do
 /// not depend on which class happens to come first in a file.
@@ -21,14 +21,29 @@ pub struct Labels {
 impl Labels {
     /// Labels by name, one per row. `+1`, `1` and `1.0` are the same class.
     pub fn from_names<S: AsRef<str>>(labels: impl IntoIterator<Item = S>) -> Self {
-        let given: Vec<String> = labels.into_iter().map(|l| canonical(l.as_ref())).collect();
-        let distinct: BTreeSet<&String> = given.iter().collect();
-        let mut names: Vec<String> = distinct.into_iter().cloned().collect();
-        // The sort is stable: words stay in the order of their letters.
-        names.sort_by(|a, b| order(a).total_cmp(&order(b)));
-        let by_name: HashMap<&str, u32> = names.iter().map(String::as_str).zip(0..).collect();
-        let codes = given.iter().map(|name| by_name[name.as_str()]).collect();
-        Self { names, codes }
+        let mut numbers: HashMap<String, u32> = HashMap::new();
+        let mut spellings: Vec<String> = Vec::new();
+        let number = |label: S| match numbers.get(label.as_ref()) {
+            Some(&number) => number,
+            None => {
+                let number = spellings.len() as u32;
+                numbers.insert(label.as_ref().to_owned(), number);
+                spellings.push(canonical(label.as_ref()));
+                number
+            }
+        };
+        let codes: Vec<u32> = labels.into_iter().map(number).collect();
+        let by_name = |a: &String, b: &String| order(a).total_cmp(&order(b)).then_with(|| a.cmp(b));
+        let mut names = spellings.clone();
+        names.sort_by(by_name);
+        names.dedup();
+        let code = |name| names.partition_point(|other| by_name(other, name).is_lt()) as u32;
+        let code_of: Vec<u32> = spellings.iter().map(code).collect();
+        let codes = codes.iter().map(|&number| code_of[number as usize]);
+        Self {
+            codes: codes.collect(),
+            names,
+        }
     }
 
     /// Labels by code, each an index into `names`.

@@ -3,9 +3,6 @@
 use super::rows::{Rows, RowsView, SparseRow};
 use crate::parallel::prelude::*;
 
-/// The three arrays of a CSR matrix: row starts, indices, values.
-pub(super) type Arrays = (Vec<usize>, Vec<u32>, Vec<f64>);
-
 /// Makes a new matrix row by row. `each` appends one row's (feature, value) pairs, by increasing feature, to the
 /// two lists; `state` is scratch space, made once per block of rows. Blocks depend on the number of rows alone, so the
 /// result does not depend on the number of threads.
@@ -17,48 +14,28 @@ pub(crate) fn map_rows<'a, S: Send>(
 ) -> Rows {
     let rows = rows.into();
     let block = block_of(rows.n_rows());
-    let parts: Vec<Arrays> = (0..rows.n_rows().div_ceil(block))
+    let parts: Vec<_> = (0..rows.n_rows().div_ceil(block))
         .into_par_iter()
         .map(|b| {
             let mut state = state();
-            let (mut starts, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+            let (mut ends, mut indices, mut values) = (Vec::new(), Vec::new(), Vec::new());
             for row in b * block..((b + 1) * block).min(rows.n_rows()) {
                 each(&mut state, rows.row(row), &mut indices, &mut values);
-                starts.push(indices.len());
+                ends.push(indices.len());
             }
-            (starts, indices, values)
+            (ends, indices, values)
         })
         .collect();
-    let (starts, indices, values) = concat_rows(parts, 0);
+    let n = parts.iter().map(|part| part.1.len()).sum();
+    let (mut starts, mut indices, mut values) =
+        (vec![0], Vec::with_capacity(n), Vec::with_capacity(n));
+    for part in parts {
+        starts.extend(part.0.iter().map(|end| indices.len() + end));
+        indices.extend(part.1);
+        values.extend(part.2);
+    }
     Rows::from_parts(n_features, starts, indices, values)
         .expect("mapped rows are increasing and finite")
-}
-
-/// Matrices below each other as one, with `base` subtracted from the indices; one task per matrix.
-pub(super) fn concat_rows(parts: Vec<Arrays>, base: u32) -> Arrays {
-    let n_rows: usize = parts.iter().map(|part| part.0.len() - 1).sum();
-    let n = parts.iter().map(|part| part.1.len()).sum();
-    let mut starts = Vec::with_capacity(n_rows + 1);
-    starts.push(0);
-    let (mut indices, mut values) = (vec![0; n], vec![0.0; n]);
-    let (mut rest_indices, mut rest_values) = (&mut indices[..], &mut values[..]);
-    let mut tasks = Vec::with_capacity(parts.len());
-    let mut before = 0;
-    for (part_starts, from_indices, from_values) in parts {
-        starts.extend(part_starts[1..].iter().map(|start| before + start));
-        before += from_indices.len();
-        let (i, more_indices) = rest_indices.split_at_mut(from_indices.len());
-        let (v, more_values) = rest_values.split_at_mut(from_values.len());
-        (rest_indices, rest_values) = (more_indices, more_values);
-        tasks.push((i, v, from_indices, from_values));
-    }
-    tasks.into_par_iter().for_each(|(i, v, indices, values)| {
-        for (to, from) in i.iter_mut().zip(indices) {
-            *to = from - base;
-        }
-        v.copy_from_slice(&values);
-    });
-    (starts, indices, values)
 }
 
 /// Changes rows in place, so that there is never a second copy of them. `each` gets one row's features and values,

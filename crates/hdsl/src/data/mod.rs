@@ -2,6 +2,7 @@
 
 mod column_lists;
 mod columns;
+mod dataset;
 mod decompress;
 mod groups;
 pub(crate) mod input;
@@ -30,6 +31,7 @@ mod vocabulary;
 
 pub(crate) use column_lists::ColumnLists;
 pub(crate) use columns::Columns;
+pub use dataset::{Dataset, IndexBase};
 pub(crate) use groups::{Groups, group_starts};
 pub use labels::Labels;
 pub(crate) use map::{change_rows, map_rows};
@@ -39,7 +41,7 @@ pub(crate) use overlap::Overlap;
 pub(crate) use packed::PackedRows;
 pub use planted::{Planted, PlantedParams, planted};
 pub use preprocess::{Preprocess, Preprocessor};
-pub use read::{Dataset, Format, IndexBase, ReadOptions, parse_dataset, read_dataset};
+pub use read::{Format, ReadOptions, parse_dataset, read_dataset};
 pub use rows::{CsrRows, Rows, RowsView, SparseRow};
 pub use split::stratified_split;
 pub use svmlight::write_svmlight;

@@ -1,8 +1,7 @@
 //! One call to read a data set, whatever its format and compression.
 
 use super::input::{self, Input};
-use super::text::{self, Interner};
-use super::{Labels, Rows, matrix_market, nips, npz, svmlight};
+use super::{Dataset, IndexBase, Labels, matrix_market, nips, npz, svmlight, text};
 use crate::error::{Error, Result};
 use crate::named::named_enum;
 use std::path::{Path, PathBuf};
@@ -29,11 +28,12 @@ named_enum! {
 impl Format {
     /// Reads a file whose first line with any content is `start`.
     fn read(self, input: Input<'_>, start: &[u8], options: &ReadOptions) -> Result<Dataset> {
+        let (base, n_features) = (options.index_base, options.n_features);
         match self {
-            Self::Svmlight => text::read(input, svmlight::parse_line, options),
-            Self::Nips => text::read(input, nips::parser(start), options),
-            Self::MatrixMarket => matrix_market::read(input, options.n_features),
-            Self::Npz => npz::read(input, options.n_features),
+            Self::Svmlight => text::read(input, svmlight::parse_line, base, n_features),
+            Self::Nips => text::read(input, nips::parser(start), base, n_features),
+            Self::MatrixMarket => matrix_market::read(input, n_features),
+            Self::Npz => npz::read(input, n_features),
         }
     }
 
@@ -66,25 +66,6 @@ impl Format {
     }
 }
 
-/// The index of the first feature in a text file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum IndexBase {
-    /// Features count from 0.
-    Zero,
-    /// Features count from 1, as the svmlight program has it.
-    One,
-}
-
-impl IndexBase {
-    /// The index of the first feature, 0 or 1.
-    pub fn first(self) -> usize {
-        match self {
-            IndexBase::Zero => 0,
-            IndexBase::One => 1,
-        }
-    }
-}
-
 /// How to read a data set. By default everything is detected from content and name.
 #[derive(Clone, Debug, Default)]
 pub struct ReadOptions {
@@ -96,34 +77,6 @@ pub struct ReadOptions {
     pub index_base: Option<IndexBase>,
     /// The number of features; by default as many as the file names. More in the file is an error.
     pub n_features: Option<usize>,
-}
-
-/// What a data file holds.
-#[derive(Clone, Debug)]
-pub struct Dataset {
-    /// The rows.
-    pub rows: Rows,
-    /// The class of each row, if the file or a labels file says.
-    pub labels: Option<Labels>,
-    /// The query number of each row, if the file gives `qid`s.
-    pub queries: Option<Vec<u64>>,
-    /// The index of the first feature in the file, so that it can be written back alike.
-    pub index_base: IndexBase,
-    /// What was accepted but is worth mentioning, one sentence each, with the file's name.
-    pub notes: Vec<String>,
-}
-
-impl Dataset {
-    /// Rows without labels and queries.
-    pub(super) fn unlabeled(rows: Rows, index_base: IndexBase, notes: Vec<String>) -> Self {
-        Self {
-            rows,
-            labels: None,
-            queries: None,
-            index_base,
-            notes,
-        }
-    }
 }
 
 /// Reads a data set from a file, or from standard input if the path is `-`.
@@ -146,20 +99,15 @@ impl Dataset {
 /// ```
 pub fn read_dataset(path: &Path, options: &ReadOptions) -> Result<Dataset> {
     let (mut dataset, format) = read_input(Input::open(path, WANT)?, options)?;
-    let labels = match (&options.labels, format) {
-        (Some(labels), _) => Some(labels.clone()),
-        (None, Format::Svmlight) => None,
-        (None, _) => sibling_labels(path),
-    };
-    if let Some(labels) = labels {
-        if options.labels.is_none() {
-            dataset.notes.push(format!(
-                "{}: labels taken from {}",
-                path.display(),
-                labels.display()
-            ));
-        }
-        attach_labels(&mut dataset, Input::open(&labels, "one label per line")?)?;
+    if options.labels.is_none()
+        && format != Format::Svmlight
+        && let Some(labels) = sibling_labels(path)
+    {
+        attach_labels(&mut dataset, &labels)?;
+        let (path, labels) = (path.display(), labels.display());
+        dataset
+            .notes
+            .push(format!("{path}: labels taken from {labels}"));
     }
     Ok(dataset)
 }
@@ -176,11 +124,7 @@ pub fn read_dataset(path: &Path, options: &ReadOptions) -> Result<Dataset> {
 /// # Ok::<(), hdsl::Error>(())
 /// ```
 pub fn parse_dataset(name: &Path, bytes: &[u8], options: &ReadOptions) -> Result<Dataset> {
-    let (mut dataset, _) = read_input(Input::from_bytes(name, bytes, WANT)?, options)?;
-    if let Some(labels) = &options.labels {
-        attach_labels(&mut dataset, Input::open(labels, "one label per line")?)?;
-    }
-    Ok(dataset)
+    Ok(read_input(Input::from_bytes(name, bytes, WANT)?, options)?.0)
 }
 
 fn read_input(mut input: Input<'_>, options: &ReadOptions) -> Result<(Dataset, Format)> {
@@ -188,7 +132,11 @@ fn read_input(mut input: Input<'_>, options: &ReadOptions) -> Result<(Dataset, F
     let start = first_content(&mut input)?;
     let guess = || Format::guess(&start, extension.as_deref());
     let format = options.format.unwrap_or_else(guess);
-    Ok((format.read(input, &start, options)?, format))
+    let mut dataset = format.read(input, &start, options)?;
+    if let Some(labels) = &options.labels {
+        attach_labels(&mut dataset, labels)?;
+    }
+    Ok((dataset, format))
 }
 
 /// The first line that says anything (or enough of it to tell the format).
@@ -232,37 +180,20 @@ fn sibling_labels(path: &Path) -> Option<PathBuf> {
         .find(|candidate| candidate != path && candidate.is_file())
 }
 
-fn attach_labels(dataset: &mut Dataset, input: Input<'_>) -> Result<()> {
-    let path = input.path().to_owned();
-    let mut names = Interner::default();
-    let mut ids = Vec::new();
-    input.each_line(|_, line| {
+fn attach_labels(dataset: &mut Dataset, path: &Path) -> Result<()> {
+    let mut labels = Vec::new();
+    Input::open(path, "one label per line")?.each_line(|_, line| {
         let label = line.trim_ascii();
         if !label.is_empty() {
-            ids.push(names.id(label));
+            labels.push(String::from_utf8_lossy(label).into_owned());
         }
         Ok(())
     })?;
-    let n_rows = dataset.rows.n_rows();
-    if ids.len() != n_rows {
-        let reason = format!("has {} labels, but the data have {n_rows} rows", ids.len());
-        return Err(Error::file(&path, reason));
+    let (n, n_rows) = (labels.len(), dataset.rows.n_rows());
+    if n != n_rows {
+        let reason = format!("has {n} labels, but the data have {n_rows} rows");
+        return Err(Error::file(path, reason));
     }
-    dataset.labels = Some(names.labels(&ids));
+    dataset.labels = Some(Labels::from_names(labels));
     Ok(())
-}
-
-/// How many features there are, given how many the file declares and how many the caller asked for.
-pub(super) fn declared_features(
-    path: &Path,
-    declared: usize,
-    wanted: Option<usize>,
-) -> Result<usize> {
-    match wanted {
-        Some(wanted) if wanted < declared => Err(Error::file(
-            path,
-            format!("has {declared} columns, but there are {wanted} features"),
-        )),
-        _ => Ok(wanted.unwrap_or(declared)),
-    }
 }

@@ -1,12 +1,16 @@
 //! Rows from entries in any order, as files hold them.
 
+use super::input::Parsed;
 use super::rows::Rows;
+use super::{Dataset, Groups, IndexBase};
 use crate::error::{Error, Result};
 use std::path::Path;
 
 /// Builds rows entry by entry: sorts each row, refuses repeated indices, drops zeros, and counts what is worth a note.
-pub(crate) struct RowBuilder {
-    starts: Vec<usize>,
+#[derive(Default)]
+pub(super) struct RowBuilder {
+    /// Where each row ends.
+    ends: Vec<usize>,
     indices: Vec<u32>,
     values: Vec<f64>,
     /// One more than the last index of the current row, 0 before the first.
@@ -14,34 +18,14 @@ pub(crate) struct RowBuilder {
     unsorted: bool,
     has_zeros: bool,
     scratch: Vec<(u32, f64)>,
-    pub(super) n_unsorted: usize,
-    pub(super) n_empty: usize,
+    n_unsorted: usize,
+    n_empty: usize,
 }
 
 impl RowBuilder {
-    /// No rows yet, with room for so many entries.
-    pub(crate) fn with_capacity(n_entries: usize) -> Self {
-        Self {
-            starts: vec![0],
-            indices: Vec::with_capacity(n_entries),
-            values: Vec::with_capacity(n_entries),
-            next: 0,
-            unsorted: false,
-            has_zeros: false,
-            scratch: Vec::new(),
-            n_unsorted: 0,
-            n_empty: 0,
-        }
-    }
-
-    /// How many rows have ended.
-    pub(super) fn n_rows(&self) -> usize {
-        self.starts.len() - 1
-    }
-
     /// Adds an entry to the current row.
     #[inline]
-    pub(crate) fn entry(&mut self, index: u32, value: f64) {
+    pub(super) fn entry(&mut self, index: u32, value: f64) {
         self.unsorted |= u64::from(index) < self.next;
         self.next = u64::from(index) + 1;
         self.has_zeros |= value == 0.0;
@@ -50,8 +34,8 @@ impl RowBuilder {
     }
 
     /// Ends the current row. Gives its lowest and its highest index, or an index that is repeated.
-    pub(crate) fn end_row(&mut self) -> std::result::Result<Option<(u32, u32)>, u32> {
-        let start = self.starts[self.n_rows()];
+    pub(super) fn end_row(&mut self) -> std::result::Result<Option<(u32, u32)>, u32> {
+        let start = self.ends.last().copied().unwrap_or(0);
         self.next = 0;
         if std::mem::take(&mut self.unsorted) {
             self.sort_from(start)?;
@@ -72,7 +56,7 @@ impl RowBuilder {
             self.values.truncate(to);
         }
         self.n_empty += usize::from(self.indices.len() == start);
-        self.starts.push(self.indices.len());
+        self.ends.push(self.indices.len());
         Ok(bounds)
     }
 
@@ -91,43 +75,107 @@ impl RowBuilder {
         Ok(())
     }
 
-    /// Row starts, indices and values.
-    pub(super) fn into_parts(self) -> (Vec<usize>, Vec<u32>, Vec<f64>) {
-        (self.starts, self.indices, self.values)
+    /// Adds the rows of other builders below each other.
+    pub(super) fn concat(parts: Vec<Self>) -> Self {
+        let mut all = Self::default();
+        all.ends
+            .reserve(parts.iter().map(|part| part.ends.len()).sum());
+        let n = parts.iter().map(|part| part.indices.len()).sum();
+        all.indices.reserve(n);
+        all.values.reserve(n);
+        for part in parts {
+            let before = all.indices.len();
+            all.ends.extend(part.ends.iter().map(|end| before + end));
+            all.indices.extend_from_slice(&part.indices);
+            all.values.extend_from_slice(&part.values);
+            all.n_unsorted += part.n_unsorted;
+            all.n_empty += part.n_empty;
+        }
+        all
     }
 
-    /// The rows, and notes about them.
-    pub(crate) fn finish(self, path: &Path, n_features: usize) -> Result<(Rows, Vec<String>)> {
-        let notes = row_notes(path, self.n_unsorted, self.n_empty);
-        let rows = Rows::from_parts(n_features, self.starts, self.indices, self.values);
-        Ok((rows.map_err(|error| error.in_file(path))?, notes))
+    /// The rows as a data set without labels, with notes about them. Indices count from `base`.
+    pub(super) fn finish(
+        mut self,
+        path: &Path,
+        base: IndexBase,
+        n_features: usize,
+    ) -> Result<Dataset> {
+        let counts = [
+            (self.n_unsorted, "unsorted indices (sorted)"),
+            (self.n_empty, "no features"),
+        ];
+        let note = |(n, what)| {
+            let rows = if n == 1 { "row has" } else { "rows have" };
+            format!("{}: {n} {rows} {what}", path.display())
+        };
+        let notes = counts.into_iter().filter(|(n, _)| *n > 0).map(note);
+        for index in &mut self.indices {
+            *index -= base.first() as u32;
+        }
+        self.ends.insert(0, 0);
+        let rows = Rows::from_parts(n_features, self.ends, self.indices, self.values);
+        let rows = rows.map_err(|error| error.in_file(path))?;
+        Ok(Dataset::unlabeled(rows, base, notes.collect()))
     }
 }
 
-/// What to say about rows whose indices had to be sorted, and about rows without features.
-pub(super) fn row_notes(path: &Path, n_unsorted: usize, n_empty: usize) -> Vec<String> {
-    let counts = [
-        (n_unsorted, "unsorted indices (sorted)"),
-        (n_empty, "no features"),
-    ];
-    let note = |(n, what)| {
-        let rows = if n == 1 { "row has" } else { "rows have" };
-        format!("{}: {n} {rows} {what}", path.display())
-    };
-    counts
-        .into_iter()
-        .filter(|(n, _)| *n > 0)
-        .map(note)
-        .collect()
+/// The size of a matrix as its file declares it.
+#[derive(Clone, Copy)]
+pub(super) struct Shape {
+    pub(super) n_rows: usize,
+    pub(super) n_columns: usize,
 }
 
-/// Refuses a declared number of rows that is out of proportion to the entries: it would only cost memory.
-pub(super) fn check_row_count(path: &Path, n_rows: usize, n_entries: usize) -> Result<()> {
-    if n_rows > (1 << 20) + 64 * n_entries {
-        let reason = format!(
-            "declares {n_rows} rows for {n_entries} entries, expected at most 64 rows per entry"
-        );
+impl Shape {
+    /// Refuses sizes that rows cannot have.
+    pub(super) fn new(n_rows: usize, n_columns: usize) -> Parsed<Self> {
+        let want = match () {
+            _ if n_rows.max(n_columns) > u32::MAX as usize => "at most 2^32 - 1 of each",
+            _ if n_rows == 0 => "at least 1 row",
+            _ => return Ok(Self { n_rows, n_columns }),
+        };
+        Err(format!(
+            "{n_rows} rows and {n_columns} columns, expected {want}"
+        ))
+    }
+
+    /// Refuses a number of rows that is out of proportion to the entries: it would only cost memory.
+    pub(super) fn check_rows(self, n_entries: usize) -> Parsed<()> {
+        let n_rows = self.n_rows;
+        match n_rows > (1 << 20) + 64 * n_entries {
+            true => Err(format!(
+                "declares {n_rows} rows for {n_entries} entries, expected at most 64 rows per entry"
+            )),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The data set of (row, (column, value)) entries in any order, counted from 0 and within the shape. `wanted` is the number
+/// of features that the caller asked for; `repeated` is the error about an entry that occurs twice, by row and column.
+pub(super) fn collect_entries(
+    path: &Path,
+    shape: Shape,
+    wanted: Option<usize>,
+    entries: impl Iterator<Item = (u32, (u32, f64))> + Clone,
+    repeated: impl FnOnce(u32, u32) -> Error,
+) -> Result<Dataset> {
+    let (n_rows, n_columns) = (shape.n_rows, shape.n_columns);
+    let n_features = wanted.unwrap_or(n_columns);
+    if n_features < n_columns {
+        let reason = format!("has {n_columns} columns, but there are {n_features} features");
         return Err(Error::file(path, reason));
     }
-    Ok(())
+    let by_row = Groups::new(n_rows, entries);
+    let mut rows = RowBuilder::default();
+    for row in 0..n_rows {
+        for &(column, value) in by_row.of(row) {
+            rows.entry(column, value);
+        }
+        if let Err(column) = rows.end_row() {
+            return Err(repeated(row as u32, column));
+        }
+    }
+    rows.finish(path, IndexBase::Zero, n_features)
 }

@@ -1,8 +1,8 @@
 //! svmlight and libsvm text: `label [qid:N] index:value … [# comment]`, one row per line.
 
-use super::input::quote;
+use super::input::{Parsed, quote};
 use super::number::{parse_u64, usual_entry};
-use super::text::{Parsed, TextRows, parse_entry};
+use super::text::{TextRows, parse_entry};
 use super::{IndexBase, Labels, Rows, decompress};
 use std::io::{self, Write};
 

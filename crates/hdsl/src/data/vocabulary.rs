@@ -1,7 +1,6 @@
 //! The vocabulary of a text data set, and its file.
 
-use super::input::{Input, quote};
-use super::text::Parsed;
+use super::input::{Input, Parsed, quote};
 use crate::error::{Error, Result};
 use crate::named::named_enum;
 use std::collections::HashSet;

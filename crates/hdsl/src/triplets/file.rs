@@ -1,9 +1,8 @@
 //! Files of triplets: lists, click logs and graded judgments.
 
 use super::Triplets;
-use crate::data::input::{Input, quote};
+use crate::data::input::{Input, Parsed, quote};
 use crate::data::number::{parse_f64, parse_u64};
-use crate::data::text::Parsed;
 use crate::error::{Error, Result};
 use crate::named::named_enum;
 use std::collections::HashMap;

@@ -96,11 +96,9 @@ impl Stored {
                 .into_iter()
                 .find(|&r| r as usize >= n_rows)
             {
-                return Err(Error::TripletRow {
-                    index,
-                    row,
-                    rows: n_rows,
-                });
+                return Err(Error::data(format!(
+                    "triplet {index} names row {row}, but there are {n_rows} rows"
+                )));
             }
             if near == far {
                 return Err(Error::data(format!(

@@ -1,7 +1,7 @@
 //! Every way we know a data file can be wrong: one clear message that names the place, and never a panic.
 
 use hdsl::Triplets;
-use hdsl::data::{Vocabulary, parse_names, parse_texts};
+use hdsl::data::{Vectorizer, read_names, read_texts};
 use hdsl::triplets::TripletFormat;
 use hdsl::{Error, Format, IndexBase, ReadOptions, parse_dataset, read_dataset};
 use proptest::prelude::*;
@@ -412,10 +412,14 @@ fn triplet_lists_clicks_and_judgments() {
 
 #[test]
 fn texts_and_vocabularies() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let named = |error: Error, name| {
+        let path = file.path().display().to_string();
+        error.to_string().replace(&path, name)
+    };
     let texts = |text: &str| {
-        parse_texts("t".as_ref(), text.as_bytes())
-            .unwrap_err()
-            .to_string()
+        std::fs::write(&file, text).unwrap();
+        named(read_texts(file.path()).unwrap_err(), "t")
     };
     assert_eq!(
         texts("a\tb\nno tab\n"),
@@ -427,9 +431,8 @@ fn texts_and_vocabularies() {
     );
     assert_eq!(texts("\n"), "t: has no texts, only blank lines");
     let vocabulary = |text: &str| {
-        Vocabulary::parse("v".as_ref(), text.as_bytes())
-            .unwrap_err()
-            .to_string()
+        std::fs::write(&file, text).unwrap();
+        named(Vectorizer::read(file.path()).unwrap_err(), "v")
     };
     assert_eq!(vocabulary("a\nb\na\n"), "v:3: `a` is repeated");
     assert_eq!(
@@ -492,9 +495,11 @@ proptest! {
         for format in TripletFormat::ALL {
             let _ = Triplets::parse("x".as_ref(), &bytes, format, 5);
         }
-        let _ = parse_texts("x".as_ref(), &bytes);
-        let _ = parse_names("x".as_ref(), &bytes);
-        let _ = Vocabulary::parse("x".as_ref(), &bytes);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, &bytes).unwrap();
+        let _ = read_texts(file.path());
+        let _ = read_names(file.path());
+        let _ = Vectorizer::read(file.path());
     }
 
     #[test]

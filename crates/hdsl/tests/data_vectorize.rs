@@ -1,6 +1,6 @@
 //! Texts into rows, held against scikit-learn.
 
-use hdsl::data::{Frequency, VectorizeOptions, Vectorizer, Vocabulary, Weighting, parse_names};
+use hdsl::data::{Frequency, VectorizeOptions, Vectorizer, Weighting, read_names};
 
 const DOCUMENTS: [&str; 3] = [
     "The cat sat on the mat, the Cat!",
@@ -21,7 +21,7 @@ fn tfidf_works_like_scikit_learn() {
     // TfidfVectorizer().fit_transform(DOCUMENTS), scikit-learn 1.9
     let vectorizer = fit(Weighting::TfIdf);
     assert_eq!(
-        vectorizer.vocabulary().terms(),
+        vectorizer.terms(),
         [
             "and", "bird", "cat", "dog", "dog_1", "mat", "naïve", "on", "sat", "the", "yy", "élan"
         ]
@@ -52,7 +52,7 @@ fn document_frequency_bounds_work_like_scikit_learn() {
         ..VectorizeOptions::default()
     };
     let vectorizer = Vectorizer::fit(&DOCUMENTS, options).unwrap();
-    assert_eq!(vectorizer.vocabulary().terms(), ["cat"]);
+    assert_eq!(vectorizer.terms(), ["cat"]);
     let none = VectorizeOptions {
         min_df: Frequency::Count(3),
         ..options
@@ -73,16 +73,13 @@ fn document_frequency_bounds_work_like_scikit_learn() {
 fn a_written_vocabulary_does_the_same_later() {
     for weighting in [Weighting::Counts, Weighting::Binary, Weighting::TfIdf] {
         let vectorizer = fit(weighting);
-        let mut file = Vec::new();
-        vectorizer.vocabulary().write(&mut file).unwrap();
-        let again = Vocabulary::parse("v".as_ref(), &file).unwrap();
-        assert_eq!(&again, vectorizer.vocabulary());
-        assert_eq!(
-            parse_names("v".as_ref(), &file).unwrap(),
-            vectorizer.vocabulary().terms()
-        );
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        vectorizer.write(&mut file).unwrap();
+        let again = Vectorizer::read(file.path()).unwrap();
+        assert_eq!(again, vectorizer);
+        assert_eq!(read_names(file.path()).unwrap(), vectorizer.terms());
         let later = ["cat dog unicorn cat", "", "nothing known"];
-        let rows = Vectorizer::new(again).unwrap().transform(&later);
+        let rows = again.transform(&later);
         assert_eq!(rows, vectorizer.transform(&later));
         assert_eq!(
             (rows.row(0).nnz(), rows.row(1).nnz(), rows.row(2).nnz()),
@@ -93,9 +90,10 @@ fn a_written_vocabulary_does_the_same_later() {
 
 #[test]
 fn a_plain_list_is_a_vocabulary_without_frequencies() {
-    let plain = Vocabulary::parse("v".as_ref(), b"dog\ncat\n").unwrap();
-    assert_eq!(plain.terms(), ["dog", "cat"]);
-    let vectorizer = Vectorizer::new(plain).unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&file, "dog\ncat\n").unwrap();
+    let vectorizer = Vectorizer::read(file.path()).unwrap();
+    assert_eq!(vectorizer.terms(), ["dog", "cat"]);
     assert_eq!(vectorizer.transform(&["cat Cat"]).row(0).get(1), 2.0);
     let binary = vectorizer
         .clone()
@@ -103,6 +101,7 @@ fn a_plain_list_is_a_vocabulary_without_frequencies() {
         .unwrap();
     assert_eq!(binary.transform(&["cat Cat"]).row(0).get(1), 1.0);
     assert!(vectorizer.with_weighting(Weighting::TfIdf).is_err());
-    let names = parse_names("v".as_ref(), b"first feature\r\n\n#3\n").unwrap();
+    std::fs::write(&file, "first feature\r\n\n#3\n").unwrap();
+    let names = read_names(file.path()).unwrap();
     assert_eq!(names, ["first feature", "", "#3"]);
 }

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::files;
 use crate::output::{self, Log, count};
 use clap::{Args, ValueHint};
-use hdsl::data::{Frequency, VectorizeOptions, Vectorizer, Vocabulary, Weighting, read_texts};
+use hdsl::data::{Frequency, VectorizeOptions, Vectorizer, Weighting, read_texts};
 use hdsl::{IndexBase, Labels};
 use serde_json::json;
 use std::path::PathBuf;
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Vectorize, log: &Log) -> Result<(), Failure> {
     let rows = vectorizer.transform(&texts);
     let labels = Labels::from_names(&labels);
     if let Some(out) = vocabulary_out {
-        files::write(out, |out| vectorizer.vocabulary().write(out))?;
+        files::write(out, |out| vectorizer.write(out))?;
     }
     let written = out.write(&rows, Some(&labels), None, IndexBase::One)?;
     let empty = rows.iter().filter(|row| row.nnz() == 0).count();
@@ -112,7 +112,7 @@ fn vectorizer(args: &Vectorize, texts: &[String]) -> Result<Vectorizer, Failure>
             },
         )?);
     };
-    let vectorizer = Vectorizer::new(Vocabulary::read(path)?)?;
+    let vectorizer = Vectorizer::read(path)?;
     Ok(match args.weighting {
         Some(weighting) => vectorizer.with_weighting(weighting)?,
         None => vectorizer,

@@ -45,6 +45,5 @@ pub use read::{Format, ReadOptions, parse_dataset, read_dataset};
 pub use rows::{CsrRows, Rows, RowsView, SparseRow};
 pub use split::stratified_split;
 pub use svmlight::write_svmlight;
-pub use texts::{parse_names, parse_texts, read_names, read_texts};
-pub use vectorize::{Frequency, VectorizeOptions, Vectorizer};
-pub use vocabulary::{Vocabulary, Weighting};
+pub use texts::{read_names, read_texts};
+pub use vectorize::{Frequency, VectorizeOptions, Vectorizer, Weighting};

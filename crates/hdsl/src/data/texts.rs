@@ -6,28 +6,11 @@ use crate::error::{Error, Result};
 use std::path::Path;
 
 const WANT_TEXT: &str = "`label<TAB>text`";
-const WANT_NAME: &str = "one name per line";
 
 /// Reads lines of `label<TAB>text`. Blank lines are skipped; what is not UTF-8 is replaced.
 pub fn read_texts(path: &Path) -> Result<Vec<(String, String)>> {
-    texts(Input::open(path, WANT_TEXT)?)
-}
-
-/// [`read_texts`] from memory; `name` is used in messages.
-///
-/// ```
-/// let texts = hdsl::data::parse_texts("inline".as_ref(), b"earn\tprofits rose\n")?;
-/// assert_eq!(texts, [("earn".to_owned(), "profits rose".to_owned())]);
-/// # Ok::<(), hdsl::Error>(())
-/// ```
-pub fn parse_texts(name: &Path, bytes: &[u8]) -> Result<Vec<(String, String)>> {
-    texts(Input::from_bytes(name, bytes, WANT_TEXT)?)
-}
-
-fn texts(input: Input<'_>) -> Result<Vec<(String, String)>> {
-    let path = input.path().to_owned();
     let mut texts = Vec::new();
-    input.each_line(|_, line| {
+    Input::open(path, WANT_TEXT)?.each_line(|_, line| {
         if line.trim_ascii().is_empty() {
             return Ok(());
         }
@@ -43,7 +26,7 @@ fn texts(input: Input<'_>) -> Result<Vec<(String, String)>> {
         Ok(())
     })?;
     match texts.is_empty() {
-        true => Err(Error::file(&path, "has no texts, only blank lines")),
+        true => Err(Error::file(path, "has no texts, only blank lines")),
         false => Ok(texts),
     }
 }
@@ -52,17 +35,8 @@ fn texts(input: Input<'_>) -> Result<Vec<(String, String)>> {
 ///
 /// A name ends at a tab. Names may repeat or be empty: they are only displayed.
 pub fn read_names(path: &Path) -> Result<Vec<String>> {
-    names(Input::open(path, WANT_NAME)?)
-}
-
-/// [`read_names`] from memory; `name` is used in messages.
-pub fn parse_names(name: &Path, bytes: &[u8]) -> Result<Vec<String>> {
-    names(Input::from_bytes(name, bytes, WANT_NAME)?)
-}
-
-fn names(input: Input<'_>) -> Result<Vec<String>> {
     let mut names = Vec::new();
-    input.each_line(|number, line| {
+    Input::open(path, "one name per line")?.each_line(|number, line| {
         if !vocabulary::is_header(number, line) {
             let name = line.split(|&b| b == b'\t').next().unwrap_or(line);
             names.push(String::from_utf8_lossy(name.trim_ascii()).into_owned());

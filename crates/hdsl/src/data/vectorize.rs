@@ -2,10 +2,22 @@
 
 use super::input::quote;
 use super::rows::{Rows, SparseRow};
-use super::vocabulary::{Vocabulary, Weighting};
 use crate::error::{Error, Result};
+use crate::named::named_enum;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::str::FromStr;
+
+named_enum! {
+    /// The value that a row has for a word.
+    pub enum Weighting as "weighting" = "counts" | "binary" | "tfidf", default Counts {
+        /// How often the word occurs.
+        Counts,
+        /// 1 if the word occurs.
+        Binary,
+        /// Count times ln((1 + n) / (1 + df)) + 1, for a word in df of n documents, then each row divided by its length.
+        TfIdf,
+    }
+}
 
 /// A bound on the number of documents a word occurs in.
 ///
@@ -39,7 +51,7 @@ impl FromStr for Frequency {
         if let Ok(count) = text.parse() {
             return Ok(Frequency::Count(count));
         }
-        match text.parse::<f64>() {
+        match text.parse() {
             Ok(fraction) if (0.0..=1.0).contains(&fraction) => Ok(Frequency::Fraction(fraction)),
             _ => Err(format!(
                 "{} is neither a whole number of documents nor a fraction from 0 to 1",
@@ -81,31 +93,26 @@ impl Default for VectorizeOptions {
 /// ```
 /// use hdsl::data::{VectorizeOptions, Vectorizer};
 /// let vectorizer = Vectorizer::fit(&["the cat and the dog", "a dog"], VectorizeOptions::default())?;
-/// assert_eq!(vectorizer.vocabulary().terms(), ["and", "cat", "dog", "the"]);
+/// assert_eq!(vectorizer.terms(), ["and", "cat", "dog", "the"]);
 /// let rows = vectorizer.transform(&["The DOG, the fox"]);
 /// assert_eq!(rows.row(0).indices(), [2, 3]); // `fox` is not in the vocabulary
 /// assert_eq!(rows.row(0).values(), [1.0, 2.0]);
 /// # Ok::<(), hdsl::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Vectorizer {
-    vocabulary: Vocabulary,
-    places: HashMap<String, u32>,
-    /// By feature; empty unless tf-idf.
-    idf: Vec<f64>,
+    pub(super) terms: Vec<String>,
+    /// In how many of `n_documents` each term occurs; empty if a file did not say.
+    pub(super) frequencies: Vec<u64>,
+    pub(super) n_documents: u64,
+    pub(super) weighting: Weighting,
+    pub(super) lowercase: bool,
 }
 
 impl Vectorizer {
     /// Chooses the vocabulary from documents.
     pub fn fit<S: AsRef<str>>(documents: &[S], options: VectorizeOptions) -> Result<Self> {
         let n = documents.len();
-        for (name, bound) in [("min_df", options.min_df), ("max_df", options.max_df)] {
-            if let Frequency::Fraction(fraction) = bound
-                && !(0.0..=1.0).contains(&fraction)
-            {
-                return Err(Error::param(name, fraction, "a fraction from 0 to 1"));
-            }
-        }
         let (low, high) = (options.min_df.of(n), options.max_df.of(n));
         // A tree keeps the words sorted by name, which is the order of the features.
         let mut frequencies: BTreeMap<String, u64> = BTreeMap::new();
@@ -130,7 +137,7 @@ impl Vectorizer {
             )));
         }
         let (terms, frequencies) = frequencies.into_iter().unzip();
-        Self::new(Vocabulary {
+        Ok(Self {
             terms,
             frequencies,
             n_documents: n as u64,
@@ -139,65 +146,45 @@ impl Vectorizer {
         })
     }
 
-    /// Takes a vocabulary chosen earlier.
-    pub fn new(vocabulary: Vocabulary) -> Result<Self> {
-        let idf = match vocabulary.weighting {
-            Weighting::TfIdf if vocabulary.frequencies.is_empty() => {
-                return Err(Error::data(
-                    "a plain list of words has no document frequencies, which tf-idf needs",
-                ));
-            }
-            Weighting::TfIdf => {
-                let n = vocabulary.n_documents as f64;
-                let idf = |&df: &u64| ((1.0 + n) / (1.0 + df as f64)).ln() + 1.0;
-                vocabulary.frequencies.iter().map(idf).collect()
-            }
-            _ => Vec::new(),
-        };
-        let places = (0..)
-            .zip(&vocabulary.terms)
-            .map(|(place, term)| (term.clone(), place))
-            .collect();
-        Ok(Self {
-            vocabulary,
-            places,
-            idf,
-        })
-    }
-
     /// The same words with another weighting, whatever the vocabulary file says.
     pub fn with_weighting(self, weighting: Weighting) -> Result<Self> {
-        let mut vocabulary = self.vocabulary;
-        vocabulary.weighting = weighting;
-        Self::new(vocabulary)
+        if weighting == Weighting::TfIdf && self.frequencies.is_empty() {
+            return Err(Error::data(
+                "a plain list of words has no document frequencies, which tf-idf needs",
+            ));
+        }
+        Ok(Self { weighting, ..self })
     }
 
-    /// The words, in the order of the features.
-    pub fn vocabulary(&self) -> &Vocabulary {
-        &self.vocabulary
+    /// The words; the i-th is feature i.
+    pub fn terms(&self) -> &[String] {
+        &self.terms
     }
 
     /// One row per document. Words outside the vocabulary are ignored.
     pub fn transform<S: AsRef<str>>(&self, documents: &[S]) -> Rows {
-        let mut rows = Rows::new(self.vocabulary.terms.len());
-        let mut found: Vec<u32> = Vec::new();
-        let (mut indices, mut values) = (Vec::new(), Vec::<f64>::new());
+        let features: HashMap<&str, u32> = self.terms.iter().map(String::as_str).zip(0..).collect();
+        let idf = |feature: u32| {
+            let df = self.frequencies[feature as usize] as f64;
+            ((1.0 + self.n_documents as f64) / (1.0 + df)).ln() + 1.0
+        };
+        let mut rows = Rows::new(self.terms.len());
         for document in documents {
-            let words = fold(document.as_ref(), self.vocabulary.lowercase);
-            found.clear();
-            found.extend(tokens(&words).filter_map(|word| self.places.get(word)));
+            let words = fold(document.as_ref(), self.lowercase);
+            let mut found: Vec<u32> = tokens(&words)
+                .filter_map(|word| features.get(word).copied())
+                .collect();
             found.sort_unstable();
-            indices.clear();
-            values.clear();
+            let (mut indices, mut values) = (Vec::new(), Vec::<f64>::new());
             for same in found.chunk_by(|a, b| a == b) {
                 indices.push(same[0]);
-                values.push(match self.vocabulary.weighting {
+                values.push(match self.weighting {
                     Weighting::Counts => same.len() as f64,
                     Weighting::Binary => 1.0,
-                    Weighting::TfIdf => same.len() as f64 * self.idf[same[0] as usize],
+                    Weighting::TfIdf => same.len() as f64 * idf(same[0]),
                 });
             }
-            if self.vocabulary.weighting == Weighting::TfIdf {
+            if self.weighting == Weighting::TfIdf {
                 let norm = SparseRow::new(&indices, &values).norm();
                 values.iter_mut().for_each(|value| *value /= norm);
             }

@@ -1,8 +1,8 @@
-//! The vocabulary of a text data set, and its file.
+//! The file of a vocabulary.
 
 use super::input::{Input, Parsed, quote};
+use super::vectorize::{Vectorizer, Weighting};
 use crate::error::{Error, Result};
-use crate::named::named_enum;
 use std::collections::HashSet;
 use std::io::{self, Write};
 use std::path::Path;
@@ -12,54 +12,11 @@ const MAGIC: &str = "# hdsl vocabulary";
 const HEADER: &str = "# hdsl vocabulary 1";
 const WANT: &str = "one word per line";
 
-named_enum! {
-    /// The value that a row has for a word.
-    pub enum Weighting as "weighting" = "counts" | "binary" | "tfidf", default Counts {
-        /// How often the word occurs.
-        Counts,
-        /// 1 if the word occurs.
-        Binary,
-        /// Count times ln((1 + n) / (1 + df)) + 1, for a word in df of n documents, then each row divided by its length.
-        TfIdf,
-    }
-}
-
-/// The words that are features, in order, and what is needed to treat later documents like the first ones.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Vocabulary {
-    pub(super) terms: Vec<String>,
-    /// In how many of `n_documents` each term occurs; empty if the file did not say.
-    pub(super) frequencies: Vec<u64>,
-    pub(super) n_documents: u64,
-    pub(super) weighting: Weighting,
-    pub(super) lowercase: bool,
-}
-
-impl Vocabulary {
-    /// The words; the i-th is feature i.
-    pub fn terms(&self) -> &[String] {
-        &self.terms
-    }
-
-    /// The value that a row has for a word.
-    pub fn weighting(&self) -> Weighting {
-        self.weighting
-    }
-
+impl Vectorizer {
     /// Reads a vocabulary file, or a plain list of words, one per line: the line's place is the feature's number.
     ///
     /// A plain list has no document frequencies; it stands for counts in lower case.
     pub fn read(path: &Path) -> Result<Self> {
-        Self::from_input(Input::open(path, WANT)?)
-    }
-
-    /// [`Vocabulary::read`] from memory; `name` is used in messages.
-    pub fn parse(name: &Path, bytes: &[u8]) -> Result<Self> {
-        Self::from_input(Input::from_bytes(name, bytes, WANT)?)
-    }
-
-    fn from_input(input: Input<'_>) -> Result<Self> {
-        let path = input.path().to_owned();
         let mut vocabulary = Self {
             terms: Vec::new(),
             frequencies: Vec::new(),
@@ -69,7 +26,7 @@ impl Vocabulary {
         };
         let mut with_header = false;
         let mut seen = HashSet::new();
-        input.each_line(|number, line| {
+        Input::open(path, WANT)?.each_line(|number, line| {
             let Ok(text) = std::str::from_utf8(line) else {
                 return Err(format!("{} is not UTF-8", quote(line)));
             };
@@ -93,7 +50,7 @@ impl Vocabulary {
         let n = vocabulary.terms.len();
         if n == 0 || n > u32::MAX as usize {
             let reason = format!("has {n} words, expected 1 to 2^32 - 1");
-            return Err(Error::file(&path, reason));
+            return Err(Error::file(path, reason));
         }
         Ok(vocabulary)
     }

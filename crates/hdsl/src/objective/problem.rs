@@ -56,7 +56,7 @@ impl<'a> Problem<'a> {
         cancel: CancelToken<'_>,
     ) -> Result<Self> {
         let (features, rows) = by_size(rows, cancel)?;
-        let lists = ColumnLists::of(&rows);
+        let lists = ColumnLists::of(&rows)?;
         cancel.check()?;
         Ok(Self {
             norms: (0..lists.len() as u32)

@@ -31,7 +31,7 @@ impl<'a> CancelToken<'a> {
     }
 
     /// Whether the flag is set.
-    pub fn is_cancelled(self) -> bool {
+    pub(crate) fn is_cancelled(self) -> bool {
         self.flag.is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 

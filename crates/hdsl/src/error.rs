@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 /// The result of every fallible function of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// Something parsed, or what is wrong with it; the caller adds the file and the line.
+pub(crate) type Parsed<T> = std::result::Result<T, String>;
+
 /// An error about what the caller provided. Its message names the place, the value and what was expected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -202,7 +202,10 @@ fn any_number_of_threads_reads_the_same() {
         let error = in_pool(threads, bad.as_bytes()).unwrap_err().to_string();
         assert_eq!(
             error,
-            format!("big:{}: value `x` of index 2 is not a number", n_lines + 1)
+            format!(
+                "big:{}: value `x` of index 2, expected a finite number",
+                n_lines + 1
+            )
         );
     }
 }

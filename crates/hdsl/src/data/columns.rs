@@ -79,22 +79,9 @@ impl Columns {
         }
     }
 
-    /// The feature that has a compact number.
-    ///
-    /// # Panics
-    /// If `number` is not below [`Columns::len`].
-    pub(crate) fn feature(&self, number: u32) -> u32 {
-        self.features[number as usize]
-    }
-
     /// All occurring features, in increasing order.
     pub(crate) fn features(&self) -> &[u32] {
         &self.features
-    }
-
-    /// All occurring features, in increasing order, and nothing else.
-    pub(crate) fn into_features(self) -> Vec<u32> {
-        self.features
     }
 
     /// The same rows with compact numbers for features. Values of other columns are left out.
@@ -139,7 +126,7 @@ mod tests {
             assert_eq!(columns.table.is_some(), has_table);
             assert_eq!(columns.features(), [7, last]);
             assert_eq!((columns.number(last), columns.number(8)), (Some(1), None));
-            assert_eq!(columns.feature(1), last);
+            assert_eq!(columns.features()[1], last);
             let expected = Rows::from_parts(2, vec![0, 2, 3], vec![0, 1, 0], vec![1.0, 2.0, 3.0]);
             assert_eq!(columns.compact(&rows), expected.unwrap());
             assert_eq!(

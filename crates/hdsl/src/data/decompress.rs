@@ -1,6 +1,10 @@
 //! Decoders of compressed files, which the Cargo feature `compression` adds.
 
+use crate::error::Parsed;
 use std::io::{BufRead, Read};
+
+/// A stream of bytes, decompressed.
+pub(super) type Bytes<'a> = Box<dyn Read + Send + 'a>;
 
 /// Which compression the first bytes announce; file names may lie.
 pub(super) fn codec_of(magic: &[u8]) -> Option<&'static str> {
@@ -19,10 +23,7 @@ pub(super) fn codec_of(magic: &[u8]) -> Option<&'static str> {
 
 /// The decoder of a compression that [`codec_of`] recognized, or what is wrong.
 #[cfg(feature = "compression")]
-pub(super) fn decoder<'a>(
-    codec: &str,
-    raw: impl BufRead + Send + 'a,
-) -> Result<Box<dyn Read + Send + 'a>, String> {
+pub(super) fn decoder<'a>(codec: &str, raw: impl BufRead + Send + 'a) -> Parsed<Bytes<'a>> {
     Ok(match codec {
         "gzip" => Box::new(flate2::bufread::MultiGzDecoder::new(raw)),
         "bzip2" => Box::new(bzip2::bufread::MultiBzDecoder::new(raw)),
@@ -33,10 +34,7 @@ pub(super) fn decoder<'a>(
 
 /// Without decoders, an error that names the missing feature.
 #[cfg(not(feature = "compression"))]
-pub(super) fn decoder<'a>(
-    codec: &str,
-    _: impl BufRead + Send + 'a,
-) -> Result<Box<dyn Read + Send + 'a>, String> {
+pub(super) fn decoder<'a>(codec: &str, _: impl BufRead + Send + 'a) -> Parsed<Bytes<'a>> {
     Err(format!(
         "is compressed ({codec}), which hdsl reads only if built with the Cargo feature `compression`; decompress it first"
     ))
@@ -56,18 +54,13 @@ mod zstd {
     pub(super) struct ZstdReader<R> {
         source: R,
         decoder: FrameDecoder,
-        in_frame: bool,
     }
 
     impl<R: BufRead> ZstdReader<R> {
         pub(super) fn new(source: R) -> Self {
             let mut decoder = FrameDecoder::new();
             decoder.set_max_window_size(u64::from(super::WINDOW));
-            Self {
-                source,
-                decoder,
-                in_frame: false,
-            }
+            Self { source, decoder }
         }
 
         /// Begins the next frame; false at the end of the stream.
@@ -94,31 +87,22 @@ mod zstd {
 
     impl<R: BufRead> Read for ZstdReader<R> {
         fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-            if buf.is_empty() {
-                return Ok(0);
-            }
-            loop {
-                if !self.in_frame {
-                    self.in_frame = self.next_frame()?;
-                    if !self.in_frame {
-                        return Ok(0);
-                    }
-                }
-                if self.decoder.can_collect() > 0 {
-                    return self.decoder.read(buf);
-                }
-                if self.decoder.is_finished() {
-                    let said = self.decoder.get_checksum_from_data();
-                    if said.is_some() && said != self.decoder.get_calculated_checksum() {
-                        return Err(io::Error::other("the checksum does not match"));
-                    }
-                    self.in_frame = false;
+            while self.decoder.can_collect() == 0 {
+                if !self.decoder.is_finished() {
+                    self.decoder
+                        .decode_blocks(&mut self.source, BlockDecodingStrategy::UptoBlocks(1))
+                        .map_err(io::Error::other)?;
                     continue;
                 }
-                self.decoder
-                    .decode_blocks(&mut self.source, BlockDecodingStrategy::UptoBlocks(1))
-                    .map_err(io::Error::other)?;
+                let said = self.decoder.get_checksum_from_data();
+                if said.is_some() && said != self.decoder.get_calculated_checksum() {
+                    return Err(io::Error::other("the checksum does not match"));
+                }
+                if !self.next_frame()? {
+                    return Ok(0);
+                }
             }
+            self.decoder.read(buf)
         }
     }
 }

@@ -43,6 +43,11 @@ impl<T: Copy + Default> Groups<T> {
 }
 
 impl<T> Groups<T> {
+    /// Takes groups by their starts and items.
+    pub(crate) fn from_parts(starts: Vec<usize>, items: Vec<T>) -> Self {
+        Self { starts, items }
+    }
+
     /// The items of one group.
     #[inline]
     pub(crate) fn of(&self, group: usize) -> &[T] {

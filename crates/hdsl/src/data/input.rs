@@ -1,7 +1,7 @@
 //! Input files: opened, decompressed, and handed out line by line.
 
-use super::decompress;
-use crate::error::{Error, Result};
+use super::decompress::{self, Bytes};
+use crate::error::{Error, Parsed, Result};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -9,13 +9,10 @@ use std::path::{Path, PathBuf};
 /// How much text is handed out at a time. Pieces of it are parsed in parallel.
 const BLOCK: usize = 8 << 20;
 
-/// Something parsed, or what is wrong with it; the caller adds the file and the line.
-pub(crate) type Parsed<T> = std::result::Result<T, String>;
-
 /// A decompressed byte stream with a name for error messages.
 pub(crate) struct Input<'a> {
     path: PathBuf,
-    reader: Box<dyn Read + Send + 'a>,
+    reader: Bytes<'a>,
     codec: Option<&'static str>,
     /// Read already, not handed out yet.
     ahead: Vec<u8>,
@@ -25,34 +22,23 @@ pub(crate) struct Input<'a> {
 impl<'a> Input<'a> {
     /// Opens a file, or standard input if the path is `-`. `want` completes "is empty, expected …".
     pub(crate) fn open(path: &Path, want: &str) -> Result<Input<'static>> {
-        let read = |source| Error::read(path, source);
         if path == Path::new("-") {
             return Input::new(path, BufReader::with_capacity(1 << 16, io::stdin()), want);
         }
-        let file = File::open(path).map_err(read)?;
-        if file.metadata().map_err(read)?.is_dir() {
-            return Err(read(io::ErrorKind::IsADirectory.into()));
-        }
+        let file = File::open(path).map_err(|source| Error::read(path, source))?;
         Input::new(path, BufReader::with_capacity(1 << 18, file), want)
     }
 
-    /// Reads from memory; `path` is only a name.
-    pub(crate) fn from_bytes(path: &Path, bytes: &'a [u8], want: &str) -> Result<Self> {
-        Self::new(path, bytes, want)
-    }
-
-    fn new(path: &Path, mut raw: impl BufRead + Send + 'a, want: &str) -> Result<Self> {
+    /// Reads a stream; `path` is only a name.
+    pub(crate) fn new(path: &Path, mut raw: impl BufRead + Send + 'a, want: &str) -> Result<Self> {
         let mut magic = Vec::new();
         raw.by_ref()
             .take(10)
             .read_to_end(&mut magic)
             .map_err(|source| Error::read(path, source))?;
-        if magic.is_empty() {
-            return Err(Error::file(path, format!("is empty, expected {want}")));
-        }
         let codec = decompress::codec_of(&magic);
         let raw = BufReader::with_capacity(1 << 16, Cursor::new(magic).chain(raw));
-        let reader: Box<dyn Read + Send + 'a> = match codec {
+        let reader: Bytes<'a> = match codec {
             None => Box::new(raw),
             Some(codec) => {
                 decompress::decoder(codec, raw).map_err(|reason| Error::file(path, reason))?

@@ -48,15 +48,13 @@ impl Labels {
 
     /// Labels by code, each an index into `names`.
     pub fn from_codes(names: Vec<String>, codes: Vec<u32>) -> Result<Self> {
-        match codes.iter().find(|&&c| c as usize >= names.len()) {
-            Some(code) => {
-                let n = names.len();
-                Err(Error::data(format!(
-                    "label code {code}, but there are {n} names"
-                )))
-            }
-            None => Ok(Self { names, codes }),
+        let n = names.len();
+        if let Some(code) = codes.iter().find(|&&code| code as usize >= n) {
+            return Err(Error::data(format!(
+                "label code {code}, but there are {n} names"
+            )));
         }
+        Ok(Self { names, codes })
     }
 
     /// The distinct classes.

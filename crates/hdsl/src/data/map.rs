@@ -56,10 +56,9 @@ pub(crate) fn change_rows<S: Send>(
     for (b, lengths) in lengths.chunks_mut(block).enumerate() {
         let starts = &starts[b * block..b * block + lengths.len() + 1];
         let n = starts[lengths.len()] - starts[0];
-        let (here, after) = rest_indices.split_at_mut(n);
-        let (with, beyond) = rest_values.split_at_mut(n);
-        (rest_indices, rest_values) = (after, beyond);
-        parts.push((starts, lengths, here, with));
+        let indices = rest_indices.split_off_mut(..n).expect("within the rows");
+        let values = rest_values.split_off_mut(..n).expect("within the rows");
+        parts.push((starts, lengths, indices, values));
     }
     parts
         .into_par_iter()

@@ -2,12 +2,12 @@
 //!
 //! A row of the matrix is a row of data. Only coordinate (sparse) matrices are read.
 
-use super::input::{Input, Parsed, quote};
+use super::input::{Input, quote};
 use super::number::{parse_f64, parse_u64};
-use super::row_builder::{Shape, collect_entries};
+use super::row_builder::{Shape, read_entries};
 use super::text::tokens;
-use super::{Dataset, IndexBase};
-use crate::error::{Error, Result};
+use super::{Dataset, Groups, IndexBase};
+use crate::error::{Error, Parsed, Result};
 
 /// What the first line of the file says.
 #[derive(Clone, Copy)]
@@ -69,8 +69,8 @@ pub(super) fn read(input: Input<'_>, n_features: Option<usize>) -> Result<Datase
         let reason = format!("row {row} has column {column} a second time (first on line {first})");
         Error::parse(&path, second, reason)
     };
-    let entries = entries.iter().copied();
-    let dataset = collect_entries(&path, shape, n_features, entries, repeated)?;
+    let by_row = Groups::new(shape.n_rows, entries.iter().copied());
+    let dataset = read_entries(&path, shape, n_features, &by_row, repeated)?;
     Ok(Dataset {
         index_base: IndexBase::One,
         ..dataset

@@ -2,8 +2,8 @@
 //!
 //! A blank line is a row without features: to skip it would shift every label after it.
 
-use super::input::Parsed;
 use super::text::{ParseLine, TextRows, parse_entry, parse_index, tokens};
+use crate::error::Parsed;
 
 /// The parser for a file that starts like this: `index:value` entries, or bare indices of features that are 1.
 pub(super) fn parser(first_line: &[u8]) -> ParseLine {

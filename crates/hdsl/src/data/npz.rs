@@ -3,10 +3,10 @@
 //! No number of a header is trusted before the bytes that it announces have been read: memory follows the content of
 //! the file, not its claims.
 
-use super::input::{Input, Parsed, quote};
-use super::row_builder::{Shape, collect_entries};
-use super::{Dataset, Rows};
-use crate::error::{Error, Result};
+use super::input::{Input, quote};
+use super::row_builder::{Shape, read_entries};
+use super::{Dataset, Groups, Rows};
+use crate::error::{Error, Parsed, Result};
 use std::io::{self, Cursor, Read, Write};
 use zip::result::ZipError;
 use zip::write::{SimpleFileOptions, StreamWriter};
@@ -23,7 +23,8 @@ pub(super) fn read(input: Input<'_>, n_features: Option<usize>) -> Result<Datase
              call `matrix.sum_duplicates()` before saving)"
         ))
     };
-    collect_entries(&path, matrix.shape, n_features, matrix.entries(), repeated)
+    let shape = matrix.shape;
+    read_entries(&path, shape, n_features, &matrix.into_rows(), repeated)
 }
 
 /// The arrays of a CSR or CSC matrix that fit together: starts never decrease, columns and rows exist.
@@ -39,8 +40,8 @@ impl Matrix {
     fn parse(bytes: &[u8]) -> Parsed<Self> {
         let mut archive = ZipArchive::new(Cursor::new(bytes))
             .map_err(|e| format!("truncated or corrupt npz data: {e}"))?;
-        let mut array = |member| Array::read(&mut archive, member);
-        let by_rows = match array("format")?.text()?.as_str() {
+        let mut array = |member, kinds| Array::read(&mut archive, member, kinds);
+        let by_rows = match array("format", WORD)?.text().as_str() {
             "csr" => true,
             "csc" => false,
             other => {
@@ -50,7 +51,7 @@ impl Matrix {
                 ));
             }
         };
-        let shape = array("shape")?.whole_numbers()?;
+        let shape = array("shape", WHOLE)?.whole_numbers()?;
         let &[n_rows, n_columns] = shape.as_slice() else {
             let n = shape.len();
             return Err(format!("has a shape of {n} numbers, expected 2"));
@@ -58,9 +59,9 @@ impl Matrix {
         let matrix = Self {
             by_rows,
             shape: Shape::new(n_rows, n_columns).map_err(|reason| format!("has {reason}"))?,
-            starts: array("indptr")?.whole_numbers()?,
-            indices: array("indices")?.whole_numbers()?,
-            values: array("data")?.numbers()?,
+            starts: array("indptr", WHOLE)?.whole_numbers()?,
+            indices: array("indices", WHOLE)?.whole_numbers()?,
+            values: array("data", NUMBERS)?.numbers(),
         };
         matrix.check()?;
         Ok(matrix)
@@ -91,23 +92,30 @@ impl Matrix {
         }
     }
 
-    /// (row, (column, value)) entries.
-    fn entries(&self) -> impl Iterator<Item = (u32, (u32, f64))> + Clone {
-        let bounds = self.starts.windows(2).zip(0u32..);
-        let outer = bounds.flat_map(|(b, outer)| (b[0]..b[1]).map(move |_| outer));
+    /// The (column, value) entries of each row.
+    fn into_rows(self) -> Groups<(u32, f64)> {
         let inner = self.indices.iter().map(|&index| index as u32);
-        let entries = outer.zip(inner).zip(&self.values);
-        entries.map(|((outer, inner), &value)| match self.by_rows {
-            true => (outer, (inner, value)),
-            false => (inner, (outer, value)),
-        })
+        let entries = inner.zip(self.values.iter().copied());
+        if self.by_rows {
+            return Groups::from_parts(self.starts, entries.collect());
+        }
+        let columns = self.starts.windows(2).zip(0u32..);
+        let columns = columns.flat_map(|(b, column)| (b[0]..b[1]).map(move |_| column));
+        let by_column = columns.zip(entries);
+        let by_row = by_column.map(|(column, (row, value))| (row, (column, value)));
+        Groups::new(self.shape.n_rows, by_row)
     }
 }
+
+/// Kinds of items by numpy's letters, and what they are.
+type Kinds = (&'static str, &'static str);
+const WORD: Kinds = ("SU", "a word");
+const WHOLE: Kinds = ("iu", "whole numbers");
+const NUMBERS: Kinds = ("biuf", "plain numbers");
 
 /// One numpy array of at most one dimension.
 struct Array {
     member: &'static str,
-    /// numpy's letter: b, i, u, f, S or U.
     kind: u8,
     /// Bytes per number or per letter.
     width: usize,
@@ -117,7 +125,11 @@ struct Array {
 
 impl Array {
     /// Reads one member of the archive.
-    fn read(archive: &mut ZipArchive<Cursor<&[u8]>>, member: &'static str) -> Parsed<Self> {
+    fn read(
+        archive: &mut ZipArchive<Cursor<&[u8]>>,
+        member: &'static str,
+        kinds: Kinds,
+    ) -> Parsed<Self> {
         let broken =
             |e: &dyn std::fmt::Display| format!("truncated or corrupt npz data in `{member}`: {e}");
         let file = archive.by_name(&format!("{member}.npy"));
@@ -130,10 +142,10 @@ impl Array {
         // Grows as bytes arrive.
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(|e| broken(&e))?;
-        Self::parse(member, bytes).map_err(|reason| format!("member `{member}`: {reason}"))
+        Self::parse(member, bytes, kinds).map_err(|reason| format!("member `{member}`: {reason}"))
     }
 
-    fn parse(member: &'static str, mut bytes: Vec<u8>) -> Parsed<Self> {
+    fn parse(member: &'static str, mut bytes: Vec<u8>, kinds: Kinds) -> Parsed<Self> {
         // Later versions are for structured types.
         let [
             b'\x93',
@@ -155,11 +167,10 @@ impl Array {
         let header = String::from_utf8_lossy(&rest[..length]).into_owned();
         bytes.drain(..10 + length);
         let descr = between(&header, "'descr': '", '\'').unwrap_or_default();
-        let Some((kind, width, size)) = parse_type(descr) else {
-            let descr = quote(descr.as_bytes());
-            return Err(format!(
-                "has the type {descr}, expected plain numbers or text"
-            ));
+        let found = parse_type(descr).filter(|found| kinds.0.contains(char::from(found.0)));
+        let Some((kind, width, size)) = found else {
+            let (descr, want) = (quote(descr.as_bytes()), kinds.1);
+            return Err(format!("has the type {descr}, expected {want}"));
         };
         let shape = between(&header, "'shape': (", ')');
         let n = shape.and_then(|inside| match inside.trim_end_matches([',', ' ']) {
@@ -187,40 +198,30 @@ impl Array {
         })
     }
 
-    fn refuse<T>(&self, want: &str) -> Parsed<T> {
-        let (member, kind, width) = (self.member, self.kind as char, self.width);
-        Err(format!(
-            "member `{member}`: has the type `{kind}{width}`, expected {want}"
-        ))
+    /// The numbers. Whole ones are exact up to 2^53.
+    fn numbers(&self) -> Vec<f64> {
+        match (self.kind, self.width) {
+            (b'f', 8) => self.each(f64::from_le_bytes),
+            (b'f', 4) => self.each(|item| f32::from_le_bytes(item).into()),
+            (b'f', _) => self.each(|item| half(u16::from_le_bytes(item))),
+            (b'i', 8) => self.each(|item| i64::from_le_bytes(item) as f64),
+            (b'i', 4) => self.each(|item| i32::from_le_bytes(item).into()),
+            (b'i', 2) => self.each(|item| i16::from_le_bytes(item).into()),
+            (b'i', _) => self.each(|item| i8::from_le_bytes(item).into()),
+            (b'u', 8) => self.each(|item| u64::from_le_bytes(item) as f64),
+            (b'u', 4) => self.each(|item| u32::from_le_bytes(item).into()),
+            (b'u', 2) => self.each(|item| u16::from_le_bytes(item).into()),
+            _ => self.each(|item| u8::from_le_bytes(item).into()),
+        }
     }
 
-    /// The numbers. Whole ones are exact up to 2^53.
-    fn numbers(&self) -> Parsed<Vec<f64>> {
-        let words = self.content.chunks_exact(self.width).map(|item| {
-            let mut word = [0u8; 8];
-            word[..item.len()].copy_from_slice(item);
-            u64::from_le_bytes(word)
-        });
-        let unused = 64 - 8 * self.width as u32;
-        Ok(match (self.kind, self.width) {
-            (b'f', 8) => words.map(f64::from_bits).collect(),
-            (b'f', 4) => words
-                .map(|word| f32::from_bits(word as u32).into())
-                .collect(),
-            (b'f', _) => words.map(|word| half(word as u16)).collect(),
-            (b'i', _) => words
-                .map(|word| ((word << unused) as i64 >> unused) as f64)
-                .collect(),
-            (b'u' | b'b', _) => words.map(|word| word as f64).collect(),
-            _ => return self.refuse("numbers"),
-        })
+    fn each<const N: usize>(&self, number: impl Fn([u8; N]) -> f64) -> Vec<f64> {
+        let (items, _) = self.content.as_chunks();
+        items.iter().map(|&item| number(item)).collect()
     }
 
     /// Numbers of rows, columns and entries: all are far below 2^53.
     fn whole_numbers(&self) -> Parsed<Vec<usize>> {
-        if !matches!(self.kind, b'i' | b'u') {
-            return self.refuse("whole numbers");
-        }
         let member = self.member;
         let whole = |number: f64| match number >= 0.0 {
             true => Ok(number as usize),
@@ -228,17 +229,14 @@ impl Array {
                 "has {number} in `{member}`, expected numbers from 0"
             )),
         };
-        self.numbers()?.into_iter().map(whole).collect()
+        self.numbers().into_iter().map(whole).collect()
     }
 
     /// A word in ASCII.
-    fn text(&self) -> Parsed<String> {
-        if !matches!(self.kind, b'S' | b'U') {
-            return self.refuse("a word");
-        }
+    fn text(&self) -> String {
         let letters = self.content.chunks_exact(self.width);
         let letters = letters.map(|letter| char::from(letter[0]));
-        Ok(letters.take_while(|&letter| letter != '\0').collect())
+        letters.take_while(|&letter| letter != '\0').collect()
     }
 }
 

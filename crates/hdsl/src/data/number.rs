@@ -14,12 +14,10 @@ pub(crate) fn parse_f64(token: &[u8]) -> Option<f64> {
 
 /// The whole number these bytes spell in plain digits; `None` if they do not, or if it is above 2^64 - 1.
 pub(crate) fn parse_u64(token: &[u8]) -> Option<u64> {
-    let plain = token.iter().all(u8::is_ascii_digit);
-    std::str::from_utf8(token)
-        .ok()
-        .filter(|_| plain)?
-        .parse()
-        .ok()
+    if !token.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    std::str::from_utf8(token).ok()?.parse().ok()
 }
 
 /// An `index:value` in its usual shape (up to nine digits, a colon, a sign or none, up to fifteen digits with or without a

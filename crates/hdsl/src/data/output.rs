@@ -65,20 +65,18 @@ impl OutputFile {
     pub fn commit(mut self) -> Result<()> {
         let mut commit = || {
             self.out.flush()?;
-            self.rename.take().map_or(Ok(()), Rename::commit)
+            let Some(rename) = self.rename.take() else {
+                return Ok(());
+            };
+            let file = rename.temporary.as_file();
+            if let Some(permissions) = rename.permissions {
+                file.set_permissions(permissions)?;
+            }
+            file.sync_all()?;
+            rename.temporary.persist(rename.destination)?;
+            Ok(())
         };
         commit().map_err(|source| write_error(&self.path, source))
-    }
-}
-
-impl Rename {
-    fn commit(self) -> io::Result<()> {
-        if let Some(permissions) = self.permissions {
-            self.temporary.as_file().set_permissions(permissions)?;
-        }
-        self.temporary.as_file().sync_all()?;
-        self.temporary.persist(self.destination)?;
-        Ok(())
     }
 }
 

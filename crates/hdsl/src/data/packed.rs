@@ -1,21 +1,16 @@
 //! Rows as the solver stores them: few distinct values take one byte each.
 
-use super::rows::Rows;
+use super::rows::{CsrRows, Rows};
 use std::ops::Range;
 
 /// How many distinct values have a code of one byte.
 const CODES: usize = 256;
 
 /// The same as [`Rows`], in less memory where values repeat: counts scaled by their maximum, ones, grades.
-pub(crate) struct PackedRows {
-    n_features: usize,
-    starts: Vec<usize>,
-    indices: Vec<u32>,
-    values: Values,
-}
+pub(crate) type PackedRows = CsrRows<Vec<usize>, Vec<u32>, Values>;
 
 /// The values themselves, or a code for each and the value of every code.
-enum Values {
+pub(crate) enum Values {
     Plain(Vec<f64>),
     Coded(Vec<u8>, Box<[f64; CODES]>),
 }
@@ -37,40 +32,22 @@ pub(crate) enum PackedValues<'a> {
 impl PackedRows {
     /// Takes rows over.
     pub(crate) fn of(rows: Rows) -> Self {
-        let n_features = rows.n_features();
-        let (starts, indices, values) = rows.into_parts();
-        let values = match coded(&values) {
+        let values = match coded(&rows.values) {
             Some((codes, table)) => Values::Coded(codes, table),
-            None => Values::Plain(values),
+            None => Values::Plain(rows.values),
         };
         Self {
-            n_features,
-            starts,
-            indices,
+            n_features: rows.n_features,
+            starts: rows.starts,
+            indices: rows.indices,
             values,
         }
     }
 
-    pub(crate) fn n_rows(&self) -> usize {
-        self.starts.len() - 1
-    }
-
-    pub(crate) fn n_features(&self) -> usize {
-        self.n_features
-    }
-
-    pub(crate) fn nnz(&self) -> usize {
-        self.indices.len()
-    }
-
     /// How many values the longest row has.
     pub(crate) fn longest(&self) -> usize {
-        let lengths = self.starts.windows(2).map(|bounds| bounds[1] - bounds[0]);
+        let lengths = (0..self.n_rows()).map(|row| self.nnz_of(row));
         lengths.max().unwrap_or(0)
-    }
-
-    fn range(&self, row: usize) -> Range<usize> {
-        self.starts[row]..self.starts[row + 1]
     }
 
     /// How many values a row has.
@@ -98,10 +75,6 @@ impl<'a> PackedRow<'a> {
 
     pub(crate) fn values(&self) -> PackedValues<'a> {
         self.values
-    }
-
-    pub(crate) fn nnz(&self) -> usize {
-        self.indices.len()
     }
 }
 

@@ -72,35 +72,21 @@ impl Preprocessor {
     pub fn fit<'a>(kind: Preprocess, rows: impl Into<RowsView<'a>>) -> Self {
         let rows = rows.into();
         match kind.has_maxima() {
-            true => Self::fit_columns(kind, rows, Columns::of(rows), |_| true),
+            true => Self::fit_columns(kind, rows, Columns::of(rows)),
             false => Self::with_maxima(kind, rows.n_features(), Vec::new()),
         }
     }
 
     /// [`Preprocessor::fit`] of `max` followed by [`Preprocessor::restrict`], without a number for every feature.
     pub(crate) fn fit_max(rows: RowsView<'_>, features: &[u32]) -> Self {
-        // Most values belong to other features, which differ in the last bits: a filter that stays in the cache.
-        const BITS: usize = 1 << 16;
-        let mut wanted = vec![false; BITS];
-        for &feature in features {
-            wanted[feature as usize % BITS] = true;
-        }
         let columns = Columns::from_features(rows.n_features(), features.to_vec());
-        let maybe_wanted = |feature: u32| wanted[feature as usize % BITS];
-        Self::fit_columns(Preprocess::Max, rows, columns, maybe_wanted)
+        Self::fit_columns(Preprocess::Max, rows, columns)
     }
 
-    fn fit_columns(
-        kind: Preprocess,
-        rows: RowsView<'_>,
-        columns: Columns,
-        maybe_wanted: impl Fn(u32) -> bool,
-    ) -> Self {
+    fn fit_columns(kind: Preprocess, rows: RowsView<'_>, columns: Columns) -> Self {
         let mut maxima = vec![0.0f64; columns.len()];
         for (&feature, value) in rows.indices().iter().zip(rows.values()) {
-            if maybe_wanted(feature)
-                && let Some(number) = columns.number(feature)
-            {
+            if let Some(number) = columns.number(feature) {
                 let max = &mut maxima[number as usize];
                 *max = max.max(value.abs());
             }
@@ -119,7 +105,7 @@ impl Preprocessor {
     }
 
     /// The preprocessing that changes nothing.
-    pub fn none(n_features: usize) -> Self {
+    pub(crate) fn none(n_features: usize) -> Self {
         Self::with_maxima(Preprocess::None, n_features, Vec::new())
     }
 
@@ -135,23 +121,16 @@ impl Preprocessor {
                 "the preprocessing `{kind}` has no maxima, but {n} are given"
             )));
         }
-        if let Some(w) = maxima.windows(2).find(|w| w[0].0 >= w[1].0) {
-            let (before, feature) = (w[0].0, w[1].0);
+        for (at, &(feature, max)) in maxima.iter().enumerate() {
+            let want = match () {
+                _ if at > 0 && feature <= maxima[at - 1].0 => "increasing features",
+                _ if feature as usize >= n_features => "a feature of the training rows",
+                _ if !(max.is_finite() && max > 0.0) => "a finite number above 0",
+                _ => continue,
+            };
             return Err(Error::data(format!(
-                "the maximum of feature {feature} comes after that of feature {before}, expected increasing features"
+                "feature {feature} has the maximum {max}, expected {want}"
             )));
-        }
-        for &(feature, max) in &maxima {
-            if feature as usize >= n_features {
-                return Err(Error::data(format!(
-                    "a maximum is given for feature {feature}, but there are {n_features} features"
-                )));
-            }
-            if !(max.is_finite() && max > 0.0) {
-                return Err(Error::data(format!(
-                    "feature {feature} has the maximum {max}, expected a finite number above 0"
-                )));
-            }
         }
         Ok(Self::with_maxima(kind, n_features, maxima))
     }

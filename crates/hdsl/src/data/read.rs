@@ -124,12 +124,14 @@ pub fn read_dataset(path: &Path, options: &ReadOptions) -> Result<Dataset> {
 /// # Ok::<(), hdsl::Error>(())
 /// ```
 pub fn parse_dataset(name: &Path, bytes: &[u8], options: &ReadOptions) -> Result<Dataset> {
-    Ok(read_input(Input::from_bytes(name, bytes, WANT)?, options)?.0)
+    Ok(read_input(Input::new(name, bytes, WANT)?, options)?.0)
 }
 
 fn read_input(mut input: Input<'_>, options: &ReadOptions) -> Result<(Dataset, Format)> {
-    let extension = data_extension(input.path());
     let start = first_content(&mut input)?;
+    let name = without_compression(input.path());
+    let extension = name.extension().and_then(|extension| extension.to_str());
+    let extension = extension.map(str::to_ascii_lowercase);
     let guess = || Format::guess(&start, extension.as_deref());
     let format = options.format.unwrap_or_else(guess);
     let mut dataset = format.read(input, &start, options)?;
@@ -166,11 +168,6 @@ fn without_compression(path: &Path) -> PathBuf {
 }
 
 const COMPRESSIONS: [&str; 4] = ["gz", "bz2", "xz", "zst"];
-
-fn data_extension(path: &Path) -> Option<String> {
-    let plain = without_compression(path);
-    Some(plain.extension()?.to_str()?.to_ascii_lowercase())
-}
 
 fn sibling_labels(path: &Path) -> Option<PathBuf> {
     let labels = without_compression(path).with_extension("labels");

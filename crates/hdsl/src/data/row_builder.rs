@@ -1,9 +1,8 @@
 //! Rows from entries in any order, as files hold them.
 
-use super::input::Parsed;
 use super::rows::Rows;
 use super::{Dataset, Groups, IndexBase};
-use crate::error::{Error, Result};
+use crate::error::{Error, Parsed, Result};
 use std::path::Path;
 
 /// Builds rows entry by entry: sorts each row, refuses repeated indices, drops zeros, and counts what is worth a note.
@@ -17,7 +16,6 @@ pub(super) struct RowBuilder {
     next: u64,
     unsorted: bool,
     has_zeros: bool,
-    scratch: Vec<(u32, f64)>,
     n_unsorted: usize,
     n_empty: usize,
 }
@@ -62,14 +60,13 @@ impl RowBuilder {
 
     fn sort_from(&mut self, start: usize) -> std::result::Result<(), u32> {
         let (indices, values) = (&mut self.indices[start..], &mut self.values[start..]);
-        self.scratch.clear();
         let entries = indices.iter().copied().zip(values.iter().copied());
-        self.scratch.extend(entries);
-        self.scratch.sort_unstable_by_key(|&(index, _)| index);
-        if let Some(pair) = self.scratch.windows(2).find(|w| w[0].0 == w[1].0) {
+        let mut entries: Vec<(u32, f64)> = entries.collect();
+        entries.sort_unstable_by_key(|&(index, _)| index);
+        if let Some(pair) = entries.windows(2).find(|w| w[0].0 == w[1].0) {
             return Err(pair[0].0);
         }
-        for (at, &(index, value)) in self.scratch.iter().enumerate() {
+        for (at, (index, value)) in entries.into_iter().enumerate() {
             (indices[at], values[at]) = (index, value);
         }
         Ok(())
@@ -152,24 +149,23 @@ impl Shape {
     }
 }
 
-/// The data set of (row, (column, value)) entries in any order, counted from 0 and within the shape. `wanted` is the number
-/// of features that the caller asked for; `repeated` is the error about an entry that occurs twice, by row and column.
-pub(super) fn collect_entries(
+/// The data set of a matrix, given the (column, value) entries of each row in any order. `wanted` is the number of features
+/// that the caller asked for; `repeated` is the error about a column that a row has twice.
+pub(super) fn read_entries(
     path: &Path,
     shape: Shape,
     wanted: Option<usize>,
-    entries: impl Iterator<Item = (u32, (u32, f64))> + Clone,
+    by_row: &Groups<(u32, f64)>,
     repeated: impl FnOnce(u32, u32) -> Error,
 ) -> Result<Dataset> {
-    let (n_rows, n_columns) = (shape.n_rows, shape.n_columns);
+    let n_columns = shape.n_columns;
     let n_features = wanted.unwrap_or(n_columns);
     if n_features < n_columns {
         let reason = format!("has {n_columns} columns, but there are {n_features} features");
         return Err(Error::file(path, reason));
     }
-    let by_row = Groups::new(n_rows, entries);
     let mut rows = RowBuilder::default();
-    for row in 0..n_rows {
+    for row in 0..shape.n_rows {
         for &(column, value) in by_row.of(row) {
             rows.entry(column, value);
         }

@@ -1,6 +1,7 @@
 //! Sparse rows: one row-major matrix type, `u32` columns, `f64` values.
 
 use crate::error::{Error, Result};
+use std::ops::Range;
 
 /// One sparse row, borrowed: strictly increasing feature numbers and their values.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,10 +38,8 @@ impl<'a> SparseRow<'a> {
 
     /// The stored (feature, value) pairs, by increasing feature.
     pub fn iter(&self) -> impl Iterator<Item = (u32, f64)> + use<'a> {
-        self.indices
-            .iter()
-            .copied()
-            .zip(self.values.iter().copied())
+        let values = self.values.iter().copied();
+        self.indices.iter().copied().zip(values)
     }
 
     /// The value of one feature, 0 if it is not stored.
@@ -73,10 +72,10 @@ impl<'a> SparseRow<'a> {
 /// Sparse rows in one block of memory (CSR): [`Rows`] that own their arrays, or a [`RowsView`] that borrows them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CsrRows<Starts, Indices, Values> {
-    n_features: usize,
-    starts: Starts,
-    indices: Indices,
-    values: Values,
+    pub(super) n_features: usize,
+    pub(super) starts: Starts,
+    pub(super) indices: Indices,
+    pub(super) values: Values,
 }
 
 /// Sparse rows. Values are finite; indices increase strictly within a row.
@@ -104,24 +103,7 @@ pub type Rows = CsrRows<Vec<usize>, Vec<u32>, Vec<f64>>;
 /// ```
 pub type RowsView<'a> = CsrRows<&'a [usize], &'a [u32], &'a [f64]>;
 
-impl<S: AsRef<[usize]>, I: AsRef<[u32]>, V: AsRef<[f64]>> CsrRows<S, I, V> {
-    /// Takes the three arrays of a CSR matrix after checking them.
-    pub fn from_parts(n_features: usize, starts: S, indices: I, values: V) -> Result<Self> {
-        check(
-            n_features,
-            starts.as_ref(),
-            indices.as_ref(),
-            values.as_ref(),
-        )
-        .map_err(Error::Data)?;
-        Ok(Self {
-            n_features,
-            starts,
-            indices,
-            values,
-        })
-    }
-
+impl<S: AsRef<[usize]>, I: AsRef<[u32]>, V> CsrRows<S, I, V> {
     /// The number of rows.
     pub fn n_rows(&self) -> usize {
         self.starts().len() - 1
@@ -137,10 +119,40 @@ impl<S: AsRef<[usize]>, I: AsRef<[u32]>, V: AsRef<[f64]>> CsrRows<S, I, V> {
         self.indices().len()
     }
 
+    /// Where each row starts in [`CsrRows::indices`], and the end of the last.
+    pub fn starts(&self) -> &[usize] {
+        self.starts.as_ref()
+    }
+
+    /// All feature numbers, row after row.
+    pub fn indices(&self) -> &[u32] {
+        self.indices.as_ref()
+    }
+
+    /// Where the values of a row are among all values.
+    #[inline]
+    pub(crate) fn range(&self, row: usize) -> Range<usize> {
+        self.starts()[row]..self.starts()[row + 1]
+    }
+}
+
+impl<S: AsRef<[usize]>, I: AsRef<[u32]>, V: AsRef<[f64]>> CsrRows<S, I, V> {
+    /// Takes the three arrays of a CSR matrix after checking them.
+    pub fn from_parts(n_features: usize, starts: S, indices: I, values: V) -> Result<Self> {
+        let rows = Self {
+            n_features,
+            starts,
+            indices,
+            values,
+        };
+        check(n_features, rows.starts(), rows.indices(), rows.values()).map_err(Error::Data)?;
+        Ok(rows)
+    }
+
     /// One row.
     #[inline]
     pub fn row(&self, row: usize) -> SparseRow<'_> {
-        let range = self.starts()[row]..self.starts()[row + 1];
+        let range = self.range(row);
         SparseRow {
             indices: &self.indices()[range.clone()],
             values: &self.values()[range],
@@ -150,16 +162,6 @@ impl<S: AsRef<[usize]>, I: AsRef<[u32]>, V: AsRef<[f64]>> CsrRows<S, I, V> {
     /// All rows in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = SparseRow<'_>> {
         (0..self.n_rows()).map(|row| self.row(row))
-    }
-
-    /// Where each row starts in [`CsrRows::indices`], and the end of the last.
-    pub fn starts(&self) -> &[usize] {
-        self.starts.as_ref()
-    }
-
-    /// All feature numbers, row after row.
-    pub fn indices(&self) -> &[u32] {
-        self.indices.as_ref()
     }
 
     /// All values, row after row.
@@ -190,9 +192,9 @@ impl<S: AsRef<[usize]>, I: AsRef<[u32]>, V: AsRef<[f64]>> CsrRows<S, I, V> {
     /// A copy of some rows, in the given order.
     pub fn select(&self, which: &[u32]) -> Rows {
         let mut rows = Rows::new(self.n_features);
-        which
-            .iter()
-            .for_each(|&row| rows.push(self.row(row as usize)));
+        for &row in which {
+            rows.push(self.row(row as usize));
+        }
         rows
     }
 }
@@ -258,9 +260,10 @@ fn check(
     indices: &[u32],
     values: &[f64],
 ) -> std::result::Result<(), String> {
-    if n_features > u32::MAX as usize {
+    let n_rows = starts.len().saturating_sub(1);
+    if n_rows.max(n_features) > u32::MAX as usize {
         return Err(format!(
-            "there are {n_features} columns, expected at most 2^32 - 1"
+            "there are {n_rows} rows and {n_features} columns, expected at most 2^32 - 1 of each"
         ));
     }
     let n = indices.len();

@@ -21,11 +21,9 @@ use crate::random;
 pub fn stratified_split(labels: &Labels, fractions: &[f64], seed: u64) -> Result<Vec<Vec<u32>>> {
     let total: f64 = fractions.iter().sum();
     if !(fractions.iter().all(|f| *f >= 0.0) && (total - 1.0).abs() < 1e-9) {
-        return Err(Error::param(
-            "fractions",
-            format!("{fractions:?}"),
-            "numbers from 0 that sum to 1",
-        ));
+        let given = format!("{fractions:?}");
+        let want = "numbers from 0 that sum to 1";
+        return Err(Error::param("fractions", given, want));
     }
     let mut classes = vec![Vec::new(); labels.names().len()];
     for (row, &code) in labels.codes().iter().enumerate() {

@@ -9,12 +9,8 @@ impl From<&Rows> for CsMat<f64> {
     fn from(rows: &Rows) -> Self {
         let indices = rows.indices().iter().map(|&index| index as usize).collect();
         let shape = (rows.n_rows(), rows.n_features());
-        CsMat::new(
-            shape,
-            rows.starts().to_vec(),
-            indices,
-            rows.values().to_vec(),
-        )
+        let (starts, values) = (rows.starts().to_vec(), rows.values().to_vec());
+        CsMat::new(shape, starts, indices, values)
     }
 }
 

@@ -1,9 +1,10 @@
 //! svmlight and libsvm text: `label [qid:N] index:value … [# comment]`, one row per line.
 
-use super::input::{Parsed, quote};
+use super::input::quote;
 use super::number::{parse_u64, usual_entry};
 use super::text::{TextRows, parse_entry};
 use super::{IndexBase, Labels, Rows, decompress};
+use crate::error::Parsed;
 use std::io::{self, Write};
 
 /// Parses one line. The label is any word; a `#` starts a comment at the start of a line or after the label.

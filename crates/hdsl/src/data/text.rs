@@ -1,10 +1,10 @@
 //! What the line-based formats share: one row per line, parsed in parallel, put together in file order.
 
-use super::input::{self, Input, Parsed, quote};
+use super::input::{self, Input, quote};
 use super::number::{parse_f64, parse_u64};
 use super::row_builder::RowBuilder;
 use super::{Dataset, IndexBase, Labels};
-use crate::error::{Error, Result};
+use crate::error::{Error, Parsed, Result};
 use crate::parallel::{self, prelude::*};
 use std::cmp::Reverse;
 use std::path::Path;
@@ -119,27 +119,24 @@ fn parse_block(block: &[u8], next_line: &mut u64, parse_line: ParseLine) -> Vec<
 
 fn finish(
     path: &Path,
-    pieces: Vec<TextRows>,
+    mut pieces: Vec<TextRows>,
     base: Option<IndexBase>,
     n_features: Option<usize>,
 ) -> Result<Dataset> {
-    let lines = || pieces.iter().flat_map(|piece| &piece.lines);
-    let n_rows = lines().count();
-    if n_rows == 0 {
+    let lines = pieces.iter_mut().flat_map(|piece| piece.lines.drain(..));
+    let lines: Vec<RowLine> = lines.collect();
+    if lines.is_empty() {
         return Err(Error::file(
             path,
             "has no rows, only blank lines and comments",
         ));
     }
-    if n_rows > u32::MAX as usize {
-        let reason = format!("has {n_rows} rows, expected at most 2^32 - 1");
-        return Err(Error::file(path, reason));
-    }
-    let queries = queries(path, lines())?;
-    let index_base = index_base(path, lines(), base)?;
-    let n_features = count_features(path, lines(), index_base, n_features)?;
-    let labels = pieces.iter().flat_map(|piece| input::lines(&piece.labels));
-    let labels = Labels::from_names(labels.map(String::from_utf8_lossy));
+    let queries = queries(path, &lines)?;
+    let index_base = index_base(path, &lines, base)?;
+    let n_features = count_features(path, &lines, index_base, n_features)?;
+    let text = |piece: &TextRows| String::from_utf8_lossy(&piece.labels).into_owned();
+    let labels: Vec<String> = pieces.iter().map(text).collect();
+    let labels = Labels::from_names(labels.iter().flat_map(|text| text.lines()));
     let parts = pieces.into_iter().map(|piece| piece.rows).collect();
     let mut dataset = RowBuilder::concat(parts).finish(path, index_base, n_features)?;
     if base.is_none() && index_base == IndexBase::Zero {
@@ -154,27 +151,18 @@ fn finish(
 }
 
 /// The query numbers if all rows have one; some with and some without are an error.
-fn queries<'a>(
-    path: &Path,
-    lines: impl Iterator<Item = &'a RowLine> + Clone,
-) -> Result<Option<Vec<u64>>> {
-    let first = |has| lines.clone().find(|line| line.query.is_some() == has);
-    if let (Some(with), Some(without)) = (first(true), first(false)) {
-        let has = match with.line < without.line {
-            true => "has no",
-            false => "has a",
-        };
+fn queries(path: &Path, lines: &[RowLine]) -> Result<Option<Vec<u64>>> {
+    let has_query = lines[0].query.is_some();
+    if let Some(other) = lines.iter().find(|l| l.query.is_some() != has_query) {
+        let has = if has_query { "has no" } else { "has a" };
         let reason = format!("{has} `qid`, unlike the rows before it");
-        return Err(Error::parse(path, with.line.max(without.line), reason));
+        return Err(Error::parse(path, other.line, reason));
     }
-    Ok(lines.map(|line| line.query).collect())
+    Ok(lines.iter().map(|line| line.query).collect())
 }
 
-fn index_base<'a>(
-    path: &Path,
-    mut lines: impl Iterator<Item = &'a RowLine>,
-    given: Option<IndexBase>,
-) -> Result<IndexBase> {
+fn index_base(path: &Path, lines: &[RowLine], given: Option<IndexBase>) -> Result<IndexBase> {
+    let mut lines = lines.iter();
     let zero = lines.find(|line| line.bounds.is_some_and(|(low, _)| low == 0));
     match (given, zero) {
         (Some(IndexBase::One), Some(zero)) => {
@@ -188,13 +176,14 @@ fn index_base<'a>(
 }
 
 /// How many features there are: as many as given, or else as the highest index says.
-fn count_features<'a>(
+fn count_features(
     path: &Path,
-    lines: impl Iterator<Item = &'a RowLine>,
+    lines: &[RowLine],
     base: IndexBase,
     given: Option<usize>,
 ) -> Result<usize> {
-    let highest = lines.filter_map(|line| Some((line.bounds?.1, Reverse(line.line))));
+    let highest = lines.iter();
+    let highest = highest.filter_map(|line| Some((line.bounds?.1, Reverse(line.line))));
     // Of equal indices the first line counts.
     let Some((high, Reverse(line))) = highest.max() else {
         return Ok(given.unwrap_or(0));
@@ -224,28 +213,21 @@ pub(super) fn parse_entry(token: &[u8], rows: &mut TextRows) -> Parsed<()> {
     };
     let index = parse_index(&token[..colon])?;
     let value = &token[colon + 1..];
-    let why = match parse_f64(value) {
-        Some(number) if number.is_finite() => {
-            rows.entry(index, number);
-            return Ok(());
-        }
-        Some(_) => "is not finite, expected a finite number",
-        None => "is not a number",
+    let Some(number) = parse_f64(value).filter(|number| number.is_finite()) else {
+        let value = quote(value);
+        return Err(format!(
+            "value {value} of index {index}, expected a finite number"
+        ));
     };
-    Err(format!("value {} of index {index} {why}", quote(value)))
+    rows.entry(index, number);
+    Ok(())
 }
 
 /// Parses an index as it is written, whatever it counts from.
 pub(super) fn parse_index(token: &[u8]) -> Parsed<u32> {
-    let is_number = |token: &[u8]| !token.is_empty() && token.iter().all(u8::is_ascii_digit);
-    let why = match parse_u64(token).map(u32::try_from) {
-        Some(Ok(index)) => return Ok(index),
-        _ if is_number(token) => "is above 2^32 - 1",
-        _ if token.strip_prefix(b"-").is_some_and(is_number) => "is negative",
-        _ => "is not a whole number",
-    };
-    Err(format!(
-        "index {} {why}, expected a whole number from 0 to 4294967295",
-        quote(token)
-    ))
+    let index = parse_u64(token).and_then(|index| u32::try_from(index).ok());
+    index.ok_or_else(|| {
+        let token = quote(token);
+        format!("index {token}, expected a whole number from 0 to 4294967295")
+    })
 }

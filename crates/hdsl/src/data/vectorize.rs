@@ -120,12 +120,7 @@ impl Vectorizer {
             let words = fold(document.as_ref(), options.lowercase);
             let distinct: HashSet<&str> = tokens(&words).collect();
             for word in distinct {
-                match frequencies.get_mut(word) {
-                    Some(df) => *df += 1,
-                    None => {
-                        frequencies.insert(word.to_owned(), 1);
-                    }
-                }
+                *frequencies.entry(word.to_owned()).or_default() += 1;
             }
         }
         let n_words = frequencies.len();

@@ -1,8 +1,8 @@
 //! The file of a vocabulary.
 
-use super::input::{Input, Parsed, quote};
+use super::input::{Input, quote};
 use super::vectorize::{Vectorizer, Weighting};
-use crate::error::{Error, Result};
+use crate::error::{Error, Parsed, Result};
 use std::collections::HashSet;
 use std::io::{self, Write};
 use std::path::Path;
@@ -42,7 +42,18 @@ impl Vectorizer {
                 return Err(format!("{} is repeated", quote(term.as_bytes())));
             }
             if with_header {
-                vocabulary.parse_frequency(term, frequency)?;
+                let df = frequency
+                    .parse()
+                    .ok()
+                    .filter(|df| *df <= vocabulary.n_documents);
+                vocabulary.frequencies.push(df.ok_or_else(|| {
+                    format!(
+                        "{} has the frequency {}, expected a number of documents from 0 to {}",
+                        quote(term.as_bytes()),
+                        quote(frequency.as_bytes()),
+                        vocabulary.n_documents
+                    )
+                })?);
             }
             vocabulary.terms.push(term.to_owned());
             Ok(())
@@ -53,21 +64,6 @@ impl Vectorizer {
             return Err(Error::file(path, reason));
         }
         Ok(vocabulary)
-    }
-
-    fn parse_frequency(&mut self, term: &str, frequency: &str) -> Parsed<()> {
-        let n_documents = self.n_documents;
-        match frequency.parse() {
-            Ok(df) if df <= n_documents => self.frequencies.push(df),
-            _ => {
-                return Err(format!(
-                    "{} has the frequency {}, expected a number of documents from 0 to {n_documents}",
-                    quote(term.as_bytes()),
-                    quote(frequency.as_bytes())
-                ));
-            }
-        }
-        Ok(())
     }
 
     /// `# hdsl vocabulary 1<TAB>documents N<TAB>weighting W<TAB>lowercase B`

@@ -208,7 +208,7 @@ pub(crate) fn candidates(rows: &Rows) -> Result<Columns> {
             "there is 1 feature, expected at least 2: an atom joins two",
         ));
     }
-    let mut features = columns.into_features();
+    let mut features = columns.features().to_vec();
     let mut occurring = features.iter().copied().peekable();
     let absent = (0..rows.n_features() as u64).map(|feature| feature as u32);
     let absent: Vec<u32> = absent
@@ -238,7 +238,7 @@ fn by_size(rows: Rows, cancel: CancelToken<'_>) -> Result<(Vec<u32>, Rows)> {
     let mut rank = vec![0; columns.len()];
     for (new, old) in features.iter_mut().enumerate() {
         rank[*old as usize] = new as u32;
-        *old = columns.feature(*old);
+        *old = columns.features()[*old as usize];
     }
     let rows = change_rows(rows, columns.len(), Vec::new, |sorted, indices, values| {
         let entries = indices.iter().zip(&*values).filter(|entry| *entry.1 != 0.0);

@@ -62,7 +62,7 @@ impl BilinearModel {
         let mut entries = Vec::new();
         for (c, component) in (0..).zip(&components) {
             let direction = component.direction.iter();
-            entries.extend(direction.map(|&(n, entry)| (c, columns.feature(n), entry)));
+            entries.extend(direction.map(|&(n, entry)| (c, columns.features()[n as usize], entry)));
         }
         let values: Vec<f64> = components.iter().map(|c| c.value).collect();
         ReducedTransform {

@@ -1,9 +1,9 @@
 //! Files of triplets: lists, click logs and graded judgments.
 
 use super::Triplets;
-use crate::data::input::{Input, Parsed, quote};
+use crate::data::input::{Input, quote};
 use crate::data::number::{parse_f64, parse_u64};
-use crate::error::{Error, Result};
+use crate::error::{Error, Parsed, Result};
 use crate::named::named_enum;
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -69,11 +69,7 @@ impl Triplets {
     /// # Ok::<(), hdsl::Error>(())
     /// ```
     pub fn parse(name: &Path, bytes: &[u8], format: TripletFormat, n_rows: usize) -> Result<Self> {
-        read(
-            Input::from_bytes(name, bytes, &format.expected())?,
-            format,
-            n_rows,
-        )
+        read(Input::new(name, bytes, &format.expected())?, format, n_rows)
     }
 
     /// Writes a list that [`Triplets::read`] reads; weights only if there are any.

@@ -182,7 +182,7 @@ impl Pairs {
         let own = state.rows.row(self.current);
         let pairs = coefficients.pairs_of(self.current);
         buffers.by_place.clear();
-        buffers.by_place.resize(own.nnz(), [0.0; 2]);
+        buffers.by_place.resize(own.indices().len(), [0.0; 2]);
         let sums = &mut buffers.by_place[..];
         if let Some(products) = products {
             for (local, delta) in changes.iter() {

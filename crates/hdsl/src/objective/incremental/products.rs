@@ -42,7 +42,7 @@ impl Products {
         for anchor in pairs.anchors() {
             cancel.check()?;
             let own = rows.row(anchor);
-            if own.nnz() >= usize::from(u16::MAX) || products.places.len() > limit {
+            if own.indices().len() >= usize::from(u16::MAX) || products.places.len() > limit {
                 return Ok(None);
             }
             overlap.learn(own.indices());

@@ -111,6 +111,6 @@ fn training_ends_before_the_first_iteration_and_not_later() {
     }
     // From the first iteration on, events are how a run is ended.
     let (trained, undisturbed) = (outcome(3).0.unwrap(), outcome(usize::MAX).0.unwrap());
-    assert!(undisturbed.iterations > 0);
+    assert!(undisturbed.run.iterations > 0);
     assert_eq!(trained.model.to_bytes(), undisturbed.model.to_bytes());
 }

@@ -77,12 +77,6 @@ impl Preprocessor {
         }
     }
 
-    /// [`Preprocessor::fit`] of `max` followed by [`Preprocessor::restrict`], without a number for every feature.
-    pub(crate) fn fit_max(rows: RowsView<'_>, features: &[u32]) -> Self {
-        let columns = Columns::from_features(rows.n_features(), features.to_vec());
-        Self::fit_columns(Preprocess::Max, rows, columns)
-    }
-
     fn fit_columns(kind: Preprocess, rows: RowsView<'_>, columns: Columns) -> Self {
         let mut maxima = vec![0.0f64; columns.len()];
         for (&feature, value) in rows.indices().iter().zip(rows.values()) {

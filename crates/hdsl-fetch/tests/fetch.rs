@@ -120,6 +120,9 @@ fn only_requested_parts_are_downloaded() {
     assert_eq!(scene.server.log().len(), 1);
     scene.fetch("news20", &[]).unwrap();
     assert_eq!(scene.server.log().len(), 1);
+    let fetched = scene.fetch("news20", &["test", "train"]).unwrap();
+    let names: Vec<_> = fetched.parts.iter().map(|part| part.part.name).collect();
+    assert_eq!(names, ["test", "train"]);
     let error = scene.fetch("news20", &["valid"]).unwrap_err().to_string();
     assert_eq!(
         error,

@@ -1,65 +1,70 @@
-//! All the figures of a report, gathered in the order of the page.
+//! All sections of a report, in the order of the page.
 
 use crate::classes::Classes;
-use crate::dimension::DimensionStory;
-use crate::errors::{ErrorStory, mistakes};
-use crate::glance::{Glance, Satisfied, satisfied};
-use crate::graph::GraphStory;
+use crate::dimension::DimensionSection;
+use crate::errors::{ErrorSection, misclassified};
+use crate::graph::GraphSection;
 use crate::input::Input;
-use crate::map::MapStory;
+use crate::map::MapSection;
 use crate::names::{NameList, Names};
-use crate::neighbors::NeighborStory;
+use crate::neighbors::NeighborSection;
 use crate::pairs::Entries;
 use crate::ranking::Rankings;
-use crate::run::RunStory;
+use crate::run::RunSection;
+use crate::summary::Summary;
+use crate::triplets::{Satisfied, satisfied};
 use hdsl::{Error, Result};
 use serde::Serialize;
 
-/// What the page's script draws. What is missing could not be told from the input.
+/// The data of the page's script. A section is `None` if the input does not suffice for it.
 #[derive(Serialize)]
-pub(crate) struct Story {
+pub(crate) struct Sections {
     title: String,
     names: NameList,
     classes: Vec<String>,
     satisfied: Option<Satisfied>,
-    pub(crate) run: RunStory,
+    pub(crate) run: RunSection,
     pub(crate) entries: Entries,
-    graph: GraphStory,
-    pub(crate) dimension: Option<DimensionStory>,
-    pub(crate) map: Option<MapStory>,
-    pub(crate) neighbors: Option<NeighborStory>,
-    pub(crate) errors: Option<ErrorStory>,
+    graph: GraphSection,
+    pub(crate) dimension: Option<DimensionSection>,
+    pub(crate) map: Option<MapSection>,
+    pub(crate) neighbors: Option<NeighborSection>,
+    pub(crate) errors: Option<ErrorSection>,
 }
 
-/// Gathers everything; `each` hears what is being done, in words.
-pub(crate) fn gather(input: &Input<'_>, each: &mut dyn FnMut(&str)) -> Result<(Story, Glance)> {
+/// Computes all sections. `on_stage` is called with the name of each stage of the work.
+pub(crate) fn compute(
+    input: &Input<'_>,
+    on_stage: &mut dyn FnMut(&str),
+) -> Result<(Sections, Summary)> {
     check(input)?;
     let classes = Classes::of(input);
     let mut names = Names::new(input);
-    each("counting pairs");
+    on_stage("counting pairs");
     let entries = Entries::of(input, &classes, &mut names);
-    each("placing the graph");
-    let graph = GraphStory::of(input.model, &mut names);
-    each("looking for neighbors");
+    on_stage("drawing the graph");
+    let graph = GraphSection::of(input.model, &mut names);
+    on_stage("searching neighbors");
     let rankings = Rankings::of(input)?;
     let rankings = rankings.as_ref();
-    each("following the path");
-    let dimension = DimensionStory::of(input, rankings)?;
-    each("drawing the map");
-    let map = MapStory::of(input, &classes);
-    each("explaining neighbors");
-    let mistakes = match rankings {
-        Some(rankings) => mistakes(input, rankings, &classes)?,
+    on_stage("evaluating the path");
+    let dimension = DimensionSection::of(input, rankings)?;
+    on_stage("drawing the map");
+    let map = MapSection::of(input, &classes);
+    on_stage("explaining neighbors");
+    let misclassified = match rankings {
+        Some(rankings) => misclassified(input, rankings, &classes)?,
         None => Vec::new(),
     };
-    let neighbors = rankings.map(|r| NeighborStory::of(input, r, &mistakes, &classes, &mut names));
-    let errors = rankings.and_then(|r| ErrorStory::of(r, &mistakes, &classes));
-    each("counting triplets");
+    let neighbors =
+        rankings.map(|r| NeighborSection::of(input, r, &misclassified, &classes, &mut names));
+    let errors = rankings.and_then(|r| ErrorSection::of(r, &misclassified, &classes));
+    on_stage("counting triplets");
     let satisfied = satisfied(input)?;
-    let glance = Glance::of(input, rankings, satisfied.as_ref());
-    let story = Story {
+    let summary = Summary::of(input, rankings, satisfied.as_ref());
+    let sections = Sections {
         title: input.title.to_owned(),
-        run: RunStory::of(input.model),
+        run: RunSection::of(input.model),
         names: names.into_list(),
         classes: classes.names,
         satisfied,
@@ -70,24 +75,22 @@ pub(crate) fn gather(input: &Input<'_>, each: &mut dyn FnMut(&str)) -> Result<(S
         neighbors,
         errors,
     };
-    Ok((story, glance))
+    Ok((sections, summary))
 }
 
 fn check(input: &Input<'_>) -> Result<()> {
-    for (part, what) in [(input.train, "training"), (input.test, "test")] {
+    for (part, kind) in [(input.train, "training"), (input.test, "test")] {
         let Some(part) = part else { continue };
         let n_rows = part.rows.n_rows();
-        if let Some(labels) = part.labels.filter(|l| l.len() != n_rows) {
-            let n = labels.len();
-            return Err(Error::Data(format!(
-                "there are {n} labels for {n_rows} {what} rows"
-            )));
-        }
-        if let Some(texts) = part.texts.filter(|t| t.len() != n_rows) {
-            let n = texts.len();
-            return Err(Error::Data(format!(
-                "there are {n} texts for {n_rows} {what} rows"
-            )));
+        let lengths = [
+            (part.labels.map(|labels| labels.len()), "labels"),
+            (part.texts.map(<[String]>::len), "texts"),
+        ];
+        for (n, what) in lengths {
+            if let Some(n) = n.filter(|&n| n != n_rows) {
+                let reason = format!("there are {n} {what} for {n_rows} {kind} rows");
+                return Err(Error::Data(reason));
+            }
         }
     }
     match input.rule.k {

@@ -1,264 +1,210 @@
-//! Section 1: the figures somebody wants first.
+//! Section 1: the key figures, and the input that would add more.
 
-use crate::format::{count, percent, short, thousands};
-use crate::input::{Hint, Input};
-use crate::ranking::{Rankings, in_short, plain_preprocess};
+use crate::format::{count, percent, rough, short, thousands};
+use crate::input::{Input, Missing, Part};
+use crate::ranking::{Rankings, rule_name};
+use crate::triplets::Satisfied;
+use hdsl::knn::Evaluation;
 use hdsl::model::CommandFiles;
-use hdsl::{CancelToken, Result, Triplets};
-use serde::Serialize;
+use std::cmp::Ordering;
 
 /// One figure: its exact value for programs, its text for people.
 pub(crate) struct Figure {
     pub(crate) key: &'static str,
-    pub(crate) label: String,
+    pub(crate) label: &'static str,
     pub(crate) value: String,
     pub(crate) text: String,
     pub(crate) note: String,
 }
 
 /// The section, as the template shows it.
-pub(crate) struct Glance {
+pub(crate) struct Summary {
     pub(crate) headline: String,
-    /// Error before and after, if it is known.
+    /// Test errors under both similarities, if they are known.
     pub(crate) errors: Option<Errors>,
     pub(crate) figures: Vec<Figure>,
+    /// The command or code that trains the model.
     pub(crate) command: String,
-    /// What the section on the run shows.
+    /// The introduction of the section about the training run.
     pub(crate) run: String,
-    /// What is left out, and what would add it.
+    /// What is left out, and the input that adds it.
     pub(crate) missing: Vec<String>,
 }
 
+/// Test errors as figures and as two horizontal bars.
 pub(crate) struct Errors {
-    pub(crate) before: Figure,
-    pub(crate) after: Figure,
-    /// Widths of two bars, of 100.
-    pub(crate) before_width: f64,
-    pub(crate) after_width: f64,
+    pub(crate) dot: Figure,
+    pub(crate) learned: Figure,
+    /// Widths of the bars; the larger one is 100.
+    pub(crate) dot_width: f64,
+    pub(crate) learned_width: f64,
 }
 
-/// Triplets and how many of them have a margin above 0.
-#[derive(Serialize)]
-pub(crate) struct Satisfied {
-    pub(crate) n: usize,
-    pub(crate) dot: f64,
-    pub(crate) learned: f64,
-}
-
-/// Mines the triplets again as training did, unless they are given, and counts.
-pub(crate) fn satisfied(input: &Input<'_>) -> Result<Option<Satisfied>> {
-    let Some(train) = input.train else {
-        return Ok(None);
-    };
-    let plain = plain_preprocess(input, train.rows).apply(train.rows);
-    let mined: Triplets = match input.triplets {
-        Some(triplets) => {
-            triplets.check(train.rows.n_rows())?;
-            triplets.clone()
-        }
-        None => {
-            let config = &input.model.parts().config;
-            if train.labels.is_none() || !config.triplets.is_mined() {
-                return Ok(None);
-            }
-            let seed = config.seed;
-            match config
-                .triplets
-                .triplets(&plain, train.labels, seed, CancelToken::NEVER)
-            {
-                Ok(triplets) => triplets,
-                // One class only, for instance: nothing to count, and the report goes on.
-                Err(_) => return Ok(None),
-            }
-        }
-    };
-    if mined.is_empty() {
-        return Ok(None);
-    }
-    let (scaled, learned) = (input.model.prepare(train.rows), input.model.similarity());
-    let mapped = learned.transform_rows(&scaled);
-    let share = |rows: &hdsl::Rows| {
-        let row = |r: u32| rows.row(r as usize);
-        let kept = mined
-            .iter()
-            .filter(|&(a, near, far)| row(a).dot(row(near)) > row(a).dot(row(far)));
-        kept.count() as f64 / mined.len() as f64
-    };
-    Ok(Some(Satisfied {
-        n: mined.len(),
-        dot: share(&plain),
-        learned: share(&mapped),
-    }))
-}
-
-impl Glance {
+impl Summary {
     pub(crate) fn of(
         input: &Input<'_>,
         rankings: Option<&Rankings>,
         satisfied: Option<&Satisfied>,
     ) -> Self {
-        let model = input.model;
-        let learned = model.similarity();
-        let n_pairs = learned.pairs_by_weight().len();
-        let mut figures = Vec::new();
-        let mut figure = |key, label: &str, value: String, text: String, note: String| {
-            figures.push(Figure {
-                key,
-                label: label.to_owned(),
-                value,
-                text,
-                note,
-            });
-        };
-        let used = learned.n_features_used();
-        let share = used as f64 / model.n_features().max(1) as f64;
-        figure(
-            "n_features",
-            "features used",
-            used.to_string(),
-            thousands(used),
-            match share < 0.0005 {
-                true => format!("of {}", thousands(model.n_features())),
-                false => format!("of {}, {}", thousands(model.n_features()), percent(share)),
-            },
-        );
-        figure(
-            "n_pairs",
-            "pairs of features",
-            n_pairs.to_string(),
-            thousands(n_pairs),
-            format!("of {} possible", possible_pairs(model.n_features())),
-        );
-        figure(
-            "n_atoms",
-            "dimensions",
-            learned.atoms().len().to_string(),
-            thousands(learned.atoms().len()),
-            "one an atom: what a row becomes when it is mapped".into(),
-        );
-        figure(
-            "lambda",
-            "λ",
-            model.parts().scale.to_string(),
-            short(model.parts().scale),
-            "the size of the domain M was sought in".into(),
-        );
-        if let Some(s) = satisfied {
-            figure(
-                "satisfied",
-                "triplets satisfied",
-                s.learned.to_string(),
-                percent(s.learned),
-                format!("of {}; the dot product: {}", thousands(s.n), percent(s.dot)),
-            );
-        }
-        figure(
-            "iteration",
-            "iterations kept",
-            model.chosen().to_string(),
-            thousands(model.chosen()),
-            format!("of {}", thousands(model.path().len())),
-        );
-        if let Some(seconds) = input.train_seconds {
-            let text = match seconds {
-                s if s < 100.0 => format!("{s:.2} s"),
-                s => format!("{} min", short(s / 60.0)),
-            };
-            figure(
-                "train_seconds",
-                "training time",
-                seconds.to_string(),
-                text,
-                "in the solver".into(),
-            );
-        }
-        let errors = rankings.and_then(|r| {
-            let (dot, after) = (r.dot.evaluation.as_ref()?, r.learned.evaluation.as_ref()?);
-            let bar = |key, label: &str, e: &hdsl::knn::Evaluation| Figure {
-                key,
-                label: label.into(),
-                value: e.error.to_string(),
-                text: percent(e.error),
-                note: format!("{} wrong of {}", thousands(e.n_wrong), thousands(e.n_test)),
-            };
-            let most = dot.error.max(after.error).max(1e-12);
-            Some(Errors {
-                before: bar("dot_error", "plain dot product", dot),
-                after: bar("error", "learned similarity", after),
-                before_width: 100.0 * dot.error / most,
-                after_width: 100.0 * after.error / most,
-            })
-        });
+        let evaluations = rankings.and_then(Rankings::evaluations);
+        let mut figures = model_figures(input);
+        figures.extend(satisfied.map(|s| Figure {
+            key: "satisfied",
+            label: "triplets satisfied",
+            value: s.learned.to_string(),
+            text: percent(s.learned),
+            note: format!("of {}; dot product: {}", thousands(s.n), percent(s.dot)),
+        }));
+        figures.extend(run_figures(input));
         Self {
-            headline: headline(input, rankings, n_pairs),
-            errors,
+            headline: headline(input, rankings),
+            errors: evaluations.map(|(dot, learned)| Errors::of(dot, learned)),
             figures,
-            command: input.made_by.map_or_else(|| made_by(input), str::to_owned),
-            run: run_in_words(input),
+            command: input
+                .made_by
+                .map_or_else(|| train_command(input), str::to_owned),
+            run: run_introduction(input),
             missing: missing(input, rankings, satisfied),
         }
     }
 }
 
-/// d (d - 1) / 2 in words short enough for a card.
-fn possible_pairs(d: usize) -> String {
-    let pairs = d as f64 * (d as f64 - 1.0) / 2.0;
-    match pairs {
-        p if p >= 1e9 => format!("{} billion", short(p / 1e9)),
-        p if p >= 1e6 => format!("{} million", short(p / 1e6)),
-        p => thousands(p as usize),
+impl Errors {
+    fn of(dot: &Evaluation, learned: &Evaluation) -> Self {
+        let figure = |key, label, e: &Evaluation| Figure {
+            key,
+            label,
+            value: e.error.to_string(),
+            text: percent(e.error),
+            note: format!(
+                "{} of {}",
+                thousands(e.n_wrong),
+                count(e.n_test, "test row")
+            ),
+        };
+        let largest = dot.error.max(learned.error).max(1e-12);
+        Self {
+            dot: figure("dot_error", "dot product", dot),
+            learned: figure("error", "learned similarity", learned),
+            dot_width: 100.0 * dot.error / largest,
+            learned_width: 100.0 * learned.error / largest,
+        }
     }
 }
 
-fn headline(input: &Input<'_>, rankings: Option<&Rankings>, n_pairs: usize) -> String {
+/// The size of the model.
+fn model_figures(input: &Input<'_>) -> Vec<Figure> {
     let model = input.model;
-    let uses = format!(
-        "It looks at {} of {} and at {} of them.",
-        thousands(model.similarity().n_features_used()),
-        count(model.n_features(), "feature"),
-        count(n_pairs, "pair"),
-    );
-    let told = rankings.and_then(|r| {
-        let (dot, learned) = (r.dot.evaluation.as_ref()?, r.learned.evaluation.as_ref()?);
-        let (before, after) = (percent(dot.error), percent(learned.error));
-                let rows = count(learned.n_test, "test row");
-        let vote = format!("by {}", in_short(r.rule));
-        Some(match learned.n_wrong.cmp(&dot.n_wrong) {
-            std::cmp::Ordering::Less => {
-                format!("Learning took the error on {rows} from {before} to {after}, {vote}. ")
-            }
-            std::cmp::Ordering::Equal => {
-                format!("The error on {rows} is {after}, {vote}, as it is under the plain dot product. ")
-            }
-            std::cmp::Ordering::Greater => {
-                format!("The error on {rows} rose from {before} to {after}, {vote}: here, learning did not help. ")
-            }
-        })
-    });
-    told.unwrap_or_default() + &uses
+    let learned = model.similarity();
+    let figure = |key, label, n: usize, note| Figure {
+        key,
+        label,
+        value: n.to_string(),
+        text: thousands(n),
+        note,
+    };
+    let d = model.n_features();
+    let used = learned.n_features_used();
+    let share = used as f64 / d.max(1) as f64;
+    let of_features = match share < 0.0005 {
+        true => format!("of {}", thousands(d)),
+        false => format!("of {}, {}", thousands(d), percent(share)),
+    };
+    let possible_pairs = rough(d as f64 * (d as f64 - 1.0) / 2.0);
+    let one_per_atom = "of transformed rows, one per atom".to_owned();
+    vec![
+        figure("n_features", "features used", used, of_features),
+        figure(
+            "n_pairs",
+            "feature pairs",
+            learned.pairs_by_weight().len(),
+            format!("of {possible_pairs} possible"),
+        ),
+        figure("n_atoms", "dimensions", learned.atoms().len(), one_per_atom),
+        Figure {
+            key: "lambda",
+            label: "λ",
+            value: model.parts().scale.to_string(),
+            text: short(model.parts().scale),
+            note: "domain size: the trace of M is 2λ".into(),
+        },
+    ]
 }
 
-/// What a path is: that of a solver, or the way to a mean.
-fn run_in_words(input: &Input<'_>) -> String {
+/// The length of the training run.
+fn run_figures(input: &Input<'_>) -> Vec<Figure> {
+    let (chosen, length) = (input.model.chosen(), input.model.path().len());
+    let mut figures = vec![Figure {
+        key: "iteration",
+        label: "iterations kept",
+        value: chosen.to_string(),
+        text: thousands(chosen),
+        note: format!("of {}", thousands(length)),
+    }];
+    figures.extend(input.train_seconds.map(|seconds| Figure {
+        key: "train_seconds",
+        label: "training time",
+        value: seconds.to_string(),
+        text: match seconds < 100.0 {
+            true => format!("{seconds:.2} s"),
+            false => format!("{} min", short(seconds / 60.0)),
+        },
+        note: "in the solver".into(),
+    }));
+    figures
+}
+
+fn headline(input: &Input<'_>, rankings: Option<&Rankings>) -> String {
+    let learned = input.model.similarity();
+    let size = format!(
+        "The model uses {} of {}, in {}.",
+        thousands(learned.n_features_used()),
+        count(input.model.n_features(), "feature"),
+        count(learned.pairs_by_weight().len(), "pair"),
+    );
+    let Some((rankings, (dot, learned))) = rankings.and_then(|r| Some((r, r.evaluations()?)))
+    else {
+        return size;
+    };
+    let (before, after) = (percent(dot.error), percent(learned.error));
+    let rows = count(learned.n_test, "test row");
+    let rule = rule_name(rankings.rule);
+    let error = match learned.n_wrong.cmp(&dot.n_wrong) {
+        Ordering::Less => {
+            format!("Training reduced the error on {rows} from {before} to {after} ({rule}).")
+        }
+        Ordering::Equal => {
+            format!("The error on {rows} is {after} ({rule}), the same as with the dot product.")
+        }
+        Ordering::Greater => format!(
+            "Training did not help: the error on {rows} is {after} ({rule}), compared to {before} with the dot product."
+        ),
+    };
+    format!("{error} {size}")
+}
+
+/// How the path came about: by the solver, or as the average of several models.
+fn run_introduction(input: &Input<'_>) -> String {
     match input.model.parts().config.n_estimators {
         several @ 2.. => format!(
-            "This model is the average of {several} models that differ in their seeds. Its path is not that of a solver: it adds \
-             the pairs of the average by weight, the largest first. The model in use is the one at the line."
+            "This model is the average of {several} models trained with different seeds. Its path is not that of a solver: it \
+             adds the atoms of the average in order of decreasing weight. The dotted line marks the model in use."
         ),
-        _ => "Training starts with one pair of features. Each step adds a pair (forward), takes weight from one (away) or throws \
-              one out (drop), always so that the objective, the average cost of a triplet that is out of order, falls. The \
-              model in use is the iterate at the line."
+        _ => "Training minimizes the objective, the mean loss over all triplets, with a Frank-Wolfe algorithm. It starts with \
+              one atom, that is, one pair of features. A forward step adds an atom or increases its weight, an away step \
+              decreases the weight of an atom, and a drop step removes one. The dotted line marks the iterate in use."
             .to_owned(),
     }
 }
 
-/// The call of `hdsl train` that makes this model, as far as a model remembers it.
-fn made_by(input: &Input<'_>) -> String {
+/// The `hdsl train` command for this model, as far as its configuration contains it.
+fn train_command(input: &Input<'_>) -> String {
     let mut files = CommandFiles::default();
     files.train = input.train.map(|part| part.source.into());
     files.output = Some(input.title.into());
-    let line = input.model.command_line(&files);
-    line.unwrap_or_else(|| "an earlier model was trained further in Python".to_owned())
+    let command = input.model.command_line(&files);
+    command
+        .unwrap_or_else(|| "this model continues an earlier one that was fitted in Python".into())
 }
 
 fn missing(
@@ -268,53 +214,32 @@ fn missing(
 ) -> Vec<String> {
     let mut list = Vec::new();
     let mut add = |what: &str, hint: &str| list.push(format!("{what}: give {hint}."));
+    let needs_train = "Errors, nearest neighbors, the map of the rows and pair frequencies";
+    let (train, test) = (input.hint(Missing::Train), input.hint(Missing::Test));
     match (input.train, input.test) {
-        (None, None) => add(
-            "Errors, neighbors, the map of the rows and how often pairs fire",
-            &format!("{} and {}", input.hint(Hint::Train), input.hint(Hint::Test)),
-        ),
-        (None, Some(_)) => add(
-            "Errors, neighbors, the map of the rows and how often pairs fire",
-            input.hint(Hint::Train),
-        ),
-        (Some(_), None) => add(
-            "Errors and neighbors of rows the model has not seen",
-            input.hint(Hint::Test),
-        ),
-        (Some(_), Some(_)) => {
-            if rankings.is_none_or(|r| r.learned.evaluation.is_none()) {
-                add(
-                    "Errors, and right or wrong neighbors",
-                    input.hint(Hint::Labels),
-                );
-            }
+        (None, None) => add(needs_train, &format!("{train} and {test}")),
+        (None, Some(_)) => add(needs_train, train),
+        (Some(_), None) => add("Errors and nearest neighbors of test rows", test),
+        (Some(_), Some(_)) if rankings.and_then(Rankings::evaluations).is_none() => {
+            add(
+                "Errors and classes of neighbors",
+                input.hint(Missing::Labels),
+            );
         }
+        _ => {}
     }
     if input.train.is_some() && satisfied.is_none() {
-        add("Triplets satisfied", input.hint(Hint::Triplets));
+        add("Triplets satisfied", input.hint(Missing::Triplets));
     }
-    let has_texts = |part: Option<crate::Part<'_>>| part.is_some_and(|p| p.texts.is_some());
+    let has_texts = |part: Option<Part<'_>>| part.is_some_and(|p| p.texts.is_some());
     if rankings.is_some() && !has_texts(input.train) && !has_texts(input.test) {
-        add("The texts of the rows", input.hint(Hint::Text));
+        add("Texts of the rows", input.hint(Missing::Texts));
     }
     if input.train_seconds.is_none() {
         add(
-            "The training time, which a model does not keep so that the same seed gives the same bytes",
-            input.hint(Hint::Run),
+            "Training time, which a model file does not contain",
+            input.hint(Missing::TrainTime),
         );
     }
     list
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pairs_are_counted_in_words() {
-        assert_eq!(possible_pairs(5000), "12.5 million");
-        assert_eq!(possible_pairs(10), "45");
-        assert_eq!(possible_pairs(100_000), "5 billion");
-        assert_eq!(possible_pairs(0), "0");
-    }
 }

@@ -199,6 +199,6 @@ mod tests {
         config.triplets = hdsl::TripletSource::Random { per_row: 5 };
         config.max_iter = 100;
         let trained = hdsl::train(&hdsl::TrainData::new(&data), &config, &mut ()).unwrap();
-        assert!(trained.objective < 0.4, "{}", trained.objective);
+        assert!(trained.run.objective < 0.4, "{}", trained.run.objective);
     }
 }

@@ -94,8 +94,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let facts = json!({
         "seconds": started.elapsed().as_secs_f64(),
         "mine_seconds": mine_seconds,
-        "triplets": trained.n_triplets,
-        "error": trained.valid_error,
+        "triplets": trained.run.n_triplets,
+        "error": trained.run.valid_error,
         "scale": trained.model.parts().scale,
         "features": trained.model.similarity().n_features_used(),
         "evaluations": evaluations,

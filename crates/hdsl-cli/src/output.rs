@@ -38,7 +38,7 @@ impl Log {
         !self.quiet && io::stderr().is_terminal()
     }
 
-    /// A message, unless `-q` was given.
+    /// A message for everyone who did not pass `-q`.
     pub(crate) fn note(&self, message: impl Display) {
         if !self.quiet {
             styled_stderr(&format!("hdsl: {NOTE}{message}{NOTE:#}\n"));

@@ -96,14 +96,14 @@ pub(crate) fn train<'py>(
 /// Facts about a training besides its model.
 pub(crate) fn facts<'py>(py: Python<'py>, trained: &Trained) -> PyResult<Bound<'py, PyDict>> {
     let facts = PyDict::new(py);
-    facts.set_item("stop", trained.stop.to_string())?;
-    facts.set_item("objective", trained.objective)?;
-    facts.set_item("gap", trained.gap.value())?;
-    facts.set_item("gap_certified", trained.gap.is_certified())?;
-    facts.set_item("iterations", trained.iterations)?;
-    facts.set_item("valid_error", trained.valid_error)?;
-    facts.set_item("n_triplets", trained.n_triplets)?;
-    facts.set_item("train_seconds", trained.train_seconds)?;
+    facts.set_item("stop", trained.run.stop.to_string())?;
+    facts.set_item("objective", trained.run.objective)?;
+    facts.set_item("gap", trained.run.gap.value())?;
+    facts.set_item("gap_certified", trained.run.gap.is_certified())?;
+    facts.set_item("iterations", trained.run.iterations)?;
+    facts.set_item("valid_error", trained.run.valid_error)?;
+    facts.set_item("n_triplets", trained.run.n_triplets)?;
+    facts.set_item("train_seconds", trained.run.train_seconds)?;
     let grid: Vec<(f64, f64, usize, usize, Option<f64>, String)> = trained
         .grid
         .iter()

@@ -1,16 +1,16 @@
 //! The part of rayon that the library uses. Without the feature `parallel` the same calls run on the calling thread.
 
 #[cfg(feature = "parallel")]
-pub(crate) use rayon::{current_num_threads, join, prelude, scope};
+pub(crate) use rayon::{current_num_threads, join, prelude};
 
 #[cfg(not(feature = "parallel"))]
-pub(crate) use sequential::{current_num_threads, join, prelude, scope};
+pub(crate) use sequential::{current_num_threads, join, prelude};
 
 /// The stand-in: the same names and results, one thing after the other.
 #[cfg(not(feature = "parallel"))]
 mod sequential {
     pub(crate) mod prelude {
-        pub(crate) use super::{IntoParallelIterator, ParallelSlice};
+        pub(crate) use super::{IntoParallelIterator, ParallelBridge, ParallelSlice};
     }
 
     pub(crate) fn current_num_threads() -> usize {
@@ -21,18 +21,6 @@ mod sequential {
         (a(), b())
     }
 
-    pub(crate) struct Scope;
-
-    impl Scope {
-        pub(crate) fn spawn(&self, task: impl FnOnce(&Self)) {
-            task(self);
-        }
-    }
-
-    pub(crate) fn scope<R>(tasks: impl FnOnce(&Scope) -> R) -> R {
-        tasks(&Scope)
-    }
-
     pub(crate) trait IntoParallelIterator: IntoIterator + Sized {
         fn into_par_iter(self) -> Sequential<Self::IntoIter> {
             Sequential(self.into_iter())
@@ -40,6 +28,14 @@ mod sequential {
     }
 
     impl<I: IntoIterator> IntoParallelIterator for I {}
+
+    pub(crate) trait ParallelBridge: Iterator + Sized {
+        fn par_bridge(self) -> Sequential<Self> {
+            Sequential(self)
+        }
+    }
+
+    impl<I: Iterator> ParallelBridge for I {}
 
     pub(crate) trait ParallelSlice<T> {
         fn slice(&self) -> &[T];

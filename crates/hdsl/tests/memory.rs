@@ -149,7 +149,7 @@ fn training_keeps_one_copy_of_the_rows_and_no_list_of_all_maxima() {
     params.max_iter = 20;
     let own = 12 * dataset.rows.nnz() + 8 * n_rows as usize;
     let (trained, peak) = peak_of(|| train(&TrainData::new(&dataset), &params, &mut ()).unwrap());
-    assert_eq!(trained.iterations, 20);
+    assert_eq!(trained.run.iterations, 20);
     eprintln!("{:.2} times the rows", peak as f64 / own as f64);
     // It is 2.9. A copy of the rows would be 1 more, and the maxima 0.6.
     assert!(peak < 3 * own, "{peak} bytes for rows of {own}");

@@ -19,7 +19,7 @@ fn a_run_begins_where_the_last_one_ended_and_never_gets_worse() {
     let second = run(&data, 1);
     assert_eq!(second.model.path().at(0).unwrap().atoms(), end.atoms());
     let trace = &second.model.parts().trace;
-    assert!((trace[0].objective - first.objective).abs() < 1e-9 * first.objective);
+    assert!((trace[0].objective - first.run.objective).abs() < 1e-9 * first.run.objective);
     assert!(trace[1].objective < trace[0].objective);
 }
 

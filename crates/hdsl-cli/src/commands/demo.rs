@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Demo, log: &Log) -> Result<(), Failure> {
     let trained = train(&data, &config, &mut progress);
     progress.finish();
     let trained = trained?;
-    if trained.stop == Stop::ObserverAsked {
+    if trained.run.stop == Stop::ObserverAsked {
         log.note("stopped by Ctrl-C; the figures are those of the best model so far");
     }
     let model = outputs.write_model(&trained)?;
@@ -146,7 +146,7 @@ impl Outputs {
         input.train = Some(Part::new(&problem.train, &train));
         input.test = Some(Part::new(&problem.test, &test));
         input.names = Some(&problem.names);
-        input.train_seconds = Some(trained.train_seconds);
+        input.train_seconds = Some(trained.run.train_seconds);
         let page = hdsl_report::page(&input, &mut |_| {})?;
         self.write_next(|out| out.write_all(page.as_bytes()))
     }
@@ -262,11 +262,11 @@ fn to_text(problem: &Planted, trained: &Trained, facts: &Facts) -> String {
         problem.pairs.len(),
         thousands(total),
         thousands(total * (total - 1) / 2),
-        count(trained.n_triplets, "triplet"),
-        trained.train_seconds,
+        count(trained.run.n_triplets, "triplet"),
+        trained.run.train_seconds,
         short(trained.model.parts().scale),
         thousands(trained.model.chosen()),
-        thousands(trained.iterations),
+        thousands(trained.run.iterations),
     );
     text += "\nThe ten strongest pairs (~ more similar, >< less similar; * planted):\n";
     let rows: Vec<Vec<String>> = learned
@@ -347,9 +347,9 @@ fn to_json(
         "k": K,
         "dot_product_error": facts.dot_error,
         "error": facts.learned_error,
-        "valid_error": trained.valid_error,
+        "valid_error": trained.run.valid_error,
         "lambda": trained.model.parts().scale,
-        "iterations": trained.iterations,
+        "iterations": trained.run.iterations,
         "iteration": trained.model.chosen(),
         "n_features_total": problem.names.len(),
         "n_features": trained.model.similarity().n_features_used(),
@@ -358,8 +358,8 @@ fn to_json(
         "planted_features_found": facts.features_found,
         "planted_pairs": problem.pairs.len(),
         "planted_pairs_found": facts.pairs_found,
-        "n_triplets": trained.n_triplets,
-        "train_seconds": trained.train_seconds,
+        "n_triplets": trained.run.n_triplets,
+        "train_seconds": trained.run.train_seconds,
         "seconds": seconds,
         "files": files,
     })

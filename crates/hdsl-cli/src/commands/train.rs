@@ -214,7 +214,7 @@ pub(crate) fn run(args: &Train, log: &Log) -> Result<(), Failure> {
     }
     let bytes = trained.model.to_bytes();
     files::write(out, |out| out.write_all(&bytes))?;
-    if trained.stop == Stop::ObserverAsked {
+    if trained.run.stop == Stop::ObserverAsked {
         log.note("stopped by Ctrl-C; the best model so far is saved");
     }
     let result = TrainResult {
@@ -394,14 +394,14 @@ impl TrainResult<'_> {
             "{} of {}, {}",
             count(self.data.rows.n_rows(), "row"),
             count(self.data.rows.n_features(), "feature"),
-            count(trained.n_triplets, "triplet")
+            count(trained.run.n_triplets, "triplet")
         );
         let mut lines = vec![
             ("trained on", trained_on),
             ("lambda", short(model.parts().scale)),
         ];
-        let stop = stop_in_words(trained.stop);
-        let iterations = format!("{} ({stop})", thousands(trained.iterations));
+        let stop = stop_in_words(trained.run.stop);
+        let iterations = format!("{} ({stop})", thousands(trained.run.iterations));
         if self.args.n_estimators > 1 {
             // An average has neither iterations of its own nor triplets to have an objective on.
             lines.push(("iterations", iterations));
@@ -416,11 +416,11 @@ impl TrainResult<'_> {
             lines.push(("objective", self.objective()));
         }
         lines.push(("uses", output::usage_of(model)));
-        if let Some(error) = trained.valid_error {
+        if let Some(error) = trained.run.valid_error {
             let error = format!("{} {}", error_name(&model.rule()), percent(error));
             lines.push(("validation", error));
         }
-        let solver = trained.train_seconds;
+        let solver = trained.run.train_seconds;
         let time = format!(
             "{solver:.2} s in the solver, {:.2} s in total",
             self.seconds
@@ -436,16 +436,19 @@ impl TrainResult<'_> {
     /// The objective and how far it may be from the minimum.
     fn objective(&self) -> String {
         let trained = self.trained;
-        let gap = short(trained.gap.value().max(0.0));
-        let bound = match trained.gap.is_certified() {
+        let gap = short(trained.run.gap.value().max(0.0));
+        let bound = match trained.run.gap.is_certified() {
             true => format!("certified to be at most {gap} above the minimum"),
             false => format!("estimated gap {gap} (--certify gives a bound)"),
         };
-        let kept = match trained.model.chosen() == trained.iterations {
+        let kept = match trained.model.chosen() == trained.run.iterations {
             true => String::new(),
-            false => format!("; {} at the model kept", short(trained.chosen_objective)),
+            false => format!(
+                "; {} at the model kept",
+                short(trained.run.chosen_objective)
+            ),
         };
-        format!("{} at the end{kept}; {bound}", short(trained.objective))
+        format!("{} at the end{kept}; {bound}", short(trained.run.objective))
     }
 
     /// A table of the runs, if there are several.
@@ -493,25 +496,25 @@ impl TrainResult<'_> {
         });
         json!({
             "model": self.args.files.output,
-            "objective": trained.objective,
-            "gap": trained.gap.value(),
-            "gap_certified": trained.gap.is_certified(),
-            "iterations": trained.iterations,
+            "objective": trained.run.objective,
+            "gap": trained.run.gap.value(),
+            "gap_certified": trained.run.gap.is_certified(),
+            "iterations": trained.run.iterations,
             "chosen_iteration": model.chosen(),
-            "chosen_objective": trained.chosen_objective,
-            "chosen_gap": trained.chosen_gap.value(),
-            "stop": trained.stop.to_string(),
+            "chosen_objective": trained.run.chosen_objective,
+            "chosen_gap": trained.run.chosen_gap.value(),
+            "stop": trained.run.stop.to_string(),
             "lambda": model.parts().scale,
             "n_atoms": learned.atoms().len(),
             "n_features": learned.n_features_used(),
             "n_features_total": model.n_features(),
             "n_rows": self.data.rows.n_rows(),
-            "n_triplets": trained.n_triplets,
+            "n_triplets": trained.run.n_triplets,
             "k": rule.k,
             "vote": rule.vote,
             "normalization": rule.normalization,
-            "valid_error": trained.valid_error,
-            "train_seconds": trained.train_seconds,
+            "valid_error": trained.run.valid_error,
+            "train_seconds": trained.run.train_seconds,
             "mine_seconds": self.mine_seconds,
             "seconds": self.seconds,
             "bytes": self.n_bytes,

@@ -72,35 +72,15 @@ impl Preprocessor {
     pub fn fit<'a>(kind: Preprocess, rows: impl Into<RowsView<'a>>) -> Self {
         let rows = rows.into();
         match kind.has_maxima() {
-            true => Self::fit_columns(kind, rows, Columns::of(rows), |_| true),
+            true => Self::fit_columns(kind, rows, Columns::of(rows)),
             false => Self::with_maxima(kind, rows.n_features(), Vec::new()),
         }
     }
 
-    /// [`Preprocessor::fit`] of `max` followed by [`Preprocessor::restrict`], without a number for every feature.
-    pub(crate) fn fit_max(rows: RowsView<'_>, features: &[u32]) -> Self {
-        // Most values belong to other features, which differ in the last bits: a filter that stays in the cache.
-        const BITS: usize = 1 << 16;
-        let mut wanted = vec![false; BITS];
-        for &feature in features {
-            wanted[feature as usize % BITS] = true;
-        }
-        let columns = Columns::from_features(rows.n_features(), features.to_vec());
-        let maybe_wanted = |feature: u32| wanted[feature as usize % BITS];
-        Self::fit_columns(Preprocess::Max, rows, columns, maybe_wanted)
-    }
-
-    fn fit_columns(
-        kind: Preprocess,
-        rows: RowsView<'_>,
-        columns: Columns,
-        maybe_wanted: impl Fn(u32) -> bool,
-    ) -> Self {
+    fn fit_columns(kind: Preprocess, rows: RowsView<'_>, columns: Columns) -> Self {
         let mut maxima = vec![0.0f64; columns.len()];
         for (&feature, value) in rows.indices().iter().zip(rows.values()) {
-            if maybe_wanted(feature)
-                && let Some(number) = columns.number(feature)
-            {
+            if let Some(number) = columns.number(feature) {
                 let max = &mut maxima[number as usize];
                 *max = max.max(value.abs());
             }

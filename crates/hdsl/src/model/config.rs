@@ -132,14 +132,8 @@ impl TrainConfig {
 
     /// Checks every field by itself and with the others.
     pub fn check(&self) -> Result<()> {
-        if self.lambda.is_empty() {
-            let wanted = "at least one number above 0";
-            return Err(Error::param("lambda", "an empty list", wanted));
-        }
-        for &lambda in &self.lambda {
-            self.solver(lambda)?.build()?;
-        }
         for (name, value) in [
+            ("max_iter", Some(self.max_iter)),
             ("k", Some(self.rule.k)),
             ("eval_every", Some(self.eval_every)),
             ("patience", self.patience),
@@ -150,60 +144,56 @@ impl TrainConfig {
                 return Err(Error::param(name, 0, "a whole number above 0"));
             }
         }
-        self.check_validation()?;
-        self.check_ensemble()
-    }
-
-    fn check_validation(&self) -> Result<()> {
-        if let Validation::Holdout(fraction) = self.validation
-            && !(fraction > 0.0 && fraction < 1.0)
-        {
-            let wanted = "a fraction above 0 and below 1";
-            return Err(Error::param("holdout", fraction, wanted));
+        for &lambda in &self.lambda {
+            self.solver(lambda, 0)?.build()?;
         }
-        if self.validation != Validation::None {
-            return Ok(());
-        }
-        if self.lambda.len() > 1 {
-            let wanted = "one number, or validation rows to choose by";
-            let given = format!("a list of {}", self.lambda.len());
-            return Err(Error::param("lambda", given, wanted));
-        }
-        match self.patience {
-            Some(patience) => {
-                let wanted = "validation rows, or no patience";
-                Err(Error::param("patience", patience, wanted))
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// An average has one λ, and the features of all its models.
-    fn check_ensemble(&self) -> Result<()> {
-        let single = |what: String| {
-            let given = format!("{} with {what}", self.n_estimators);
-            Err(Error::param("n_estimators", given, "1"))
+        let refused = |name, given: String, wanted| Err(Error::param(name, given, wanted));
+        let (n_lambda, several) = (self.lambda.len(), self.n_estimators > 1);
+        // An average has one λ, and the features of all its models.
+        let average = |with: String| {
+            let given = format!("{} with {with}", self.n_estimators);
+            refused("n_estimators", given, "1")
         };
-        match (self.n_estimators, self.max_features) {
-            (1, _) => Ok(()),
-            _ if self.lambda.len() > 1 => single(format!("{} values of lambda", self.lambda.len())),
-            (_, Some(most)) => single(format!("max_features {most}")),
-            (_, None) => Ok(()),
+        match (self.validation, self.patience, self.max_features) {
+            _ if n_lambda == 0 => {
+                let wanted = "at least one number above 0";
+                refused("lambda", "an empty list".to_owned(), wanted)
+            }
+            (Validation::Holdout(fraction), ..) if !(fraction > 0.0 && fraction < 1.0) => {
+                let wanted = "a fraction above 0 and below 1";
+                refused("holdout", fraction.to_string(), wanted)
+            }
+            (Validation::None, ..) if n_lambda > 1 => {
+                let wanted = "one number, or validation rows to choose by";
+                refused("lambda", format!("a list of {n_lambda}"), wanted)
+            }
+            (Validation::None, Some(patience), _) => {
+                let wanted = "validation rows, or no patience";
+                refused("patience", patience.to_string(), wanted)
+            }
+            _ if several && n_lambda > 1 => average(format!("{n_lambda} values of lambda")),
+            (_, _, Some(most)) if several => average(format!("max_features {most}")),
+            _ => Ok(()),
         }
     }
 
-    /// The solver's parameters at one λ.
-    pub fn solver(&self, lambda: f64) -> Result<SolverParams> {
+    /// The solver's parameters at one λ, in one of the mining rounds (the first run is round 0).
+    pub(crate) fn solver(&self, lambda: f64, round: usize) -> Result<SolverParams> {
+        let last = self.last_round_iter.filter(|_| round == self.mining_rounds);
+        let time_limit = self.time_limit.map(|seconds| {
+            Duration::try_from_secs_f64(seconds)
+                .map_err(|_| Error::param("time_limit", seconds, "seconds, 0 or more"))
+        });
         Ok(SolverParams {
             lambda,
             loss: self.loss,
             search: self.search,
             steps: self.steps,
             batch: self.batch,
-            max_iter: self.max_iter,
+            max_iter: last.unwrap_or(self.max_iter),
             tolerance: self.tolerance,
             max_features: self.max_features,
-            time_limit: self.time_limit.map(duration).transpose()?,
+            time_limit: time_limit.transpose()?,
             seed: self.seed,
             certify: self.certify,
             memory_limit: self.memory_limit,
@@ -222,9 +212,4 @@ impl fmt::Display for TrainConfig {
             several => write!(f, ", average of {several}"),
         }
     }
-}
-
-fn duration(seconds: f64) -> Result<Duration> {
-    Duration::try_from_secs_f64(seconds)
-        .map_err(|_| Error::param("time_limit", seconds, "seconds, 0 or more"))
 }

@@ -73,13 +73,11 @@ pub fn hold_out(labels: &Labels, fraction: f64, seed: u64) -> Result<(Vec<u32>, 
     let parts = stratified_split(labels, &[1.0 - fraction, fraction], seed)?;
     match <[Vec<u32>; 2]>::try_from(parts) {
         Ok([rest, held]) if !rest.is_empty() && !held.is_empty() => Ok((rest, held)),
-        _ => Err(Error::param(
-            "holdout",
-            fraction,
-            format!(
-                "a fraction of the {} rows that leaves some to train on and some to validate with",
-                labels.len()
-            ),
-        )),
+        _ => {
+            let n = labels.len();
+            let wanted = "that leaves some to train on and some to validate with";
+            let wanted = format!("a fraction of the {n} rows {wanted}");
+            Err(Error::param("holdout", fraction, wanted))
+        }
     }
 }

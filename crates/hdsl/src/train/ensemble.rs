@@ -2,12 +2,12 @@
 //! variance than each of them.
 
 use super::data::TrainData;
-use super::grid::{fitted, train_grid};
+use super::grid::{fitted, parts_of, train_grid};
 use super::validation::ValidationRows;
-use super::{TrainConfig, Trained};
+use super::{RunSummary, Trained};
 use crate::atoms::{ActiveSet, Path, Step};
 use crate::error::Result;
-use crate::model::{Model, ModelParts};
+use crate::model::{Model, ModelParts, TrainConfig};
 use crate::observer::{Event, Gap, Observer, Stop};
 
 use std::collections::HashMap;
@@ -65,45 +65,42 @@ pub(super) fn train_ensemble(
         .map(|member| member.model.path().at(member.model.chosen()))
         .collect();
     let active = average(&iterates?)?;
-    let valid_error = match ValidationRows::of(data, &preprocessor, config.rule)? {
-        Some(validation) => {
-            let train = preprocessor.apply(data.train.rows);
-            Some(validation.error(&train, config.lambda[0], &active)?)
-        }
-        None => None,
+    let validation = ValidationRows::of(data, &preprocessor, config.rule)?;
+    let error = |validation: ValidationRows<'_>| {
+        let train = preprocessor.apply(data.train.rows);
+        validation.error(&train, config.lambda[0], &active)
     };
-    let parts = members[0].model.parts().clone();
+    let valid_error = validation.map(error).transpose()?;
     let path = by_weight(&active)?;
     let last = path.len();
+    let config = TrainConfig {
+        n_estimators: members.len(),
+        ..config.clone()
+    };
+    let grid: Vec<RunSummary> = members.into_iter().map(|m| m.run).collect();
     let model = Model::new(ModelParts {
-        preprocess: preprocessor,
-        names: all_names(&members),
-        chosen: last,
-        trace: Vec::new(),
-        gap_certified: None,
         evaluations: valid_error.map(|e| (last as u32, e)).into_iter().collect(),
-        path,
-        config: TrainConfig {
-            n_estimators: members.len(),
-            ..config.clone()
-        },
-        ..parts
+        stop: Some(grid[0].stop),
+        ..parts_of(data, &config, preprocessor, config.lambda[0], path)
     })?;
-    let count = members.len() as f64;
-    let mean = |of: fn(&Trained) -> f64| members.iter().map(of).sum::<f64>() / count;
+    let mean = |of: fn(&RunSummary) -> f64| grid.iter().map(of).sum::<f64>() / grid.len() as f64;
     Ok(Trained {
-        stop: members[members.len() - 1].stop,
-        objective: mean(|m| m.objective),
-        gap: Gap::Estimate(mean(|m| m.gap.value())),
-        iterations: members.iter().map(|m| m.iterations).sum(),
-        chosen_objective: mean(|m| m.chosen_objective),
-        chosen_gap: Gap::Estimate(mean(|m| m.chosen_gap.value())),
-        valid_error,
-        n_triplets: members.iter().map(|m| m.n_triplets).sum(),
-        train_seconds: members.iter().map(|m| m.train_seconds).sum(),
-        round_ends: vec![last],
-        grid: members.iter().flat_map(|m| m.grid.clone()).collect(),
         model,
+        run: RunSummary {
+            lambda: config.lambda[0],
+            stop: grid[grid.len() - 1].stop,
+            iterations: grid.iter().map(|m| m.iterations).sum(),
+            objective: mean(|m| m.objective),
+            gap: Gap::Estimate(mean(|m| m.gap.value())),
+            chosen: last,
+            chosen_objective: mean(|m| m.chosen_objective),
+            chosen_gap: Gap::Estimate(mean(|m| m.chosen_gap.value())),
+            valid_error,
+            n_triplets: grid.iter().map(|m| m.n_triplets).sum(),
+            train_seconds: grid.iter().map(|m| m.train_seconds).sum(),
+        },
+        round_ends: vec![last],
+        grid,
     })
 }
 
@@ -126,22 +123,13 @@ fn train_members(
             ..config.clone()
         };
         let member = train_grid(data, &config, observer)?;
-        let stopped = member.stop == Stop::ObserverAsked;
+        let stopped = member.run.stop == Stop::ObserverAsked;
         members.push(member);
         if stopped {
             break;
         }
     }
     Ok(members)
-}
-
-/// The names that any member has, by feature.
-fn all_names(members: &[Trained]) -> Vec<(u32, String)> {
-    let each = members.iter().map(|m| m.model.parts().names.clone());
-    let mut names: Vec<(u32, String)> = each.flatten().collect();
-    names.sort_unstable();
-    names.dedup();
-    names
 }
 
 #[cfg(test)]

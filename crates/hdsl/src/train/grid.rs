@@ -1,16 +1,16 @@
 //! One model: a run per λ with its mining rounds, and the best of them as a [`Model`].
 
 use super::data::TrainData;
-use super::rounds::{Mined, MiningRun};
-use super::validation::{Kept, RunObserver, ValidationRows};
-use super::{GridPoint, Trained};
-use crate::atoms::ActiveSet;
-use crate::data::{IndexBase, Preprocess, Preprocessor, Rows, RowsView};
+use super::rounds::MiningRun;
+use super::validation::{Candidate, RunObserver, ValidationRows};
+use super::{RunSummary, Trained};
+use crate::atoms::{ActiveSet, Path};
+use crate::data::{IndexBase, Labels, Preprocessor, Rows};
 use crate::error::Result;
 use crate::model::{Model, ModelParts, TracePoint, TrainConfig};
 use crate::objective::{Problem, candidates};
 use crate::observer::{Event, Gap, Observer, Stop, Stopwatch};
-use crate::solver::{IterateFacts, SolverParams};
+use crate::solver::IterateFacts;
 use crate::triplets::Triplets;
 use std::borrow::Cow;
 use std::time::Instant;
@@ -29,12 +29,17 @@ pub(super) fn train_grid(
     config: &TrainConfig,
     observer: &mut dyn Observer,
 ) -> Result<Trained> {
+    let labels = match config.mining_rounds {
+        0 => None,
+        _ => Some(data.train.labels_for("training", "to mine triplets from")?),
+    };
     let preprocessor = fitted(data, config);
     observer.cancel_token().check()?;
-    let rows = preprocessor.apply(data.train.rows);
+    let mut rows = preprocessor.apply(data.train.rows);
     observer.cancel_token().check()?;
     let validation = ValidationRows::of(data, &preprocessor, config.rule)?;
-    let stored = StoredPreprocessing::of(preprocessor, data);
+    // The maxima of millions of features take memory, and can be found again.
+    drop(preprocessor);
     let start = data.start.and_then(|start| occurring(start, &rows));
     let started = Instant::now();
     let triplets = match data.triplets {
@@ -50,183 +55,111 @@ pub(super) fn train_grid(
         count: triplets.len(),
         seconds: started.elapsed().as_secs_f64(),
     });
-    // Validation and mining rounds need the training rows; otherwise the solver takes them over without a copy.
-    let (shared, unshared) = match validation.is_some() || config.mining_rounds > 0 {
-        true => (Some(rows), None),
-        false => (None, Some(rows)),
+    let clock = Stopwatch::start();
+    // Validation and mining rounds need the training rows; otherwise the problem takes them over without a copy.
+    let taken = match validation.is_some() || labels.is_some() {
+        true => Cow::Borrowed(&rows),
+        false => Cow::Owned(std::mem::replace(&mut rows, Rows::new(0))),
     };
-    let mut grid = Grid {
-        data,
+    let solver = config.solver(config.lambda[0], 0)?.build()?;
+    let grid = Grid {
         config,
-        validation: validation.as_ref().zip(shared.as_ref()),
-        rows: shared.as_ref(),
-        unshared,
+        validation: validation.as_ref(),
+        rows: &rows,
+        labels,
         start,
         triplets: &triplets,
-        problem: None,
-        stopped: asked.is_break(),
-        points: Vec::new(),
+        problem: solver.problem_of(taken, &triplets, observer.cancel_token())?,
     };
-    let best = grid.run(observer)?;
-    let points = grid.points;
-    let MiningRun { run, ends, .. } = &best.learned;
-    let kept = run.trace[best.kept.iterate];
+    let (best, summaries) = grid.run(clock, asked.is_break(), observer)?;
     Ok(Trained {
-        stop: best.stop,
-        objective: run.objective(),
-        gap: run.gap(),
-        iterations: run.path.len(),
-        chosen_objective: kept.objective,
-        chosen_gap: kept.gap,
-        valid_error: best.kept.error,
-        n_triplets: best.learned.triplets.len(),
-        round_ends: ends.clone(),
-        train_seconds: run.seconds,
-        model: assemble(data, config, best, stored)?,
-        grid: points,
+        run: best.summary.clone(),
+        round_ends: best.learned.ends.clone(),
+        model: model_of(data, config, best)?,
+        grid: summaries,
     })
 }
 
 /// The runs of all λ over the same rows and triplets.
 struct Grid<'a> {
-    data: &'a TrainData<'a>,
     config: &'a TrainConfig,
-    validation: Option<(&'a ValidationRows<'a>, &'a Rows)>,
-    /// The preprocessed rows, unless the solver takes them over.
-    rows: Option<&'a Rows>,
-    unshared: Option<Rows>,
+    validation: Option<&'a ValidationRows<'a>>,
+    /// The preprocessed rows, where validation or mining rounds need them.
+    rows: &'a Rows,
+    /// Where there are mining rounds.
+    labels: Option<&'a Labels>,
     start: Option<ActiveSet>,
     triplets: &'a Triplets,
-    /// Made for the first λ.
-    problem: Option<Problem<'a>>,
-    /// Whether the observer asked to stop.
-    stopped: bool,
-    points: Vec<GridPoint>,
-}
-
-/// A run with the iterate to keep.
-struct Candidate<'a> {
-    lambda: f64,
-    learned: MiningRun<'a>,
-    kept: Kept,
-    stop: Stop,
+    problem: Problem<'a>,
 }
 
 impl<'a> Grid<'a> {
-    /// All λ. Returns the run with the lowest validation error, the first of equals.
-    fn run(&mut self, observer: &mut dyn Observer) -> Result<Candidate<'a>> {
+    /// All λ, until `stopped`. Returns the run with the lowest validation error, the first of equals, and the summaries of
+    /// all runs. The clock has been running while the problem was set up.
+    fn run(
+        mut self,
+        clock: Stopwatch,
+        mut stopped: bool,
+        observer: &mut dyn Observer,
+    ) -> Result<(Candidate<'a>, Vec<RunSummary>)> {
         let of = self.config.lambda.len();
+        let mut clock = Some(clock);
         let mut best: Option<Candidate<'a>> = None;
+        let mut summaries = Vec::new();
         for (index, &lambda) in self.config.lambda.iter().enumerate() {
-            if self.stopped && best.is_some() {
+            if stopped && best.is_some() {
                 break;
             }
             let started = Event::LambdaStarted { index, of, lambda };
-            self.stopped |= observer.on_event(&started).is_break();
-            let new = self.run_one(lambda, observer)?;
-            self.stopped |= new.stop == Stop::ObserverAsked;
-            let run = &new.learned.run;
-            self.points.push(GridPoint {
-                lambda,
-                objective: run.objective(),
-                iterations: run.path.len(),
-                chosen: new.kept.iterate,
-                valid_error: new.kept.error,
-                stop: new.stop,
-                train_seconds: run.seconds,
-            });
+            stopped |= observer.on_event(&started).is_break();
+            self.problem.lambda = lambda;
+            let clock = clock.take().unwrap_or_else(Stopwatch::start);
+            let new = self.run_one(lambda, clock, stopped, observer)?;
+            let summary = &new.summary;
             let done = Event::LambdaDone {
                 lambda,
-                iterations: run.path.len(),
-                stop: new.stop,
-                valid_error: new.kept.error,
+                iterations: summary.iterations,
+                stop: summary.stop,
+                valid_error: summary.valid_error,
             };
-            self.stopped |= observer.on_event(&done).is_break();
+            stopped |= summary.stop == Stop::ObserverAsked;
+            stopped |= observer.on_event(&done).is_break();
+            summaries.push(summary.clone());
             let wins = best.as_ref().is_none_or(|best| {
-                let errors = new.kept.error.zip(best.kept.error);
+                let errors = summary.valid_error.zip(best.summary.valid_error);
                 errors.is_some_and(|(new, old)| new < old)
             });
             if wins {
                 best = Some(new);
             }
         }
-        Ok(best.expect("the configuration has at least one lambda"))
+        let best = best.expect("the configuration has at least one lambda");
+        Ok((best, summaries))
     }
 
     /// One λ, with its mining rounds.
-    fn run_one(&mut self, lambda: f64, observer: &mut dyn Observer) -> Result<Candidate<'a>> {
-        let (config, triplets) = (self.config, self.triplets);
-        let mut observer = RunObserver::new(observer, self.validation, config, lambda);
-        if self.stopped {
-            observer.stop_at_once();
+    fn run_one(
+        &self,
+        lambda: f64,
+        clock: Stopwatch,
+        stopped: bool,
+        observer: &mut dyn Observer,
+    ) -> Result<Candidate<'a>> {
+        let validation = self.validation.map(|validation| (validation, self.rows));
+        let mut observer = RunObserver::new(observer, validation, self.config, lambda, stopped);
+        let solver = |round| self.config.solver(lambda, round);
+        let run = solver(0)?.build()?.fit_problem(
+            &self.problem,
+            self.start.as_ref(),
+            clock,
+            &mut observer,
+        )?;
+        let mut learned = MiningRun::new(run, Cow::Borrowed(self.triplets));
+        if let Some(labels) = self.labels {
+            let last = self.config.mining_rounds;
+            learned.continue_to(last, self.rows, labels, solver, &mut observer)?;
         }
-        let solver = config.solver(lambda)?;
-        let of_round = |round: usize| match config.last_round_iter {
-            Some(max_iter) if round == config.mining_rounds => SolverParams {
-                max_iter,
-                ..solver.clone()
-            },
-            _ => solver.clone(),
-        };
-        let clock = Stopwatch::start();
-        let problem = match &mut self.problem {
-            Some(problem) => problem,
-            None => {
-                let rows = match (self.rows, self.unshared.take()) {
-                    (Some(rows), _) => Cow::Borrowed(rows),
-                    (None, rows) => Cow::Owned(rows.expect("the first run takes the rows over")),
-                };
-                let solver = solver.clone().build()?;
-                let problem = solver.problem_of(rows, triplets, observer.cancel_token())?;
-                self.problem.insert(problem)
-            }
-        };
-        problem.lambda = lambda;
-        let run =
-            of_round(0)
-                .build()?
-                .fit_problem(problem, self.start.as_ref(), clock, &mut observer)?;
-        let mut learned = MiningRun::new(run, Cow::Borrowed(triplets));
-        if let (Some(rows), 1..) = (self.rows, config.mining_rounds) {
-            let labels = self
-                .data
-                .train
-                .labels_for("training", "to mine triplets from")?;
-            let mined = Mined { rows, labels };
-            learned.continue_to(config.mining_rounds, mined, of_round, &mut observer)?;
-        }
-        let (kept, stop) = observer.finish(&learned.run)?;
-        Ok(Candidate {
-            lambda,
-            learned,
-            kept,
-            stop,
-        })
-    }
-}
-
-/// The preprocessing that the model will contain.
-enum StoredPreprocessing {
-    Whole(Preprocessor),
-    /// Under `max` a feature off the path never matters. Of millions of maxima few are stored, and those are quickly
-    /// computed again when the path is known.
-    MaximaOfPath,
-}
-
-impl StoredPreprocessing {
-    fn of(preprocessor: Preprocessor, data: &TrainData<'_>) -> Self {
-        match (preprocessor.kind(), data.preprocessor) {
-            (Preprocess::Max, None) => Self::MaximaOfPath,
-            _ => Self::Whole(preprocessor),
-        }
-    }
-
-    fn on_path(self, rows: RowsView<'_>, path: &[u32]) -> Preprocessor {
-        match self {
-            Self::MaximaOfPath => Preprocessor::fit_max(rows, path),
-            Self::Whole(known) if known.kind() == Preprocess::Max => known.restrict(path),
-            Self::Whole(known) => known,
-        }
+        observer.finish(learned)
     }
 }
 
@@ -243,34 +176,41 @@ fn occurring(start: &ActiveSet, rows: &Rows) -> Option<ActiveSet> {
     ActiveSet::from_weighted(&rest).ok()
 }
 
-/// The best run as a model.
-fn assemble(
+/// The parts of a model that depend on its data, its configuration and its path only.
+pub(super) fn parts_of(
     data: &TrainData<'_>,
     config: &TrainConfig,
-    best: Candidate<'_>,
-    stored: StoredPreprocessing,
-) -> Result<Model> {
-    let rows = data.train.rows;
-    let run = best.learned.run;
-    let mut parts = ModelParts::new(rows.n_features(), best.lambda, run.path);
-    let features = parts.path.features();
-    parts.preprocess = stored.on_path(rows, &features);
-    parts.zero_based = data.train.index_base == IndexBase::Zero;
-    if let Some(names) = data.names {
-        let name = |&feature: &u32| Some((feature, names.get(feature as usize)?.clone()));
-        parts.names = features.iter().filter_map(name).collect();
+    preprocess: Preprocessor,
+    lambda: f64,
+    path: Path,
+) -> ModelParts {
+    let name = |feature: u32| Some((feature, data.names?.get(feature as usize)?.clone()));
+    ModelParts {
+        preprocess,
+        zero_based: data.train.index_base == IndexBase::Zero,
+        names: path.features().into_iter().filter_map(name).collect(),
+        classes: data.train.labels.map(|labels| labels.names().to_vec()),
+        config: config.clone(),
+        ..ModelParts::new(data.train.rows.n_features(), lambda, path)
     }
-    parts.chosen = best.kept.iterate;
+}
+
+/// The best run as a model.
+fn model_of(data: &TrainData<'_>, config: &TrainConfig, best: Candidate<'_>) -> Result<Model> {
+    let (run, summary) = (best.learned.run, best.summary);
+    let preprocess = fitted(data, config);
     let point = |at: &IterateFacts| TracePoint {
         objective: at.objective,
         gap: at.gap.value(),
     };
-    parts.trace = run.trace.iter().map(point).collect();
-    let gap = run.trace.last().map(|point| point.gap);
-    parts.gap_certified = gap.filter(|gap| gap.is_certified()).map(Gap::value);
-    parts.evaluations = best.kept.evaluations;
-    parts.classes = data.train.labels.map(|labels| labels.names().to_vec());
-    parts.config = config.clone();
-    parts.stop = Some(best.stop);
-    Model::new(parts)
+    Model::new(ModelParts {
+        chosen: summary.chosen,
+        trace: run.trace.iter().map(point).collect(),
+        gap_certified: Some(summary.gap)
+            .filter(|gap| gap.is_certified())
+            .map(Gap::value),
+        evaluations: best.evaluations,
+        stop: Some(summary.stop),
+        ..parts_of(data, config, preprocess, summary.lambda, run.path)
+    })
 }

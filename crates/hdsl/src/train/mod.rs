@@ -21,26 +21,33 @@ pub use data::{Labeled, TrainData, hold_out};
 use crate::error::{Error, Result};
 use crate::model::{Model, TrainConfig, Validation};
 use crate::observer::{Gap, Observer, Stop};
-
 use crate::triplets::TripletSource;
 
-/// One λ of the grid, or one model of an ensemble, when its run has ended.
+/// A run that has ended: one λ of the grid, or one model of an ensemble.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct GridPoint {
+pub struct RunSummary {
     /// λ.
     pub lambda: f64,
-    /// f at the last iterate.
-    pub objective: f64,
+    /// Why it ended.
+    pub stop: Stop,
     /// Steps taken.
     pub iterations: usize,
+    /// f at the last iterate.
+    pub objective: f64,
+    /// The gap there.
+    pub gap: Gap,
     /// The iterate that was kept.
     pub chosen: usize,
+    /// f there.
+    pub chosen_objective: f64,
+    /// The gap there.
+    pub chosen_gap: Gap,
     /// Error on the validation rows at that iterate.
     pub valid_error: Option<f64>,
-    /// Why the run ended.
-    pub stop: Stop,
-    /// Seconds the solver worked.
+    /// Triplets learned from.
+    pub n_triplets: usize,
+    /// Seconds the solver worked, without reading, mining and evaluation.
     pub train_seconds: f64,
 }
 
@@ -50,28 +57,12 @@ pub struct GridPoint {
 pub struct Trained {
     /// The best model.
     pub model: Model,
-    /// Why its run ended.
-    pub stop: Stop,
-    /// f at the last iterate of its run.
-    pub objective: f64,
-    /// The gap there.
-    pub gap: Gap,
-    /// Steps its run took.
-    pub iterations: usize,
-    /// f at the iterate that was kept.
-    pub chosen_objective: f64,
-    /// The gap there.
-    pub chosen_gap: Gap,
-    /// Error on the validation rows at the iterate that was kept.
-    pub valid_error: Option<f64>,
-    /// Triplets learned from.
-    pub n_triplets: usize,
-    /// Seconds the solver worked on the best model, without reading, mining and evaluation.
-    pub train_seconds: f64,
-    /// The number of steps after which each round of its run ended.
+    /// The run that made it. Of an ensemble: means of objectives and gaps, sums of everything that is counted.
+    pub run: RunSummary,
+    /// The number of steps after which each round of that run ended.
     pub round_ends: Vec<usize>,
     /// Every λ tried, in the order given; every model of an ensemble.
-    pub grid: Vec<GridPoint>,
+    pub grid: Vec<RunSummary>,
 }
 
 /// Learns a similarity: fits the preprocessing on the training rows, makes triplets, runs the solver for each λ, and
@@ -96,9 +87,6 @@ pub fn train(
     config.check()?;
     if config.validation != Validation::None && data.valid.is_none() {
         return Err(Error::data("there are no validation rows"));
-    }
-    if config.mining_rounds > 0 {
-        data.train.labels_for("training", "to mine triplets from")?;
     }
     match config.n_estimators {
         1 => grid::train_grid(data, &config, observer),

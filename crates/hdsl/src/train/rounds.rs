@@ -5,15 +5,13 @@
 //! so far are the comparisons it gets wrong, or right by a small margin. A round costs one search for neighbors.
 
 use crate::atoms::Path;
-use crate::cancel::CancelToken;
 use crate::data::{Labels, Rows};
 use crate::error::{Error, Result};
-use crate::observer::{Event, Observer, Stop};
+use crate::observer::{Observer, Stop};
 use crate::similarity::BilinearModel;
 use crate::solver::{Run, SolverParams};
 use crate::triplets::Triplets;
 use std::borrow::Cow;
-use std::ops::ControlFlow;
 use std::time::Duration;
 
 /// Same-class and other-class neighbors per row that a mining round adds triplets of.
@@ -28,13 +26,6 @@ pub(crate) struct MiningRun<'t> {
     pub(crate) triplets: Cow<'t, Triplets>,
     /// The number of steps after which each round ended.
     pub(crate) ends: Vec<usize>,
-}
-
-/// The rows that triplets are mined from.
-#[derive(Clone, Copy)]
-pub(crate) struct Mined<'a> {
-    pub(crate) rows: &'a Rows,
-    pub(crate) labels: &'a Labels,
 }
 
 impl<'t> MiningRun<'t> {
@@ -55,17 +46,18 @@ impl<'t> MiningRun<'t> {
         )
     }
 
-    /// Runs mining rounds until round `last` is done (the first run is round 0), or the run may not continue.
-    /// `solver` gives the parameters of each round.
+    /// Runs mining rounds until round `last` is done (the first run is round 0), or the run may not continue. Triplets are
+    /// mined from these rows, and `solver` gives the parameters of each round.
     pub(crate) fn continue_to(
         &mut self,
         last: usize,
-        mined: Mined<'_>,
-        solver: impl Fn(usize) -> SolverParams,
+        rows: &Rows,
+        labels: &Labels,
+        solver: impl Fn(usize) -> Result<SolverParams>,
         observer: &mut dyn Observer,
     ) -> Result<()> {
         while self.ends.len() <= last && self.may_continue() {
-            match self.round(mined, solver(self.ends.len()), observer) {
+            match self.round(rows, labels, solver(self.ends.len())?, observer) {
                 // Cancelled before its first iteration: the rounds before remain.
                 Err(Error::Stopped) => self.run.stop = Stop::ObserverAsked,
                 done => done?,
@@ -77,15 +69,14 @@ impl<'t> MiningRun<'t> {
     /// One more round; a time limit counts from the start of the first.
     fn round(
         &mut self,
-        mined: Mined<'_>,
+        rows: &Rows,
+        labels: &Labels,
         mut solver: SolverParams,
         observer: &mut dyn Observer,
     ) -> Result<()> {
-        let rows = mined.rows;
-        let learned =
-            BilinearModel::from_active(rows.n_features(), solver.lambda, &self.run.active)?;
-        let found =
-            Triplets::by_neighbors(&learned, rows, mined.labels, MINED, observer.cancel_token())?;
+        let active = &self.run.active;
+        let learned = BilinearModel::from_active(rows.n_features(), solver.lambda, active)?;
+        let found = Triplets::by_neighbors(&learned, rows, labels, MINED, observer.cancel_token())?;
         self.triplets.to_mut().append(&found);
         if let Some(limit) = solver.time_limit {
             let spent = Duration::from_secs_f64(self.run.seconds);
@@ -93,15 +84,9 @@ impl<'t> MiningRun<'t> {
         }
         // Memory that was freed may not look free yet: without a limit of the caller's there is none.
         solver.memory_limit.get_or_insert(u64::MAX);
-        let mut observer = Continued {
-            iterations: self.run.path.len(),
-            seconds: self.run.seconds,
-            observer,
-        };
-        let next =
-            solver
-                .build()?
-                .fit_from(&self.run.active, rows, &self.triplets, &mut observer)?;
+        let next = solver
+            .build()?
+            .fit_from(active, rows, &self.triplets, observer)?;
         self.append(next)
     }
 
@@ -117,28 +102,5 @@ impl<'t> MiningRun<'t> {
         self.run.seconds += next.seconds;
         self.ends.push(self.run.path.len());
         Ok(())
-    }
-}
-
-/// Counts iterations and seconds from the start of the first round.
-struct Continued<'a> {
-    iterations: usize,
-    seconds: f64,
-    observer: &'a mut dyn Observer,
-}
-
-impl Observer for Continued<'_> {
-    fn on_event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
-        let Event::Iteration(now, active) = event else {
-            return self.observer.on_event(event);
-        };
-        let mut now = (*now).clone();
-        now.iter += self.iterations;
-        now.seconds += self.seconds;
-        self.observer.on_event(&Event::Iteration(&now, active))
-    }
-
-    fn cancel_token(&self) -> CancelToken<'_> {
-        self.observer.cancel_token()
     }
 }

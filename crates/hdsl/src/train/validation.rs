@@ -1,6 +1,8 @@
 //! Validation errors during a run: which iterate to keep, and when to stop early.
 
+use super::RunSummary;
 use super::data::{Labeled, TrainData};
+use super::rounds::MiningRun;
 use crate::atoms::ActiveSet;
 use crate::cancel::CancelToken;
 use crate::data::{Labels, Preprocessor, Rows};
@@ -9,7 +11,6 @@ use crate::knn::{self, PredictionRule};
 use crate::model::TrainConfig;
 use crate::observer::{Event, Iteration, Observer, Stop};
 use crate::similarity::BilinearModel;
-use crate::solver::Run;
 use std::ops::ControlFlow;
 
 /// Preprocessed validation rows with the labels of both sides.
@@ -31,13 +32,7 @@ impl<'a> ValidationRows<'a> {
         let Some(valid) = data.valid else {
             return Ok(None);
         };
-        let n_rows = data.train.rows.n_rows();
-        if rule.vote.has_k() && rule.k > n_rows {
-            let k = rule.k;
-            return Err(Error::data(format!(
-                "there are {n_rows} training rows, too few for {k} neighbors"
-            )));
-        }
+        rule.check(data.train.rows.n_rows())?;
         Ok(Some(Self {
             labels: labels(&data.train, "training")?,
             truth: labels(&valid, "validation")?,
@@ -55,11 +50,10 @@ impl<'a> ValidationRows<'a> {
     }
 }
 
-/// Which iterate of a run to keep.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Kept {
-    pub(super) iterate: usize,
-    pub(super) error: Option<f64>,
+/// A finished run with the iterate to keep.
+pub(super) struct Candidate<'t> {
+    pub(super) learned: MiningRun<'t>,
+    pub(super) summary: RunSummary,
     /// (iteration, error), by increasing iteration.
     pub(super) evaluations: Vec<(u32, f64)>,
 }
@@ -71,32 +65,38 @@ pub(super) struct RunObserver<'a> {
     validation: Option<(&'a ValidationRows<'a>, &'a Rows)>,
     config: &'a TrainConfig,
     lambda: f64,
-    kept: Kept,
+    /// The number of the last iteration, and the seconds until then.
+    last: (usize, f64),
+    /// The same at the end of the mining round before.
+    before: (usize, f64),
+    /// The iterate with the lowest error.
+    best: Option<(usize, f64)>,
+    evaluations: Vec<(u32, f64)>,
     stop: Option<Stop>,
     failed: Option<Error>,
 }
 
 impl<'a> RunObserver<'a> {
+    /// A run that is `stopped` ends after its first step, so that there is a model to keep.
     pub(super) fn new(
         observer: &'a mut dyn Observer,
         validation: Option<(&'a ValidationRows<'a>, &'a Rows)>,
         config: &'a TrainConfig,
         lambda: f64,
+        stopped: bool,
     ) -> Self {
         Self {
             observer,
             validation,
             config,
             lambda,
-            kept: Kept::default(),
-            stop: None,
+            last: (0, 0.0),
+            before: (0, 0.0),
+            best: None,
+            evaluations: Vec::new(),
+            stop: stopped.then_some(Stop::ObserverAsked),
             failed: None,
         }
-    }
-
-    /// The run ends after its first step, so that there is a model to keep.
-    pub(super) fn stop_at_once(&mut self) {
-        self.stop = Some(Stop::ObserverAsked);
     }
 
     fn evaluate(&mut self, iterate: usize, active: &ActiveSet) -> Result<Option<f64>> {
@@ -104,27 +104,43 @@ impl<'a> RunObserver<'a> {
             return Ok(None);
         };
         let error = validation.error(train, self.lambda, active)?;
-        self.kept.evaluations.push((iterate as u32, error));
-        if self.kept.error.is_none_or(|best| error < best) {
-            (self.kept.iterate, self.kept.error) = (iterate, Some(error));
+        self.evaluations.push((iterate as u32, error));
+        if self.best.is_none_or(|best| error < best.1) {
+            self.best = Some((iterate, error));
         }
         Ok(Some(error))
     }
 
-    /// Evaluates the last iterate, unless that was done. Returns the iterate to keep, and why the run ended.
-    pub(super) fn finish(mut self, run: &Run) -> Result<(Kept, Stop)> {
+    /// Evaluates the last iterate, unless that was done.
+    pub(super) fn finish(mut self, learned: MiningRun<'_>) -> Result<Candidate<'_>> {
         if let Some(error) = self.failed {
             return Err(error);
         }
+        let run = &learned.run;
         let last = run.path.len();
-        let evaluated = self.kept.evaluations.last();
+        let evaluated = self.evaluations.last();
         if evaluated.is_none_or(|&(at, _)| at as usize != last) {
             self.evaluate(last, &run.active)?;
         }
-        if self.validation.is_none() {
-            self.kept.iterate = last;
-        }
-        Ok((self.kept, self.stop.unwrap_or(run.stop)))
+        let chosen = self.best.map_or(last, |best| best.0);
+        let summary = RunSummary {
+            lambda: self.lambda,
+            stop: self.stop.unwrap_or(run.stop),
+            iterations: last,
+            objective: run.objective(),
+            gap: run.gap(),
+            chosen,
+            chosen_objective: run.trace[chosen].objective,
+            chosen_gap: run.trace[chosen].gap,
+            valid_error: self.best.map(|best| best.1),
+            n_triplets: learned.triplets.len(),
+            train_seconds: run.seconds,
+        };
+        Ok(Candidate {
+            learned,
+            summary,
+            evaluations: self.evaluations,
+        })
     }
 
     /// The validation error of this iteration if it is due. Returns whether the observer asked to stop.
@@ -135,7 +151,7 @@ impl<'a> RunObserver<'a> {
         let Some(error) = self.evaluate(now.iter, active)? else {
             return Ok(false);
         };
-        let stale = now.iter - self.kept.iterate;
+        let stale = now.iter - self.best.map_or(0, |best| best.0);
         if self.config.patience.is_some_and(|most| stale >= most) {
             self.stop.get_or_insert(Stop::Patience);
         }
@@ -157,11 +173,20 @@ impl Observer for RunObserver<'_> {
     }
 
     fn on_event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
-        let asked = self.observer.on_event(event).is_break();
         let Event::Iteration(now, active) = *event else {
             return ControlFlow::Continue(());
         };
-        match self.evaluate_if_due(now, active) {
+        // Every mining round counts from 1, and the whole run continues.
+        if now.iter == 1 {
+            self.before = self.last;
+        }
+        let mut now = now.clone();
+        now.iter += self.before.0;
+        now.seconds += self.before.1;
+        self.last = (now.iter, now.seconds);
+        let event = Event::Iteration(&now, active);
+        let asked = self.observer.on_event(&event).is_break();
+        match self.evaluate_if_due(&now, active) {
             Ok(asked_again) if asked || asked_again => self.stop = Some(Stop::ObserverAsked),
             Ok(_) => {}
             Err(error) => {

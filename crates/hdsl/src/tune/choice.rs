@@ -58,65 +58,35 @@ impl Point {
 /// Points to choose among, sorted by neighborhood.
 pub(super) struct Choice<'a> {
     points: Vec<&'a Point>,
-    /// Where each neighborhood begins, and where the last ends.
-    starts: Vec<usize>,
     n_validation: usize,
 }
 
-/// A point with its score.
-pub(super) struct Chosen<'a> {
-    pub(super) point: &'a Point,
-    /// Its error, shrunk towards that of its neighborhood: what it was chosen by.
-    pub(super) score: f64,
-}
+/// A point with its score: its error, shrunk towards that of its neighborhood.
+pub(super) type Scored<'a> = (&'a Point, f64);
 
 impl<'a> Choice<'a> {
     pub(super) fn new(points: impl IntoIterator<Item = &'a Point>, n_validation: usize) -> Self {
         let mut points: Vec<&Point> = points.into_iter().collect();
         points.sort_by_key(|p| (p.neighborhood(), p.iteration, p.rule));
-        let mut starts: Vec<usize> = (0..points.len())
-            .filter(|&at| at == 0 || points[at].neighborhood() != points[at - 1].neighborhood())
-            .collect();
-        starts.push(points.len());
         Self {
             points,
-            starts,
             n_validation,
         }
     }
 
     /// The point to take; none if there are no points.
-    pub(super) fn best(&self) -> Option<Chosen<'a>> {
-        let errors = self.errors(&vec![1; self.n_validation]);
-        let scores = self.scores(&errors);
-        let at = self.pick(&scores)?;
-        Some(Chosen {
-            point: self.points[at],
-            score: scores[at],
-        })
+    pub(super) fn best(&self) -> Option<Scored<'a>> {
+        self.pick(&self.scored(&vec![1; self.n_validation]))
     }
 
     /// The best point of each trial, the best trial first.
-    pub(super) fn by_trial(&self) -> Vec<Chosen<'a>> {
-        let errors = self.errors(&vec![1; self.n_validation]);
-        let scores = self.scores(&errors);
-        let mut trials: Vec<usize> = self.points.iter().map(|p| p.trial).collect();
-        trials.dedup();
-        let mut best: Vec<Chosen<'a>> = trials
-            .into_iter()
-            .filter_map(|trial| {
-                let range = self.points.partition_point(|p| p.trial < trial)
-                    ..self.points.partition_point(|p| p.trial <= trial);
-                let at = range.start + self.pick_among(range.clone(), &scores)?;
-                Some(Chosen {
-                    point: self.points[at],
-                    score: scores[at],
-                })
-            })
-            .collect();
+    pub(super) fn by_trial(&self) -> Vec<Scored<'a>> {
+        let scored = self.scored(&vec![1; self.n_validation]);
+        let trials = scored.chunk_by(|a, b| a.0.trial == b.0.trial);
+        let mut best: Vec<_> = trials.filter_map(|trial| self.pick(trial)).collect();
         best.sort_by(|a, b| {
-            let key = |c: &Chosen<'_>| (c.point.features, c.point.trial);
-            a.score.total_cmp(&b.score).then(key(a).cmp(&key(b)))
+            let key = |of: &Scored<'_>| (of.0.features, of.0.trial);
+            a.1.total_cmp(&b.1).then(key(a).cmp(&key(b)))
         });
         best
     }
@@ -133,9 +103,9 @@ impl<'a> Choice<'a> {
                 times[random::below(&mut rng, n)] += 1;
             }
             let left_out = times.iter().filter(|&&t| t == 0).count();
-            let at = self.pick(&self.scores(&self.errors(&times)));
-            if let (Some(at), true) = (at, left_out > 0) {
-                let wrong = self.points[at].wrong.iter();
+            let picked = self.pick(&self.scored(&times));
+            if let (Some((point, _)), true) = (picked, left_out > 0) {
+                let wrong = point.wrong.iter();
                 let missed = wrong.filter(|&&row| times[row as usize] == 0).count();
                 errors.push(missed as f64 / left_out as f64);
             }
@@ -149,33 +119,28 @@ impl<'a> Choice<'a> {
         Some((mean, variance.sqrt()))
     }
 
-    /// The error of each point, where row r counts `times[r]` times.
-    fn errors(&self, times: &[u32]) -> Vec<f64> {
-        let total: u64 = times.iter().map(|&t| u64::from(t)).sum();
-        let wrong = |p: &&Point| {
-            let times = p.wrong.iter().map(|&row| u64::from(times[row as usize]));
-            times.sum::<u64>() as f64 / total as f64
-        };
-        self.points.iter().map(wrong).collect()
-    }
-
-    /// Errors, shrunk towards the mean of their neighborhood.
-    fn scores(&self, errors: &[f64]) -> Vec<f64> {
+    /// All points, where row r counts `times[r]` times.
+    fn scored(&self, times: &[u32]) -> Vec<Scored<'a>> {
         let n = self.n_validation as f64;
-        let mut scores = Vec::with_capacity(errors.len());
-        for ends in self.starts.windows(2) {
-            let mine = &errors[ends[0]..ends[1]];
-            let mean = mine.iter().sum::<f64>() / mine.len() as f64;
-            let is_ensemble = self.points[ends[0]].n_estimators > 1;
-            scores.extend(mine.iter().map(|e| {
-                let shrunk = (n * e + NEIGHBORHOOD * mean) / (n + NEIGHBORHOOD);
-                match is_ensemble {
-                    true => shrunk - ENSEMBLE_BONUS * self.deviation(shrunk),
-                    false => shrunk,
+        let total: u32 = times.iter().sum();
+        let error = |point: &&Point| {
+            let wrong = point.wrong.iter().map(|&row| times[row as usize]);
+            f64::from(wrong.sum::<u32>()) / f64::from(total)
+        };
+        let mut scored = Vec::with_capacity(self.points.len());
+        let same = |a: &&Point, b: &&Point| a.neighborhood() == b.neighborhood();
+        for near in self.points.chunk_by(same) {
+            let errors: Vec<f64> = near.iter().map(error).collect();
+            let mean = errors.iter().sum::<f64>() / errors.len() as f64;
+            scored.extend(near.iter().zip(errors).map(|(&point, error)| {
+                let shrunk = (n * error + NEIGHBORHOOD * mean) / (n + NEIGHBORHOOD);
+                match point.n_estimators {
+                    1 => (point, shrunk),
+                    _ => (point, shrunk - ENSEMBLE_BONUS * self.deviation(shrunk)),
                 }
             }));
         }
-        scores
+        scored
     }
 
     /// The standard error of an error.
@@ -185,22 +150,15 @@ impl<'a> Choice<'a> {
             .sqrt()
     }
 
-    fn pick(&self, scores: &[f64]) -> Option<usize> {
-        self.pick_among(0..self.points.len(), scores)
-    }
-
-    /// The point with the fewest features of those nearly as good as the best; where in `range`.
-    fn pick_among(&self, range: std::ops::Range<usize>, scores: &[f64]) -> Option<usize> {
-        let scores = &scores[range.clone()];
-        let least = scores.iter().copied().min_by(f64::total_cmp)?;
+    /// The point with the fewest features of those nearly as good as the best.
+    fn pick(&self, scored: &[Scored<'a>]) -> Option<Scored<'a>> {
+        let least = scored.iter().map(|s| s.1).min_by(f64::total_cmp)?;
         let most = least + SPARSITY * self.deviation(least);
-        (0..scores.len())
-            .filter(|&at| scores[at] <= most)
-            .min_by(|&a, &b| {
-                let features = |at: usize| self.points[range.start + at].features;
-                let by_features = features(a).cmp(&features(b));
-                by_features.then(scores[a].total_cmp(&scores[b]))
-            })
+        let nearly = scored.iter().copied().filter(|s| s.1 <= most);
+        nearly.min_by(|a, b| {
+            let by_features = a.0.features.cmp(&b.0.features);
+            by_features.then(a.1.total_cmp(&b.1))
+        })
     }
 }
 
@@ -235,12 +193,12 @@ mod tests {
         ];
         let choice = Choice::new(lucky.iter().chain(&steady), 20);
         let best = choice.best().unwrap();
-        assert_eq!(best.point, &steady[0]);
+        assert_eq!(best.0, &steady[0]);
         // (20 · 1/20 + 150 · 1/20) / 170
-        assert!((best.score - 0.05).abs() < 1e-12);
-        let trials: Vec<usize> = choice.by_trial().iter().map(|c| c.point.trial).collect();
+        assert!((best.1 - 0.05).abs() < 1e-12);
+        let trials: Vec<usize> = choice.by_trial().iter().map(|c| c.0.trial).collect();
         assert_eq!(trials, [1, 0]);
-        assert_eq!(choice.by_trial()[1].point, &lucky[1]);
+        assert_eq!(choice.by_trial()[1].0, &lucky[1]);
     }
 
     #[test]
@@ -253,16 +211,16 @@ mod tests {
         };
         // √(0.1 · 0.9 / 200) is 2.1%: four rows.
         let near = [single.clone(), of_several(&wrong[..22])];
-        assert_eq!(Choice::new(&near, 200).best().unwrap().point, &near[1]);
+        assert_eq!(Choice::new(&near, 200).best().unwrap().0, &near[1]);
         let far = [single, of_several(&wrong)];
-        assert_eq!(Choice::new(&far, 200).best().unwrap().point, &far[0]);
+        assert_eq!(Choice::new(&far, 200).best().unwrap().0, &far[0]);
     }
 
     #[test]
     fn of_equals_the_sparsest_is_taken() {
         let points = [point(0, 9, 50, &[3]), point(0, 5, 20, &[4])];
         let choice = Choice::new(&points, 30);
-        assert_eq!(choice.best().unwrap().point.features, 20);
+        assert_eq!(choice.best().unwrap().0.features, 20);
     }
 
     #[test]
@@ -277,7 +235,7 @@ mod tests {
             })
             .collect();
         let choice = Choice::new(&points, n as usize);
-        let own = choice.best().unwrap().point.wrong.len() as f64 / f64::from(n);
+        let own = choice.best().unwrap().0.wrong.len() as f64 / f64::from(n);
         let (expected, deviation) = choice.expected_error(0).unwrap();
         assert!(own < 0.3, "{own}");
         assert!((expected - 0.5).abs() < 0.07, "{expected} ± {deviation}");

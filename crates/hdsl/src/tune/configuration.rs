@@ -1,5 +1,6 @@
 //! The configurations that are searched over, and the checkpoints and prediction rules tried on each path.
 
+use super::folds::Folds;
 use super::params::{Ablation, Preset, TuneConfig};
 use crate::data::{Labels, Preprocess, Preprocessor, Rows};
 use crate::knn::{PredictionRule, Vote};
@@ -71,7 +72,7 @@ fn preprocessings(params: &TuneConfig, rows: &Rows) -> Vec<Preprocess> {
     }
     let mut kinds = vec![Preprocess::Unit, Preprocess::Max];
     // Where the maxima change nothing, as in rows of zeros and ones, `max-unit` is `unit`.
-    if Preprocessor::fit(Preprocess::Max, rows.view()).apply(rows.view()) != *rows {
+    if Preprocessor::fit(Preprocess::Max, rows).apply(rows) != *rows {
         kinds.push(Preprocess::MaxUnit);
     }
     kinds
@@ -95,7 +96,7 @@ pub(super) fn around(params: &TuneConfig, best: &TrainConfig) -> Vec<TrainConfig
 
 /// The mean square of the values that are stored, after preprocessing.
 fn mean_square(rows: &Rows, preprocess: Preprocess) -> f64 {
-    let scaled = Preprocessor::fit(preprocess, rows.view()).apply(rows.view());
+    let scaled = Preprocessor::fit(preprocess, rows).apply(rows);
     let sum: f64 = scaled.values().iter().map(|v| v * v).sum();
     match sum > 0.0 {
         true => sum / scaled.nnz() as f64,
@@ -110,51 +111,44 @@ fn to_one_digit(lambda: f64) -> f64 {
 }
 
 /// The prediction rules tried at each checkpoint, without those that need more neighbors than there are training rows.
-pub(super) fn rules(params: &TuneConfig, n_rows: usize) -> Vec<PredictionRule> {
-    let nearest = PredictionRule::nearest(3.min(n_rows));
-    let mut rules = Vec::new();
-    for normalization in Normalization::ALL {
-        if normalization == Normalization::Cosine && !params.uses(Ablation::Cosine) {
-            continue;
-        }
-        let mut add = |k, vote| {
-            rules.push(PredictionRule {
-                k,
-                vote,
-                normalization,
-            });
-        };
-        if !params.uses(Ablation::Votes) {
-            add(nearest.k, nearest.vote);
-            continue;
-        }
-        for k in [1, 3, 5, 9, 15, 31].into_iter().filter(|&k| k <= n_rows) {
-            add(k, Vote::Majority);
+pub(super) fn rules(params: &TuneConfig, folds: &Folds) -> Vec<PredictionRule> {
+    let n_rows = folds.folds.iter().map(|fold| fold.train.n_rows()).min();
+    let n_rows = n_rows.unwrap_or(0);
+    let mut votes = vec![(3.min(n_rows), Vote::Majority)];
+    if params.uses(Ablation::Votes) {
+        let each = [1, 3, 5, 9, 15, 31].into_iter().filter(|&k| k <= n_rows);
+        votes = each
+            .flat_map(|k| [(k, Vote::Majority), (k, Vote::Weighted)])
             // The vote of a single neighbor needs no weight.
-            if k > 1 {
-                add(k, Vote::Weighted);
-            }
-        }
-        add(3, Vote::ClassMean);
+            .filter(|&vote| vote != (1, Vote::Weighted))
+            .collect();
+        votes.push((3, Vote::ClassMean));
     }
-    rules
+    let used = |&n: &Normalization| n != Normalization::Cosine || params.uses(Ablation::Cosine);
+    let rule = |normalization, (k, vote)| PredictionRule {
+        k,
+        vote,
+        normalization,
+    };
+    let normalizations = Normalization::ALL.into_iter().filter(used);
+    normalizations
+        .flat_map(|normalization| votes.iter().map(move |&vote| rule(normalization, vote)))
+        .collect()
 }
 
 /// Iterations of a round: more classes take more features to tell apart, and more rows support more features.
-pub(super) fn iterations(labels: &Labels) -> usize {
+fn iterations(labels: &Labels) -> usize {
     let classes = labels.counts().iter().filter(|&&count| count > 0).count();
     (100 * classes).max(labels.len() / 3).clamp(400, 800)
 }
 
 /// The iterations of a round after which validation errors are computed: dense at first, where the path changes fastest.
 /// With a limit on atoms, also early iterations, since each adds at most one atom.
-pub(super) fn checkpoints(iterations: usize, max_atoms: Option<usize>) -> Vec<usize> {
-    let parts = [1, 2, 4, 6, 8, 12, 16, 20, 24, 28, 32, 36, 40];
-    let mut at: Vec<usize> = parts
-        .iter()
-        .map(|part| (iterations * part).div_ceil(40))
-        .collect();
-    if let Some(most) = max_atoms {
+pub(super) fn checkpoints(params: &TuneConfig, labels: &Labels) -> Vec<usize> {
+    let iterations = params.round_iter.unwrap_or_else(|| iterations(labels));
+    let parts = [1, 2, 4, 6, 8, 12, 16, 20, 24, 28, 32, 36, 40].into_iter();
+    let mut at: Vec<usize> = parts.map(|part| (iterations * part).div_ceil(40)).collect();
+    if let Some(most) = params.max_atoms {
         let early = [most.saturating_sub(1), most / 2, most / 4];
         at.extend(early.into_iter().filter(|&at| at < iterations));
     }

@@ -1,14 +1,13 @@
 //! The journal: finished jobs in a file beside the output, so that a search that was killed can be resumed.
 //!
-//! One line of JSON for what is searched, then one for each round of a trial on a fold, written when it is done. A last
-//! line that was cut short is dropped.
+//! One line that says what is searched, then one of JSON for each round of a trial on a fold, written when it is done. A
+//! last line that was cut short is dropped.
 
-use super::trial::Round;
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// Which round of which configuration on which fold.
@@ -21,115 +20,102 @@ pub(super) struct Job {
     pub(super) round: usize,
 }
 
-/// The first line.
-#[derive(Serialize, Deserialize)]
-struct Header {
-    /// What is searched.
-    search: String,
+/// The result of a round of one configuration on one fold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Round {
+    pub(super) checkpoints: Vec<Checkpoint>,
+    /// Seconds of training, of this round alone.
+    pub(super) seconds: f64,
+    /// Whether there may be another round.
+    pub(super) may_continue: bool,
 }
 
-/// Every other line.
-#[derive(Serialize, Deserialize)]
-struct Entry {
-    job: Job,
-    result: Round,
-    /// Seconds of the search so far, over all its runs.
-    spent: f64,
+/// The validation errors at one iterate of a round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Checkpoint {
+    /// Iterations of the round that were allowed; the run may have ended before.
+    pub(super) iteration: usize,
+    pub(super) atoms: usize,
+    pub(super) features: usize,
+    /// The validation rows that are predicted wrong, for each prediction rule, by their number among all folds.
+    pub(super) wrong: Vec<Vec<u32>>,
 }
 
+/// A job with its result, and the seconds of the search so far over all its runs.
+type Entry = (Job, Round, f64);
+
+/// Without a file it records nothing.
+#[derive(Default)]
 pub(super) struct Journal {
     file: Option<(PathBuf, File)>,
-    finished: HashMap<Job, Round>,
+    /// The jobs of earlier runs.
+    pub(super) finished: HashMap<Job, Round>,
     /// Seconds spent by earlier runs of the search.
     pub(super) spent: f64,
 }
 
 impl Journal {
-    /// A journal that records nothing.
-    pub(super) fn none() -> Self {
-        Self {
-            file: None,
-            finished: HashMap::new(),
-            spent: 0.0,
-        }
-    }
-
-    /// The journal at `path`: that of an earlier run if there is one, a new one if not. `search` says what is searched; a
-    /// journal of another search is an error.
+    /// The journal at `path`: that of an earlier run if there is one, a new one if not. `search` says in one line what is
+    /// searched; a journal of another search is an error.
     pub(super) fn open(path: &Path, search: &str) -> Result<Self> {
-        Self::resume(path, search)
-            .map_err(|error| cannot_write(path, error))?
-            .ok_or_else(|| {
-                Error::Data(format!(
-                    "{} is the journal of another search, with other data or parameters: remove it, or choose another output",
-                    path.display()
-                ))
-            })
-    }
-
-    /// None if the journal is that of another search.
-    fn resume(path: &Path, search: &str) -> io::Result<Option<Self>> {
+        let mut journal = Self::default();
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        let mut file = options.open(path)?;
-        let text = std::fs::read(path)?;
-        let mut journal = Self::none();
+        let file = options.read(true).append(true).create(true).open(path);
+        let mut file = file.map_err(|error| cannot_write(path, error))?;
+        let mut text = Vec::new();
+        let read = file.read_to_end(&mut text);
+        read.map_err(|error| cannot_write(path, error))?;
         let mut lines = text.split_inclusive(|&byte| byte == b'\n');
         let mut good = 0;
-        if let Some(first) = lines.next().filter(|line| line.ends_with(b"\n")) {
-            if parse::<Header>(first).is_none_or(|header| header.search != search) {
-                return Ok(None);
+        match lines.next().and_then(|first| first.strip_suffix(b"\n")) {
+            Some(first) if first == search.as_bytes() => {
+                good = first.len() + 1;
+                for line in lines {
+                    let entry = line.strip_suffix(b"\n").map(serde_json::from_slice);
+                    let Some(Ok::<Entry, _>((job, result, spent))) = entry else {
+                        break;
+                    };
+                    good += line.len();
+                    journal.spent = spent;
+                    journal.finished.insert(job, result);
+                }
             }
-            good += first.len();
-            for line in lines {
-                let Some(entry) = parse::<Entry>(line) else {
-                    break;
-                };
-                good += line.len();
-                journal.spent = entry.spent;
-                journal.finished.insert(entry.job, entry.result);
+            Some(_) => {
+                return Err(Error::data(format!(
+                    "{} is the journal of another search, with other data or parameters: remove it, or choose another output",
+                    path.display()
+                )));
             }
+            None => {}
         }
-        file.set_len(good as u64)?;
-        file.seek(SeekFrom::Start(good as u64))?;
-        if good == 0 {
-            let search = search.to_owned();
-            file.write_all(&line(&Header { search }))?;
-        }
-        file.sync_data()?;
+        let cut = file.set_len(good as u64);
+        cut.map_err(|error| cannot_write(path, error))?;
         journal.file = Some((path.to_owned(), file));
-        Ok(Some(journal))
-    }
-
-    /// The result of a job, if an earlier run did it.
-    pub(super) fn finished(&self, job: &Job) -> Option<&Round> {
-        self.finished.get(job)
-    }
-
-    /// How many jobs earlier runs did.
-    pub(super) fn len(&self) -> usize {
-        self.finished.len()
+        if good == 0 {
+            journal.write(search.to_owned())?;
+        }
+        Ok(journal)
     }
 
     /// Records a finished job.
     pub(super) fn record(&mut self, job: Job, result: &Round, spent: f64) -> Result<()> {
+        self.write(serde_json::to_string(&(job, result, spent)).expect("plain data becomes JSON"))
+    }
+
+    /// One write, so that a kill leaves a whole line or the beginning of one.
+    fn write(&mut self, mut line: String) -> Result<()> {
         let Some((path, file)) = &mut self.file else {
             return Ok(());
         };
-        let entry = Entry {
-            job,
-            result: result.clone(),
-            spent,
-        };
-        // One write, so that a kill leaves a whole line or the beginning of one.
-        file.write_all(&line(&entry))
+        line.push('\n');
+        file.write_all(line.as_bytes())
             .and_then(|()| file.sync_data())
             .map_err(|error| cannot_write(path, error))
     }
 
     /// Removes the file: the search is over.
-    pub(super) fn remove(self) {
-        if let Some((path, _)) = self.file {
+    pub(super) fn remove(&self) {
+        if let Some((path, _)) = &self.file {
             // A journal that stays behind does no harm: its search is done.
             let _ = std::fs::remove_file(path);
         }
@@ -143,22 +129,9 @@ fn cannot_write(path: &Path, source: io::Error) -> Error {
     }
 }
 
-fn line(value: &impl Serialize) -> Vec<u8> {
-    let mut line = serde_json::to_vec(value).expect("plain data becomes JSON");
-    line.push(b'\n');
-    line
-}
-
-/// A whole line.
-fn parse<T: for<'de> Deserialize<'de>>(line: &[u8]) -> Option<T> {
-    let line = line.strip_suffix(b"\n")?;
-    serde_json::from_slice(line).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tune::trial::Checkpoint;
 
     fn job(round: usize) -> Job {
         Job {
@@ -193,15 +166,15 @@ mod tests {
         let whole = std::fs::read(&path).unwrap();
 
         let again = Journal::open(&path, "this").unwrap();
-        assert_eq!((again.len(), again.spent), (2, 2.5));
-        assert_eq!(again.finished(&job(1)), Some(&result()));
+        assert_eq!((again.finished.len(), again.spent), (2, 2.5));
+        assert_eq!(again.finished.get(&job(1)), Some(&result()));
         drop(again);
         assert_eq!(std::fs::read(&path).unwrap(), whole);
 
         // A kill in the middle of the second line, then more work.
         std::fs::write(&path, &whole[..whole.len() - 9]).unwrap();
         let mut cut = Journal::open(&path, "this").unwrap();
-        assert_eq!((cut.len(), cut.spent), (1, 1.5));
+        assert_eq!((cut.finished.len(), cut.spent), (1, 1.5));
         cut.record(job(1), &result(), 2.5).unwrap();
         drop(cut);
         assert_eq!(std::fs::read(&path).unwrap(), whole);

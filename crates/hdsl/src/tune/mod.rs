@@ -14,10 +14,11 @@
 //! | `params.rs` | what a search is asked to do |
 //! | `configuration.rs` | the configurations, checkpoints and prediction rules that are tried |
 //! | `folds.rs` | validation schemes |
-//! | `trial.rs` | one configuration on one fold |
-//! | `rungs.rs` | successive halving |
+//! | `journal.rs` | results of rounds, and resuming a search that was killed |
 //! | `choice.rs` | which point to take, and the error to expect of it |
-//! | `journal.rs` | resuming a search that was killed |
+//! | `search.rs` | parameters, observer and time limit, shared by all trials |
+//! | `trial.rs` | one configuration, round by round on all folds |
+//! | `rungs.rs` | successive halving |
 //! | `result.rs` | the result |
 
 mod choice;
@@ -27,6 +28,7 @@ mod journal;
 mod params;
 mod result;
 mod rungs;
+mod search;
 mod trial;
 
 pub use params::{Ablation, Preset, TuneConfig, ValidationScheme};
@@ -39,12 +41,14 @@ use crate::model::TrainConfig;
 use crate::observer::{Event, Observer};
 use crate::similarity::Dot;
 use crate::train::{Labeled, TrainData, Trained, train};
-use choice::{Choice, Chosen, Point};
-use folds::{Fold, Folds};
+use choice::Scored;
+use folds::{Folds, validation_rows};
 use journal::Journal;
-use rungs::{Found, Search};
+use rungs::Found;
+use search::{Search, lock};
+use std::hash::Hash;
+use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 /// Finds the best similarity: searches configurations under a time limit, chooses on validation rows (or by a
@@ -76,69 +80,55 @@ pub fn tune(
 ) -> Result<Tuned> {
     let started = Instant::now();
     params.check()?;
-    let (train, valid) = (data.train, data.valid.as_ref());
-    let folds = Folds::new(&train, valid, params.validation, params.seed)?;
+    let labels = data.train.labels_for("training", "to tune by")?;
+    let joined = join(data, labels)?;
+    let (folds, all) = folds_and_rows(data.train, labels, joined.as_ref(), params)?;
+    let refitted = joined.is_some() && !params.no_refit;
     let journal = match &params.journal {
         Some(path) => Journal::open(path, &fingerprint(&folds, params))?,
-        None => Journal::none(),
+        None => Journal::default(),
     };
-    let resumed = journal.len();
     let dot_error = dot_error(&folds)?;
-    let refit = valid.filter(|_| !params.no_refit);
-    let smallest = folds.folds.iter().map(Fold::n_train).min().unwrap_or(0);
-    let max_iter = match (params.round_iter, train.labels) {
-        (Some(iterations), _) => iterations,
-        (None, labels) => labels.map_or(0, configuration::iterations),
-    };
-    let mut search = Search {
-        params,
-        journal: Mutex::new(journal),
-        observer: Mutex::new(observer),
-        started,
-        rules: &configuration::rules(params, smallest),
-        checkpoints: &configuration::checkpoints(max_iter, params.max_atoms),
-        all_rows: train.rows.n_rows() + refit.map_or(0, |valid| valid.rows.n_rows()),
-        stopped: AtomicBool::new(false),
-        finished: true,
-    };
-    search.tell(&Event::SearchStarted {
+    let started_event = Event::SearchStarted {
         n_validation: folds.n_validation,
         n_folds: folds.folds.len(),
         dot_error,
-        resumed,
-    });
-    let found = search.run(&folds)?;
-    let chosen = Leaders::of(&found, params)?;
-    let joined = refit.map(|valid| join(&train, valid)).transpose()?;
-    let all = match &joined {
-        Some((rows, labels)) => Labeled {
-            rows: rows.view(),
-            labels: Some(labels),
-            ..train
-        },
-        None => train,
+        resumed: journal.finished.len(),
     };
-    search.tell(&Event::FinalTraining {
-        n_rows: all.rows.n_rows(),
-    });
+    let mut search = Search {
+        params,
+        rules: configuration::rules(params, &folds),
+        checkpoints: configuration::checkpoints(params, labels),
+        journal: Mutex::new(journal),
+        observer: Mutex::new(observer),
+        started,
+        all_rows: all.rows.n_rows(),
+        deadline: None,
+        stopped: AtomicBool::new(false),
+        finished: true,
+    };
+    search.tell(&started_event);
+    let found = search.run(&folds)?;
+    let leaderboard = leaderboard(&found, params)?;
+    let n_rows = all.rows.n_rows();
+    search.tell(&Event::FinalTraining { n_rows });
     let config = TrainConfig {
-        added_rows: joined.is_some(),
-        ..chosen.leaderboard[0].config.clone()
+        added_rows: refitted,
+        ..leaderboard[0].config.clone()
     };
     let data = TrainData {
         names: data.names,
         ..TrainData::new(all)
     };
     let trained = train_within(&data, config, params.max_atoms)?;
-    let journal = search.journal.into_inner();
-    journal.unwrap_or_else(PoisonError::into_inner).remove();
+    lock(&search.journal).remove();
     Ok(Tuned {
         trained,
-        n_rows: all.rows.n_rows(),
-        refitted: joined.is_some(),
-        leaderboard: chosen.leaderboard,
-        ablations: chosen.ablations,
-        expected_error: chosen.expected_error,
+        n_rows,
+        refitted,
+        leaderboard,
+        ablations: ablations(&found, params),
+        expected_error: found.choice(params, None).expected_error(params.seed),
         dot_error,
         n_validation: found.n_validation,
         n_points: found.trials.iter().map(|t| t.points.len()).sum(),
@@ -146,52 +136,59 @@ pub fn tune(
     })
 }
 
-/// What is chosen among all points, and what without each part of the search.
-struct Leaders {
-    leaderboard: Vec<Candidate>,
-    ablations: Vec<AblationResult>,
-    expected_error: Option<(f64, f64)>,
+/// The folds to validate on, and the rows of the final training.
+fn folds_and_rows<'a>(
+    train: Labeled<'a>,
+    labels: &Labels,
+    joined: Option<&'a (Rows, Labels)>,
+    params: &TuneConfig,
+) -> Result<(Folds, Labeled<'a>)> {
+    let Some((rows, labels)) = joined else {
+        let validation = validation_rows(labels, params.validation, params.seed)?;
+        return Ok((Folds::new(train.rows, labels, &validation)?, train));
+    };
+    let validation = train.rows.n_rows() as u32..rows.n_rows() as u32;
+    let folds = Folds::new(rows.view(), labels, &[validation.collect()])?;
+    let all = Labeled {
+        rows: rows.view(),
+        labels: Some(labels),
+        ..train
+    };
+    Ok((folds, if params.no_refit { train } else { all }))
 }
 
-impl Leaders {
-    fn of(found: &Found, params: &TuneConfig) -> Result<Self> {
-        let n_validation = found.n_validation;
-        let mut points = found.trials.iter().flat_map(|trial| &trial.points);
-        let allowed = points.clone().filter(|point| params.allows(point));
-        let choice = Choice::new(allowed.clone(), n_validation);
-        let Some(best) = choice.best() else {
-            return Err(Error::data(match points.next() {
-                None => "the search was stopped before anything was learned; give it more time",
-                Some(_) => "no model within the limits on features and atoms was found",
-            }));
-        };
-        let mut leaderboard = vec![candidate(found, &best)];
-        let others = choice.by_trial().into_iter();
-        let others = others.filter(|c| c.point.trial != best.point.trial);
-        leaderboard.extend(others.map(|chosen| candidate(found, &chosen)));
-        let parts = Ablation::ALL.into_iter().filter(|&part| params.uses(part));
-        let ablations = parts.filter_map(|part| {
-            let config = |point: &Point| &found.trials[point.trial].config;
-            let rest = allowed.clone();
-            let rest = rest.filter(|point| !part.is_used_by(config(point), point));
-            let choice = Choice::new(rest, n_validation);
-            Some(AblationResult {
-                part,
-                candidate: candidate(found, &choice.best()?),
-                expected_error: choice.expected_error(params.seed),
-            })
-        });
-        Ok(Self {
-            leaderboard,
-            ablations: ablations.collect(),
+/// The best point, then those of the other trials.
+fn leaderboard(found: &Found, params: &TuneConfig) -> Result<Vec<Candidate>> {
+    let choice = found.choice(params, None);
+    let Some(best) = choice.best() else {
+        let nothing = found.trials.iter().all(|trial| trial.points.is_empty());
+        return Err(Error::data(match nothing {
+            true => "the search was stopped before anything was learned; give it more time",
+            false => "no model within the limits on features and atoms was found",
+        }));
+    };
+    let mut chosen = choice.by_trial();
+    chosen.retain(|(point, _)| point.trial != best.0.trial);
+    chosen.insert(0, best);
+    Ok(chosen.into_iter().map(|c| candidate(found, c)).collect())
+}
+
+/// What would have been chosen without each part of the search.
+fn ablations(found: &Found, params: &TuneConfig) -> Vec<AblationResult> {
+    let parts = Ablation::ALL.into_iter().filter(|&part| params.uses(part));
+    let results = parts.filter_map(|part| {
+        let choice = found.choice(params, Some(part));
+        Some(AblationResult {
+            part,
+            candidate: candidate(found, choice.best()?),
             expected_error: choice.expected_error(params.seed),
         })
-    }
+    });
+    results.collect()
 }
 
 /// A point with the configuration that trains it.
-fn candidate(found: &Found, chosen: &Chosen<'_>) -> Candidate {
-    let point = chosen.point;
+fn candidate(found: &Found, (point, score): Scored<'_>) -> Candidate {
     let config = &found.trials[point.trial].config;
     Candidate {
         config: TrainConfig {
@@ -201,19 +198,21 @@ fn candidate(found: &Found, chosen: &Chosen<'_>) -> Candidate {
             ..config.clone()
         },
         error: point.wrong.len() as f64 / found.n_validation as f64,
-        score: chosen.score,
+        score,
         features: point.features,
         atoms: point.atoms,
     }
 }
 
-/// Training rows and validation rows as one.
-fn join(train: &Labeled<'_>, valid: &Labeled<'_>) -> Result<(Rows, Labels)> {
-    let mut rows = train.rows.to_rows();
+/// Training rows and validation rows as one, if there are validation rows.
+fn join(data: &TrainData<'_>, labels: &Labels) -> Result<Option<(Rows, Labels)>> {
+    let Some(valid) = data.valid else {
+        return Ok(None);
+    };
+    let (mut rows, mut labels) = (data.train.rows.to_rows(), labels.clone());
     rows.append(valid.rows);
-    let mut labels = train.labels_for("training", "to tune by")?.clone();
     labels.append(valid.labels_for("validation", "to tune by")?);
-    Ok((rows, labels))
+    Ok(Some((rows, labels)))
 }
 
 /// Trains, with a shorter last round if there are too many atoms otherwise.
@@ -224,13 +223,8 @@ fn train_within(
 ) -> Result<Trained> {
     let trained = train(data, &config, &mut ())?;
     let path = trained.model.path();
-    let last = match max_atoms {
-        Some(most) => path.last_within(None, Some(most), path.len()),
-        None => Some(path.len()),
-    };
-    let Some(last) = last else {
-        return Err(Error::data("no model within the limit on atoms was found"));
-    };
+    let last = path.last_within(None, max_atoms, path.len());
+    let last = last.ok_or_else(|| Error::data("no model within the limit on atoms was found"))?;
     if last == path.len() {
         return Ok(trained);
     }
@@ -247,33 +241,22 @@ fn train_within(
 fn fingerprint(folds: &Folds, params: &TuneConfig) -> String {
     let mut hasher = crc32fast::Hasher::new();
     for fold in &folds.folds {
-        let rows = fold.train();
-        for &start in rows.starts() {
-            hasher.update(&(start as u64).to_le_bytes());
-        }
-        for &column in rows.indices() {
-            hasher.update(&column.to_le_bytes());
-        }
-        for &value in rows.values() {
-            hasher.update(&value.to_le_bytes());
-        }
-        for &code in fold.labels.codes().iter().chain(&fold.truth) {
-            hasher.update(&code.to_le_bytes());
-        }
+        let rows = &fold.train;
+        (rows.starts(), rows.indices()).hash(&mut hasher);
+        rows.values()
+            .iter()
+            .for_each(|value| value.to_bits().hash(&mut hasher));
+        (fold.labels.codes(), fold.truth.codes()).hash(&mut hasher);
     }
-    format!(
-        "hdsl {} {:?} without {:?} data {:08x} validation {} folds {} seed {} features {:?} atoms {:?} iterations {:?}",
-        env!("CARGO_PKG_VERSION"),
-        params.preset,
-        params.ablate,
-        hasher.finalize(),
-        folds.n_validation,
-        folds.folds.len(),
-        params.seed,
-        params.max_features,
-        params.max_atoms,
-        params.round_iter,
-    )
+    // These do not change what is found.
+    let params = TuneConfig {
+        time: None,
+        memory_limit: None,
+        journal: None,
+        ..params.clone()
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    format!("hdsl {version} data {:08x} {params:?}", hasher.finalize())
 }
 
 /// The 3-NN error of the dot product, under the paper's preprocessing.
@@ -284,7 +267,7 @@ fn dot_error(folds: &Folds) -> Result<f64> {
         let rule = PredictionRule::nearest(3.min(rows.n_rows()));
         let predicted =
             Predictor::new(&rows, &fold.labels, &validation)?.predictions(&Dot, &[rule])?;
-        wrong += fold.wrong(&predicted[0]).count();
+        wrong += fold.wrong(&predicted[0]).len();
     }
     Ok(wrong as f64 / folds.n_validation as f64)
 }

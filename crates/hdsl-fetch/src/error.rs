@@ -1,142 +1,142 @@
-//! Errors of downloads and of the cache. Each message says what to do.
+//! What can go wrong on the way from a server to the cache. Each message says what to do.
 
 use crate::catalogue::SETS;
 use std::path::PathBuf;
 
-/// The result type of this crate.
+/// Everything fallible in this crate returns this.
 pub type Result<T> = std::result::Result<T, FetchError>;
 
-/// Why a data set could not be fetched.
+/// Why a set is not there.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchError {
-    /// There is no data set of this name.
-    #[error("unknown data set `{name}`, expected one of {}", names())]
+    /// No set is called that.
+    #[error("no data set is called `{name}`; there are {}", names())]
     UnknownSet {
-        /// The requested name.
+        /// The name asked for.
         name: String,
     },
     /// The set has no such part.
-    #[error("{set} has no part `{part}`, expected one of {expected}")]
+    #[error("{set} has no part `{part}`; it has {has}")]
     UnknownPart {
         /// The set.
         set: &'static str,
-        /// The requested part.
+        /// The part asked for.
         part: String,
-        /// The parts of the set.
-        expected: String,
+        /// The parts there are.
+        has: String,
     },
-    /// The file is not in the cache, and downloads are disabled.
-    #[error("{} is not in the cache, and downloads are disabled; its source is {url}", path.display())]
+    /// Not there, and downloading was not allowed.
+    #[error("{} is not there, and downloading is switched off; it comes from {url}", path.display())]
     NotCached {
-        /// Its path in the cache.
+        /// Where it would lie.
         path: PathBuf,
-        /// Its address.
+        /// Where it would come from.
         url: String,
     },
-    /// No connection: no network, unknown host, closed port, bad certificate.
-    #[error("cannot reach {host}: {reason}; without a network, download {source_url} on another machine and save it as {}", path.display())]
+    /// No answer: no network, no such host, a closed port, a bad certificate.
+    #[error("cannot reach {host}: {reason}; without a network here, download {source_url} elsewhere and put it at {}", path.display())]
     Unreachable {
-        /// The host.
+        /// The host that did not answer.
         host: String,
-        /// The original address of the file.
+        /// Where the file comes from.
         source_url: String,
-        /// Its path in the cache.
+        /// Where the file belongs.
         path: PathBuf,
-        /// The error of the system.
+        /// The system's word.
         reason: String,
     },
-    /// The connection broke, and retries failed, too. The received bytes are kept.
+    /// The connection broke again and again. What came is kept.
     #[error(
-        "the connection to {host} broke after {done} of {total} bytes: {reason}; the same call resumes the download"
+        "the connection to {host} broke after {done} of {total} bytes: {reason}; they are kept, and the same call goes on from there"
     )]
-    Interrupted {
+    Cut {
         /// The host.
         host: String,
-        /// Received bytes.
+        /// Bytes that came.
         done: u64,
-        /// The size of the file, or `an unknown number of`.
+        /// Bytes there should be, or `an unknown number`.
         total: String,
-        /// The error of the system.
+        /// The system's word.
         reason: String,
     },
-    /// The server answered with an error status.
-    #[error("{host} answered {status} to {url}; if you can download {source_url} by other means, save it as {}", path.display())]
+    /// The server answered, but not with the file.
+    #[error("{host} answered {status} to {url}; if you can get {source_url} by hand, put it at {}", path.display())]
     Status {
         /// The host.
         host: String,
         /// `404 Not Found` and the like.
         status: String,
-        /// The requested address.
+        /// What we asked it for.
         url: String,
-        /// The original address of the file.
+        /// Where the file comes from.
         source_url: String,
-        /// Its path in the cache.
+        /// Where the file belongs.
         path: PathBuf,
     },
-    /// The received file has another format, often because it is a login page.
-    #[error("{url} is not a {expected} file: it starts with {start:?}; the file was deleted")]
-    WrongFormat {
-        /// The requested address.
+    /// What came is not a file of the kind it should be: often a page that asks to log in.
+    #[error("{url} is not a {want} file: it starts with {found:?}; nothing was kept")]
+    NotTheFile {
+        /// What we asked for.
         url: String,
         /// `zip` or `bzip2`.
-        expected: &'static str,
+        want: &'static str,
         /// Its first bytes.
-        start: String,
-    },
-    /// The received file has a wrong checksum.
-    #[error("{url} has the SHA-256 digest {found}, expected {expected}; the file was deleted")]
-    Checksum {
-        /// The requested address.
-        url: String,
-        /// The digest in the catalogue.
-        expected: String,
-        /// The digest of the file.
         found: String,
     },
-    /// A file in the cache was modified.
-    #[error("{} has changed since it was fetched: its SHA-256 digest is {found}, expected {expected}; fetch it again to replace it", path.display())]
+    /// What came is not what it should be.
+    #[error("{url} has the SHA-256 {got}, expected {want}; nothing was kept")]
+    Checksum {
+        /// Where it came from.
+        url: String,
+        /// As it should be.
+        want: String,
+        /// As it is.
+        got: String,
+    },
+    /// A file in the cache is not what it was.
+    #[error("{} has changed since it was fetched: its SHA-256 is {got}, and was {want}; fetch it again to replace it", path.display())]
     Changed {
         /// The file.
         path: PathBuf,
-        /// The recorded digest.
-        expected: String,
-        /// The digest of the file.
-        found: String,
+        /// As remembered.
+        want: String,
+        /// As it is.
+        got: String,
     },
     /// A file in the cache cannot be read or unpacked.
     #[error("{}: {reason}; fetch it again to replace it", path.display())]
-    Corrupt {
+    Broken {
         /// The file.
         path: PathBuf,
-        /// The problem.
+        /// What is wrong with it.
         reason: String,
     },
-    /// The system has no default folder for caches.
-    #[error("no default cache folder, because there is no home folder; set HDSL_DATA to a folder")]
-    NoCacheFolder,
-    /// The address of the mirror is invalid.
-    #[error("invalid base URL `{0}`, expected http://HOST/PATH or https://HOST/PATH")]
-    BadBaseUrl(String),
-    /// The observer cancelled the download. The received bytes are kept.
-    #[error("cancelled; the same call resumes the download")]
-    Cancelled,
-    /// An error of the file system or of a reader.
+    /// The system has no word for where caches go.
+    #[error("there is no home folder to keep data in: set HDSL_DATA to a folder")]
+    NoFolder,
+    /// The address to fetch from instead is not one.
+    #[error("`{0}` is no address to fetch from, expected http://HOST/PATH or https://HOST/PATH")]
+    BadBase(String),
+    /// Whoever watches asked to stop. What came is kept.
+    #[error("stopped; what came is kept, and the same call goes on from there")]
+    Stopped,
+    /// The file system's or the reader's word.
     #[error(transparent)]
     Data(#[from] hdsl::Error),
 }
 
 impl FetchError {
-    /// Whether the arguments or the cache are the cause, rather than the network.
+    /// Whether the fault is with what the caller gave or keeps, rather than with the network.
     pub fn is_bad_input(&self) -> bool {
         match self {
             FetchError::UnknownSet { .. }
             | FetchError::UnknownPart { .. }
             | FetchError::NotCached { .. }
             | FetchError::Changed { .. }
-            | FetchError::Corrupt { .. }
-            | FetchError::NoCacheFolder
-            | FetchError::BadBaseUrl(_) => true,
+            | FetchError::Broken { .. }
+            | FetchError::NoFolder
+            | FetchError::BadBase(_) => true,
             FetchError::Data(error) => !matches!(error, hdsl::Error::Write { .. }),
             _ => false,
         }

@@ -1,28 +1,28 @@
-//! The parts of a data set: found in the cache, or downloaded.
+//! A whole set: what is there, what is missing, and where it lies.
 
 use crate::cache::{self, Cache};
 use crate::catalogue::{Download, Part, Set};
-use crate::download::{self, Request, notify};
+use crate::download::{self, Request, tell};
 use crate::error::{FetchError, Result};
 use crate::unpack::unpack;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Options of [`fetch`].
+/// Where to look, and what may be done.
 #[derive(Clone, Debug)]
 pub struct FetchOptions {
-    /// The cache folder, with one subfolder per data set; by default [`default_folder`](crate::default_folder).
+    /// The cache; by default [`default_folder`](crate::default_folder). Each set has a folder in it.
     pub folder: Option<PathBuf>,
-    /// A mirror: `https://host/path` becomes `BASE/host/path`, the layout of `wget -x`. By default, the environment
-    /// variable `HDSL_FETCH_BASE`, if it is set.
+    /// Fetch from a mirror: `https://host/path` becomes `BASE/host/path`, which is how `wget -x` lays files out. By
+    /// default what the environment variable `HDSL_FETCH_BASE` says, if anything.
     pub base_url: Option<String>,
-    /// Whether missing files may be downloaded.
+    /// Whether what is missing may be downloaded.
     pub download: bool,
-    /// Whether to download files again that are in the cache.
+    /// Download again what is there already.
     pub again: bool,
-    /// The delay before the first retry. It doubles with each further retry.
-    pub retry_delay: Duration,
+    /// How long to wait before a second try; it doubles from then on.
+    pub pause: Duration,
 }
 
 impl Default for FetchOptions {
@@ -32,83 +32,83 @@ impl Default for FetchOptions {
             base_url: None,
             download: true,
             again: false,
-            retry_delay: Duration::from_secs(1),
+            pause: Duration::from_secs(1),
         }
     }
 }
 
-/// The progress of [`fetch`].
+/// What happens on the way.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// Another process fetches the same set. The call waits for it.
+    /// Another process fetches the same set; we wait for it.
     Locked,
-    /// A download starts or is resumed.
+    /// Bytes begin to come, or to come again after a break.
     Receiving {
-        /// The address.
+        /// From where.
         url: &'a str,
-        /// Bytes received before.
+        /// How many are there already.
         done: u64,
-        /// The size of the file, if the server reports it.
+        /// How many there will be, if the server says.
         total: Option<u64>,
     },
-    /// More bytes were received.
+    /// More bytes came.
     Received {
-        /// Bytes received so far.
+        /// How many are there now.
         done: u64,
-        /// The size of the file, if the server reports it.
+        /// How many there will be.
         total: Option<u64>,
     },
-    /// An attempt failed and is retried after a delay.
-    Retrying {
-        /// The error.
+    /// The line broke, and we try again after a pause.
+    TryingAgain {
+        /// What happened.
         reason: &'a str,
-        /// The delay.
-        delay: Duration,
+        /// How long we wait.
+        pause: Duration,
     },
-    /// The delay has not yet passed. Sent regularly, so that the observer can cancel.
+    /// The pause goes on.
     Waiting,
-    /// A zip archive is being extracted.
+    /// A zip is being unpacked.
     Unpacking {
         /// Its name.
         file: &'a str,
     },
 }
 
-/// The observer of a download, which cancels it by returning `Break`.
-pub(crate) type Observer<'a> = &'a mut dyn FnMut(&Event<'_>) -> ControlFlow<()>;
+/// Who is told, and may ask to stop.
+pub(crate) type Watch<'a> = &'a mut dyn FnMut(&Event<'_>) -> ControlFlow<()>;
 
-/// The files of a data set in the cache.
+/// Where a set lies.
 #[derive(Clone, Debug)]
 pub struct Fetched {
-    /// The data set.
+    /// The set.
     pub set: &'static Set,
-    /// Its folder in the cache.
+    /// Its folder.
     pub folder: PathBuf,
-    /// The requested parts, in the requested order.
+    /// The parts asked for.
     pub parts: Vec<FetchedPart>,
 }
 
-/// The files of one part in the cache.
+/// Where a part lies.
 #[derive(Clone, Debug)]
 pub struct FetchedPart {
     /// The part.
     pub part: &'static Part,
-    /// The file with its rows.
+    /// Its rows.
     pub data: PathBuf,
-    /// The file with its labels, if it is a separate one.
+    /// Its labels, if they are in a file of their own.
     pub labels: Option<PathBuf>,
-    /// Whether it was downloaded by this call.
+    /// Whether it came just now, rather than from the cache.
     pub is_new: bool,
 }
 
-/// Downloads the named parts of a data set that are not in the cache, or all parts if none is named. `observer` receives
-/// progress events and cancels the call by returning `Break`.
+/// Brings the parts of a set into the cache, all of them if none is named. `watch` hears what happens, and stops it by
+/// breaking.
 pub fn fetch(
     set: &'static Set,
     parts: &[&str],
     options: &FetchOptions,
-    observer: &mut dyn FnMut(&Event<'_>) -> ControlFlow<()>,
+    watch: &mut dyn FnMut(&Event<'_>) -> ControlFlow<()>,
 ) -> Result<Fetched> {
     let wanted = wanted(set, parts)?;
     let base = base_url(options)?;
@@ -117,10 +117,10 @@ pub fn fetch(
         None => cache::default_folder()?,
     };
     let folder = folder.join(set.name);
-    let mut flow = ControlFlow::Continue(());
-    let cache = Cache::open(folder.clone(), || flow = observer(&Event::Locked))?;
-    if flow.is_break() {
-        return Err(FetchError::Cancelled);
+    let mut stop = ControlFlow::Continue(());
+    let cache = Cache::open(folder.clone(), || stop = watch(&Event::Locked))?;
+    if stop.is_break() {
+        return Err(FetchError::Stopped);
     }
     let mut fetched = Vec::new();
     for file in set.downloads {
@@ -133,8 +133,8 @@ pub fn fetch(
             .copied()
             .filter(|part| is_inside(part))
             .collect();
-        let is_new = !inside.is_empty()
-            && ensure_files(&cache, file, &inside, options, base.as_deref(), observer)?;
+        let is_new =
+            !inside.is_empty() && bring(&cache, file, &inside, options, base.as_deref(), watch)?;
         fetched.extend(inside.into_iter().map(|part| FetchedPart {
             part,
             data: folder.join(part.file),
@@ -142,8 +142,6 @@ pub fn fetch(
             is_new,
         }));
     }
-    // In the requested order.
-    fetched.sort_by_key(|f| wanted.iter().position(|part| part.name == f.part.name));
     Ok(Fetched {
         set,
         parts: fetched,
@@ -159,7 +157,7 @@ fn wanted(set: &'static Set, parts: &[&str]) -> Result<Vec<&'static Part>> {
         set.part(name).ok_or_else(|| FetchError::UnknownPart {
             set: set.name,
             part: name.to_owned(),
-            expected: set
+            has: set
                 .parts
                 .iter()
                 .map(|p| p.name)
@@ -170,7 +168,7 @@ fn wanted(set: &'static Set, parts: &[&str]) -> Result<Vec<&'static Part>> {
     parts.iter().map(known).collect()
 }
 
-/// The address of the mirror without a slash at the end.
+/// Without a slash at the end.
 fn base_url(options: &FetchOptions) -> Result<Option<String>> {
     let base = match &options.base_url {
         Some(base) => Some(base.clone()),
@@ -180,32 +178,32 @@ fn base_url(options: &FetchOptions) -> Result<Option<String>> {
     };
     match base {
         Some(base) if !base.starts_with("http://") && !base.starts_with("https://") => {
-            Err(FetchError::BadBaseUrl(base))
+            Err(FetchError::BadBase(base))
         }
         Some(base) => Ok(Some(base.trim_end_matches('/').to_owned())),
         None => Ok(None),
     }
 }
 
-/// Makes sure that the files of these parts are in the cache. Returns whether anything was downloaded.
-fn ensure_files(
+/// Sees to it that the files of these parts are there. Says whether anything was downloaded.
+fn bring(
     cache: &Cache,
     file: &Download,
     parts: &[&Part],
     options: &FetchOptions,
     base: Option<&str>,
-    observer: Observer<'_>,
+    watch: Watch<'_>,
 ) -> Result<bool> {
     let names: Vec<&str> = parts
         .iter()
         .flat_map(|part| std::iter::once(part.file).chain(part.labels))
         .collect();
-    if !options.again && contains_all(cache, &names)? {
+    if !options.again && all_there(cache, &names)? {
         return Ok(false);
     }
     let name = file.file_name();
-    // A zip archive that is in the cache, perhaps placed by the user, needs no network.
-    let is_new = !(file.is_zip() && !options.again && cache.contains(name)?);
+    // A zip that is there already, perhaps put there by hand, needs no network.
+    let is_new = !(file.is_zip() && !options.again && cache.has(name)?);
     if is_new {
         let url = match base {
             Some(base) => file.url.replacen("https:/", base, 1),
@@ -220,37 +218,37 @@ fn ensure_files(
             source: file.url,
             path: &path,
             sha256: file.sha256,
-            retry_delay: options.retry_delay,
+            pause: options.pause,
         };
-        let digest = download::download(&request, observer)?;
-        cache.record(name, digest)?;
-    } else if let Some(expected) = file.sha256 {
+        let digest = download::download(&request, watch)?;
+        cache.remember(name, digest)?;
+    } else if let Some(want) = file.sha256 {
         let path = cache.path(name);
-        let found = cache::digest(&path)?;
-        if found != expected {
+        let got = cache::digest(&path)?;
+        if got != want {
             return Err(FetchError::Changed {
                 path,
-                expected: expected.to_owned(),
-                found,
+                want: want.to_owned(),
+                got,
             });
         }
     }
     if file.is_zip() {
-        notify(observer, Event::Unpacking { file: name })?;
+        tell(watch, Event::Unpacking { file: name })?;
         for name in &names {
-            cache.remove_record(name)?;
+            cache.forget(name)?;
         }
         unpack(&cache.path(name), &names, &cache.path(""))?;
         for name in &names {
-            cache.record(name, cache::digest(&cache.path(name))?)?;
+            cache.remember(name, cache::digest(&cache.path(name))?)?;
         }
     }
     Ok(is_new)
 }
 
-fn contains_all(cache: &Cache, names: &[&str]) -> Result<bool> {
+fn all_there(cache: &Cache, names: &[&str]) -> Result<bool> {
     for name in names {
-        if !cache.contains(name)? {
+        if !cache.has(name)? {
             return Ok(false);
         }
     }

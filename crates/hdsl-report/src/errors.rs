@@ -1,37 +1,37 @@
-//! Section 8: confusion matrices and the misclassified test rows.
+//! Section 8: where the learned similarity is wrong, the surest mistakes first.
 
 use crate::classes::Classes;
 use crate::input::Input;
 use crate::ranking::Rankings;
 use hdsl::knn::Evaluation;
-use hdsl::{KnnIndex, Neighbors, Result};
+use hdsl::{KnnIndex, Result};
 use serde::Serialize;
 
-/// Misclassified rows in the table.
-const MAX_LISTED: usize = 100;
+/// Mistakes listed at most.
+const MOST_LISTED: usize = 100;
 
 /// The section.
 #[derive(Serialize)]
-pub(crate) struct ErrorSection {
-    learned: Confusion,
-    dot: Confusion,
-    misclassified: Vec<Misclassified>,
-    n_misclassified: usize,
+pub(crate) struct ErrorStory {
+    learned: Table,
+    dot: Table,
+    mistakes: Vec<Mistake>,
+    n_mistakes: usize,
     k: usize,
 }
 
-/// The error and the confusion matrix of one similarity.
+/// What a similarity gets right and wrong.
 #[derive(Serialize)]
-struct Confusion {
+struct Table {
     error: f64,
     balanced_error: f64,
     n_wrong: usize,
     n_test: usize,
-    /// (true class, predicted class, number of test rows).
+    /// (true class, given class, how often).
     cells: Vec<(u32, u32, usize)>,
 }
 
-impl Confusion {
+impl Table {
     fn of(evaluation: &Evaluation, classes: &Classes) -> Self {
         let code = |c: u32| classes.code(&evaluation.classes[c as usize]);
         let cells = evaluation.cells.iter();
@@ -45,71 +45,64 @@ impl Confusion {
     }
 }
 
-/// A test row that the learned similarity misclassifies.
+/// A test row with a wrong class.
 #[derive(Serialize, Clone, Copy)]
-pub(crate) struct Misclassified {
+pub(crate) struct Mistake {
     pub(crate) row: u32,
-    class: u32,
-    predicted: u32,
-    /// How many of the k neighbors have the predicted class.
+    truth: u32,
+    given: u32,
+    /// How many of the k neighbors voted for the wrong class.
     votes: usize,
-    /// The score of the nearest row of the predicted class minus that of the nearest row of the true class, if training
-    /// rows have that class.
+    /// By how much the nearest row of the wrong class beats the nearest of the right one, if there is one.
     margin: Option<f64>,
 }
 
-/// All misclassified rows, by decreasing votes for the predicted class, then by decreasing margin.
-pub(crate) fn misclassified(
+/// All mistakes, the surest first: by votes, then by margin.
+pub(crate) fn mistakes(
     input: &Input<'_>,
     rankings: &Rankings,
     classes: &Classes,
-) -> Result<Vec<Misclassified>> {
+) -> Result<Vec<Mistake>> {
     let (Some((_, labels)), Some(test)) = (input.labeled_train(), input.test) else {
         return Ok(Vec::new());
     };
-    let ranked = &rankings.learned;
-    let (Some(truth), Some(predicted)) = (test.labels, &ranked.predicted) else {
+    let (Some(truth), Some(predicted)) = (test.labels, &rankings.learned.predicted) else {
         return Ok(Vec::new());
     };
-    let (truth, predicted) = (classes.codes(truth), classes.codes(predicted));
-    let train_classes = classes.codes(labels);
+    let (truth, given) = (classes.codes(truth), classes.codes(predicted));
+    let voters = classes.codes(labels);
     let wrong: Vec<u32> = (0..truth.len() as u32)
-        .filter(|&row| truth[row as usize] != predicted[row as usize])
+        .filter(|&row| truth[row as usize] != given[row as usize])
         .collect();
     if wrong.is_empty() {
         return Ok(Vec::new());
     }
-    let normalized = rankings.rule.normalization.of(input.model.similarity());
-    let index = KnnIndex::new(&normalized, &ranked.train);
-    let queries = ranked.test.select(&wrong);
-    let nearest_of = |class: &[u32]| {
-        index.neighbors_where(&queries, 1, |query, row| {
-            train_classes[row as usize] == class[wrong[query as usize] as usize]
-        })
-    };
-    let (nearest_predicted, nearest_true) = (nearest_of(&predicted)?, nearest_of(&truth)?);
-    let score = |nearest: &Neighbors, query: usize| Some(nearest.get(query).first()?.score);
-    let mut list: Vec<Misclassified> = wrong
+    let formed = rankings.rule.normalization.of(input.model.similarity());
+    let index = KnnIndex::new(&formed, &rankings.train);
+    let right = index.neighbors_where(&rankings.test.select(&wrong), 1, |query, row| {
+        voters[row as usize] == truth[wrong[query as usize] as usize]
+    })?;
+    let mut list: Vec<Mistake> = wrong
         .iter()
-        .enumerate()
-        .map(|(query, &row)| {
+        .zip(right.iter())
+        .map(|(&row, right)| {
             let at = row as usize;
-            let voters = ranked.neighbors.get(at).iter().take(rankings.rule.k);
-            Misclassified {
+            let near = &rankings.learned.near.get(at)[..rankings.rule.k];
+            let votes = near.iter().filter(|n| voters[n.row as usize] == given[at]);
+            let best = votes.clone().next().map(|n| n.score);
+            Mistake {
                 row,
-                class: truth[at],
-                predicted: predicted[at],
-                votes: voters
-                    .filter(|n| train_classes[n.row as usize] == predicted[at])
-                    .count(),
-                margin: score(&nearest_predicted, query)
-                    .zip(score(&nearest_true, query))
-                    .map(|(predicted, truth)| predicted - truth),
+                truth: truth[at],
+                given: given[at],
+                votes: votes.count(),
+                margin: best
+                    .zip(right.first())
+                    .map(|(wrong, right)| wrong - right.score),
             }
         })
         .collect();
-    // Rows of a class that training rows do not have come first.
-    let margin = |m: &Misclassified| m.margin.unwrap_or(f64::INFINITY);
+    // A class that training never saw cannot be right: no margin says more than any.
+    let margin = |m: &Mistake| m.margin.unwrap_or(f64::INFINITY);
     list.sort_by(|a, b| {
         b.votes
             .cmp(&a.votes)
@@ -119,18 +112,15 @@ pub(crate) fn misclassified(
     Ok(list)
 }
 
-impl ErrorSection {
-    pub(crate) fn of(
-        rankings: &Rankings,
-        misclassified: &[Misclassified],
-        classes: &Classes,
-    ) -> Option<Self> {
-        let (dot, learned) = rankings.evaluations()?;
+impl ErrorStory {
+    pub(crate) fn of(rankings: &Rankings, mistakes: &[Mistake], classes: &Classes) -> Option<Self> {
+        let learned = rankings.learned.evaluation.as_ref()?;
+        let dot = rankings.dot.evaluation.as_ref()?;
         Some(Self {
-            learned: Confusion::of(learned, classes),
-            dot: Confusion::of(dot, classes),
-            misclassified: misclassified.iter().take(MAX_LISTED).copied().collect(),
-            n_misclassified: misclassified.len(),
+            learned: Table::of(learned, classes),
+            dot: Table::of(dot, classes),
+            mistakes: mistakes.iter().take(MOST_LISTED).copied().collect(),
+            n_mistakes: mistakes.len(),
             k: rankings.rule.k,
         })
     }

@@ -1,11 +1,11 @@
-//! The feature names on the page. Each mentioned feature gets a short id, and its name is stored once.
+//! The names on the page: each feature that is mentioned gets a short number there, and its name is written once.
 
 use crate::input::Input;
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// Longer names are cut: some vocabularies contain whole addresses.
-const MAX_CHARS: usize = 200;
+/// Letters of a name that are kept: some vocabularies hold whole addresses, and the page is to stay small.
+const LONGEST: usize = 200;
 
 /// Features in the order of their first mention.
 pub(crate) struct Names<'a, 'b> {
@@ -14,11 +14,12 @@ pub(crate) struct Names<'a, 'b> {
     list: NameList,
 }
 
-/// The mentioned features, by id.
+/// What the page knows about features.
 #[derive(Serialize, Default)]
 pub(crate) struct NameList {
-    /// Feature index in the data, counted from 0.
+    /// The number of each in the data, counted from 0.
     feature: Vec<u32>,
+    /// Its name.
     name: Vec<String>,
 }
 
@@ -31,7 +32,7 @@ impl<'a, 'b> Names<'a, 'b> {
         }
     }
 
-    /// The id of a feature.
+    /// The short number of a feature.
     pub(crate) fn id(&mut self, feature: u32) -> u32 {
         *self.ids.entry(feature).or_insert_with(|| {
             self.list.feature.push(feature);
@@ -46,7 +47,7 @@ impl<'a, 'b> Names<'a, 'b> {
 }
 
 fn cut(name: String) -> String {
-    match name.char_indices().nth(MAX_CHARS) {
+    match name.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &name[..end]),
         None => name,
     }

@@ -5,8 +5,7 @@ use super::saved::Model;
 use crate::observer::Stop;
 use crate::triplets::TripletSource;
 use std::borrow::Cow;
-use std::fmt::Display;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The names of the files of a training, which a model does not contain. Where one is needed and not known, the command
 /// line has a placeholder in capital letters.
@@ -68,32 +67,39 @@ impl Model {
                 config.max_iter = parts.path.len().max(1);
             }
         }
-        let mut line = Line(vec!["hdsl".to_owned(), "train".to_owned()]);
-        line.0.push(file_or(files.train.as_deref(), "TRAIN"));
-        line.optional_file("--labels", files.labels.as_deref());
+        let mut line = Line(Vec::new());
+        line.file("hdsl train", &files.train, "TRAIN");
+        line.file("--labels", &files.labels, "");
         if config.added_rows {
-            line.file("--add", files.add.as_deref(), "ADD");
-            line.optional_file("--add-labels", files.add_labels.as_deref());
+            line.file("--add", &files.add, "ADD");
+            line.file("--add-labels", &files.add_labels, "");
         }
         match config.validation {
             Validation::None => {}
             Validation::Rows => {
-                line.file("--valid", files.valid.as_deref(), "VALID");
-                line.optional_file("--valid-labels", files.valid_labels.as_deref());
+                line.file("--valid", &files.valid, "VALID");
+                line.file("--valid-labels", &files.valid_labels, "");
             }
-            Validation::Holdout(fraction) => line.option("--holdout", fraction),
+            Validation::Holdout(fraction) => line.option("--holdout", &fraction.to_string()),
         }
         if !parts.names.is_empty() {
-            line.file("--names", files.names.as_deref(), "NAMES");
+            line.file("--names", &files.names, "NAMES");
         }
-        line.config(&config, files.triplets.as_deref());
-        line.0.extend(
-            files
-                .reading
-                .iter()
-                .map(|word| shell_word(word).into_owned()),
-        );
-        line.file("-o", files.output.as_deref(), "MODEL");
+        if let TripletSource::Given { .. } = config.triplets {
+            line.file("--triplets", &files.triplets, "TRIPLETS");
+        }
+        let defaults = settings(&TrainConfig::new(f64::NAN));
+        for ((flag, value), (_, default)) in settings(&config).iter().zip(&defaults) {
+            if value != default {
+                line.option(flag, value);
+            }
+        }
+        if config.certify {
+            line.0.push("--certify".to_owned());
+        }
+        let reading = files.reading.iter().map(|word| shell_word(word));
+        line.0.extend(reading.map(Cow::into_owned));
+        line.file("-o", &files.output, "MODEL");
         Some(line.0.join(" "))
     }
 }
@@ -102,77 +108,51 @@ impl Model {
 struct Line(Vec<String>);
 
 impl Line {
-    fn option(&mut self, flag: &str, value: impl Display) {
-        let value = shell_word(&value.to_string()).into_owned();
-        self.0.extend([flag.to_owned(), value]);
-    }
-
-    fn unless_default<T: Display + PartialEq>(&mut self, flag: &str, value: T, default: T) {
-        if value != default {
-            self.option(flag, value);
+    /// Nothing if the value is empty.
+    fn option(&mut self, flag: &str, value: &str) {
+        if !value.is_empty() {
+            self.0
+                .extend([flag.to_owned(), shell_word(value).into_owned()]);
         }
     }
 
-    fn if_set(&mut self, flag: &str, value: Option<impl Display>) {
-        if let Some(value) = value {
-            self.option(flag, value);
-        }
-    }
-
-    fn file(&mut self, flag: &str, path: Option<&Path>, placeholder: &str) {
-        self.0.extend([flag.to_owned(), file_or(path, placeholder)]);
-    }
-
-    fn optional_file(&mut self, flag: &str, path: Option<&Path>) {
-        self.if_set(flag, path.map(Path::display));
-    }
-
-    /// Every setting that is not the default.
-    fn config(&mut self, config: &TrainConfig, triplets: Option<&Path>) {
-        let default = TrainConfig::new(1.0);
-        self.unless_default("--preprocess", config.preprocess, default.preprocess);
-        match &config.triplets {
-            TripletSource::Given { .. } => self.file("--triplets", triplets, "TRIPLETS"),
-            source => self.unless_default("--triplets", source, &default.triplets),
-        }
-        let lambda: Vec<String> = config.lambda.iter().map(f64::to_string).collect();
-        self.option("--lambda", lambda.join(","));
-        self.unless_default("--loss", config.loss, default.loss);
-        self.unless_default("--search", config.search, default.search);
-        self.unless_default("--steps", config.steps, default.steps);
-        self.if_set("--batch", config.batch);
-        self.unless_default("--max-iter", config.max_iter, default.max_iter);
-        self.if_set("--tol", config.tolerance);
-        if config.certify {
-            self.0.push("--certify".to_owned());
-        }
-        self.if_set("--max-features", config.max_features);
-        self.if_set(
-            "--time",
-            config.time_limit.map(|seconds| format!("{seconds}s")),
-        );
-        self.unless_default("--seed", config.seed, default.seed);
-        self.unless_default(
-            "--mining-rounds",
-            config.mining_rounds,
-            default.mining_rounds,
-        );
-        self.if_set("--last-round-iter", config.last_round_iter);
-        self.unless_default("--n-estimators", config.n_estimators, default.n_estimators);
-        self.unless_default("-k", config.rule.k, default.rule.k);
-        self.unless_default("--vote", config.rule.vote, default.rule.vote);
-        let normalization = config.rule.normalization;
-        self.unless_default("--normalization", normalization, default.rule.normalization);
-        self.unless_default("--eval-every", config.eval_every, default.eval_every);
-        self.if_set("--patience", config.patience);
+    fn file(&mut self, flag: &str, path: &Option<PathBuf>, placeholder: &str) {
+        let path = path.as_ref().map(|path| path.display().to_string());
+        self.option(flag, path.as_deref().unwrap_or(placeholder));
     }
 }
 
-fn file_or(path: Option<&Path>, placeholder: &str) -> String {
-    match path {
-        Some(path) => shell_word(&path.display().to_string()).into_owned(),
-        None => placeholder.to_owned(),
+/// The options of a configuration that have a value, as text; empty if it is not set.
+fn settings(config: &TrainConfig) -> Vec<(&'static str, String)> {
+    fn optional(value: Option<impl ToString>) -> String {
+        value.map_or_else(String::new, |value| value.to_string())
     }
+    let is_given = matches!(config.triplets, TripletSource::Given { .. });
+    let triplets = Some(&config.triplets).filter(|_| !is_given);
+    let lambda: Vec<String> = config.lambda.iter().map(f64::to_string).collect();
+    let time_limit = config.time_limit.map(|seconds| format!("{seconds}s"));
+    vec![
+        ("--preprocess", config.preprocess.to_string()),
+        ("--triplets", optional(triplets)),
+        ("--lambda", lambda.join(",")),
+        ("--loss", config.loss.to_string()),
+        ("--search", config.search.to_string()),
+        ("--steps", config.steps.to_string()),
+        ("--batch", optional(config.batch)),
+        ("--max-iter", config.max_iter.to_string()),
+        ("--tol", optional(config.tolerance)),
+        ("--max-features", optional(config.max_features)),
+        ("--time", optional(time_limit)),
+        ("--seed", config.seed.to_string()),
+        ("--mining-rounds", config.mining_rounds.to_string()),
+        ("--last-round-iter", optional(config.last_round_iter)),
+        ("--n-estimators", config.n_estimators.to_string()),
+        ("-k", config.rule.k.to_string()),
+        ("--vote", config.rule.vote.to_string()),
+        ("--normalization", config.rule.normalization.to_string()),
+        ("--eval-every", config.eval_every.to_string()),
+        ("--patience", optional(config.patience)),
+    ]
 }
 
 /// A text as one word of a shell, quoted where it has to be.

@@ -8,12 +8,12 @@ use crate::data::{Preprocess, Preprocessor};
 use crate::error::{Error, Result};
 use crate::observer::Stop;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
 /// The version of the model format, the only one that is written and read. Version 1 was not safetensors.
-pub const FORMAT_VERSION: u32 = 2;
+const FORMAT_VERSION: u32 = 2;
 
 /// The most work a file may ask for when its path is replayed: active atoms, summed over the steps. A run of 100,000
 /// steps that each add a new atom stays below; a hostile file is refused after a few seconds.
@@ -51,36 +51,30 @@ impl Model {
         let parts = self.parts();
         let similarity = self.similarity();
         let active: Vec<(Atom, f64)> = similarity.iter().collect();
-        let value = json!({
-            "format": "hdsl model",
-            "version": FORMAT_VERSION,
-            "n_features": parts.n_features,
-            "scale": parts.scale,
-            "index_base": u8::from(!parts.zero_based),
-            "preprocess": {
-                "kind": parts.preprocess.kind(),
-                "maxima": parts.preprocess.maxima().collect::<Vec<_>>(),
-            },
+        let evaluation = |(at, error): &_| json!({ "iteration": at, "valid_error": error });
+        let arrays = json!({
+            "maxima": parts.preprocess.maxima().collect::<Vec<_>>(),
             "classes": parts.classes,
-            "config": parts.config,
-            "stop": parts.stop,
-            "numbered_by_position": parts.numbered_by_position,
-            "chosen": parts.chosen,
             "n_atoms": active.len(),
             "n_features_used": similarity.n_features_used(),
-            "gap_certified": parts.gap_certified,
             "atoms": weighted(&active),
             "names": parts.names.iter().cloned().collect::<BTreeMap<_, _>>(),
-            "evaluations": parts
-                .evaluations
-                .iter()
-                .map(|(iteration, error)| json!({ "iteration": iteration, "valid_error": error }))
-                .collect::<Vec<_>>(),
+            "evaluations": parts.evaluations.iter().map(evaluation).collect::<Vec<_>>(),
             "path": { "start": weighted(parts.path.start()), "steps": parts.path.steps() },
             "trace": parts.trace,
         });
-        serde_json::to_string_pretty(&value).expect("all keys are strings")
+        let metadata = Metadata::of(parts);
+        serde_json::to_string_pretty(&Contents { metadata, arrays }).expect("all keys are strings")
     }
+}
+
+/// Everything as one JSON object.
+#[derive(Serialize)]
+struct Contents {
+    #[serde(flatten)]
+    metadata: Metadata,
+    #[serde(flatten)]
+    arrays: Value,
 }
 
 fn weighted(atoms: &[(Atom, f64)]) -> Vec<WeightedAtom> {
@@ -129,18 +123,15 @@ impl Metadata {
 
     /// Checks the version before anything else, since other versions have other fields.
     fn parse(text: &str) -> Read<Self> {
-        #[derive(Deserialize)]
-        struct Version {
-            format_version: u32,
-        }
         let refused = |e: serde_json::Error| format!("the metadata of the model are invalid: {e}");
-        let Version { format_version } = serde_json::from_str(text).map_err(refused)?;
-        if format_version != FORMAT_VERSION {
+        let metadata: Value = serde_json::from_str(text).map_err(refused)?;
+        let version = &metadata["format_version"];
+        if *version != FORMAT_VERSION {
             return Err(format!(
-                "a model of format version {format_version}, but this version of hdsl reads {FORMAT_VERSION}"
+                "a model of format version {version}, but this version of hdsl reads {FORMAT_VERSION}"
             ));
         }
-        serde_json::from_str(text).map_err(refused)
+        serde_json::from_value(metadata).map_err(refused)
     }
 }
 

@@ -1,5 +1,4 @@
-//! Similarities: the plain dot product, the learned bilinear form, its cosine; what it means, how it came about, how
-//! classes are decided by it, and how it is kept in a file.
+//! The saved model, the configuration it was trained with, its file, and the command line that trains it again.
 
 mod command;
 mod config;
@@ -9,5 +8,4 @@ mod tensors;
 
 pub use command::{CommandFiles, shell_word};
 pub use config::{TrainConfig, Validation};
-pub use file::FORMAT_VERSION;
 pub use saved::{Model, ModelParts, TracePoint};

@@ -6,12 +6,11 @@ use crate::data::{Columns, Preprocessor, Rows, RowsView, SparseRow};
 use crate::error::{Error, Result};
 use crate::knn::PredictionRule;
 use crate::observer::Stop;
-use crate::similarity::BilinearModel;
-use crate::similarity::Similarity;
+use crate::similarity::{BilinearModel, Similarity};
 use std::borrow::Cow;
 
 /// Features are numbered by `u32` and there may be at most this many.
-pub(super) const MAX_FEATURES: usize = u32::MAX as usize;
+const MAX_FEATURES: usize = u32::MAX as usize;
 
 /// What the solver knew after a step.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
@@ -109,52 +108,40 @@ impl Model {
     /// depend on them) and names of features that are not on the path.
     pub fn new(mut parts: ModelParts) -> Result<Self> {
         let bad = |reason: String| Err(Error::Data(reason));
-        if parts.n_features > MAX_FEATURES {
+        let (n, n_steps) = (parts.n_features, parts.path.len());
+        if n > MAX_FEATURES {
             return bad(format!(
-                "there are {} features, expected at most {MAX_FEATURES}",
-                parts.n_features
+                "there are {n} features, expected at most {MAX_FEATURES}"
             ));
         }
-        if parts.preprocess.n_features() != parts.n_features {
+        let fitted = parts.preprocess.n_features();
+        if fitted != n {
             return bad(format!(
-                "the preprocessing was fitted to {} features, but the model has {}",
-                parts.preprocess.n_features(),
-                parts.n_features
+                "the preprocessing was fitted to {fitted} features, but the model has {n}"
             ));
         }
         let features = parts.path.features();
-        if let Some(last) = features.last().filter(|&&f| f as usize >= parts.n_features) {
+        if let Some(last) = features.last().filter(|&&f| f as usize >= n) {
             return bad(format!(
-                "the path uses feature {last}, but there are {} features",
-                parts.n_features
+                "the path uses feature {last}, but there are {n} features"
             ));
         }
-        if let Some(w) = parts.names.windows(2).find(|w| w[0].0 >= w[1].0) {
+        if !parts.names.is_sorted_by(|a, b| a.0 < b.0) {
+            return bad("names are expected by increasing feature".into());
+        }
+        let n_points = parts.trace.len();
+        if n_points > 0 && n_points != n_steps + 1 {
             return bad(format!(
-                "the name of feature {} comes after that of feature {}, expected increasing features",
-                w[1].0, w[0].0
+                "the trace has {n_points} points for a path of {n_steps} steps, expected one more than steps"
             ));
         }
-        if !parts.trace.is_empty() && parts.trace.len() != parts.path.len() + 1 {
+        let fits = |e: &&(u32, f64)| e.0 as usize <= n_steps && e.1.is_finite();
+        if let Some((iteration, error)) = parts.evaluations.iter().find(|e| !fits(e)) {
             return bad(format!(
-                "the trace has {} points for a path of {} steps, expected one more than steps",
-                parts.trace.len(),
-                parts.path.len()
+                "the validation error {error} of iteration {iteration} does not fit a path of {n_steps} steps"
             ));
         }
-        if let Some(e) = parts
-            .evaluations
-            .iter()
-            .find(|e| e.0 as usize > parts.path.len() || !e.1.is_finite())
-        {
-            return bad(format!(
-                "the validation error {} of iteration {} does not fit a path of {} steps",
-                e.1,
-                e.0,
-                parts.path.len()
-            ));
-        }
-        if parts.evaluations.windows(2).any(|w| w[0].0 >= w[1].0) {
+        if !parts.evaluations.is_sorted_by(|a, b| a.0 < b.0) {
             return bad("validation errors are expected by increasing iteration".into());
         }
         if let Some(gap) = parts.gap_certified.filter(|gap| !gap.is_finite()) {
@@ -166,11 +153,8 @@ impl Model {
         parts.preprocess = parts.preprocess.restrict(&features);
         let on_path = Columns::from_features(parts.n_features, features);
         parts.names.retain(|n| on_path.number(n.0).is_some());
-        let similarity = BilinearModel::from_active(
-            parts.n_features,
-            parts.scale,
-            &parts.path.at(parts.chosen)?,
-        )?;
+        let active = parts.path.at(parts.chosen)?;
+        let similarity = BilinearModel::from_active(n, parts.scale, &active)?;
         Ok(Self { parts, similarity })
     }
 
@@ -206,41 +190,31 @@ impl Model {
 
     /// The same model with another iterate in use.
     pub fn at(&self, iteration: usize) -> Result<Self> {
-        let active = self.parts.path.at(iteration)?;
-        let similarity =
-            BilinearModel::from_active(self.parts.n_features, self.parts.scale, &active)?;
         let mut parts = self.parts.clone();
         parts.chosen = iteration;
-        Ok(Self { parts, similarity })
+        Self::new(parts)
     }
 
     /// The latest iterate, not after the one in use, that uses at most `max` features.
     pub fn with_max_features(&self, max: usize) -> Result<Self> {
-        self.within(Some(max), None, "features", |count| count.1)
+        self.within(max, "features", |(_, features)| features)
     }
 
     /// The latest iterate, not after the one in use, that uses at most `max` atoms: the dimensions of
-    /// [`Model::transform`].
+    /// [`Model::transform_rows`].
     pub fn with_max_atoms(&self, max: usize) -> Result<Self> {
-        self.within(None, Some(max), "atoms", |count| count.0)
+        self.within(max, "atoms", |(atoms, _)| atoms)
     }
 
-    fn within(
-        &self,
-        max_features: Option<usize>,
-        max_atoms: Option<usize>,
-        what: &str,
-        size: impl Fn(&(usize, usize)) -> usize,
-    ) -> Result<Self> {
-        let upto = self.parts.chosen;
-        match self.parts.path.last_within(max_features, max_atoms, upto) {
+    fn within(&self, max: usize, what: &str, size: fn((usize, usize)) -> usize) -> Result<Self> {
+        let counts = self.parts.path.counts().into_iter();
+        let sizes: Vec<usize> = counts.map(size).take(self.parts.chosen + 1).collect();
+        match sizes.iter().rposition(|&size| size <= max) {
             Some(iteration) => self.at(iteration),
             None => {
-                let counts = self.parts.path.counts();
-                let least = counts[..=upto].iter().map(size).min().unwrap_or(0);
+                let least = sizes.iter().min().copied().unwrap_or(0);
                 Err(Error::Data(format!(
-                    "at most {} {what} are asked for, but no iterate uses fewer than {least}",
-                    max_features.or(max_atoms).unwrap_or(0)
+                    "at most {max} {what} are asked for, but no iterate uses fewer than {least}"
                 )))
             }
         }
@@ -253,18 +227,12 @@ impl Model {
 
     /// The similarity of two raw rows.
     pub fn score(&self, a: SparseRow<'_>, b: SparseRow<'_>) -> f64 {
-        let (a, b) = (self.scaled(a), self.scaled(b));
-        self.similarity
-            .score(SparseRow::new(&a.0, &a.1), SparseRow::new(&b.0, &b.1))
+        let [a, b] = [a, b].map(|row| self.parts.preprocess.apply_row(row));
+        let (a, b) = (SparseRow::new(&a.0, &a.1), SparseRow::new(&b.0, &b.1));
+        self.similarity.score(a, b)
     }
 
-    /// A raw row in the space where the similarity is the inner product, see [`BilinearModel::transform`].
-    pub fn transform(&self, raw: SparseRow<'_>) -> Vec<f64> {
-        let row = self.scaled(raw);
-        self.similarity.transform(SparseRow::new(&row.0, &row.1))
-    }
-
-    /// [`Model::transform`] of many raw rows, sparse and in parallel.
+    /// Raw rows in the space where the similarity is the inner product, see [`BilinearModel::transform_rows`].
     pub fn transform_rows<'a>(&self, raw: impl Into<RowsView<'a>>) -> Rows {
         self.similarity.transform_rows(&self.prepare(raw))
     }
@@ -273,10 +241,10 @@ impl Model {
     pub fn name(&self, feature: u32) -> Cow<'_, str> {
         match self.parts.names.binary_search_by_key(&feature, |n| n.0) {
             Ok(at) => Cow::Borrowed(&self.parts.names[at].1),
-            Err(_) => Cow::Owned(format!(
-                "f{}",
-                u64::from(feature) + u64::from(!self.parts.zero_based)
-            )),
+            Err(_) => {
+                let number = u64::from(feature) + u64::from(!self.parts.zero_based);
+                Cow::Owned(format!("f{number}"))
+            }
         }
     }
 
@@ -308,10 +276,6 @@ impl Model {
     pub fn numbered_by_position(mut self) -> Self {
         self.parts.numbered_by_position = true;
         self
-    }
-
-    fn scaled(&self, raw: SparseRow<'_>) -> (Vec<u32>, Vec<f64>) {
-        self.parts.preprocess.apply_row(raw)
     }
 }
 

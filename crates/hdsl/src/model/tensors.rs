@@ -1,6 +1,6 @@
 //! Named arrays and a metadata text in safetensors form, with a checksum. Nothing in here knows what a model is.
 
-use safetensors::tensor::{Dtype, Metadata, View};
+use safetensors::tensor::{Dtype, Metadata, TensorView};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -14,35 +14,9 @@ const CHECKSUM: &str = "crc32";
 /// The reason why a file is refused is text; the caller adds the path.
 pub(super) type Read<T> = std::result::Result<T, String>;
 
-/// Arrays by name.
+/// Arrays by name: type, shape, and data that are little-endian and row by row.
 #[derive(Default, PartialEq)]
-pub(super) struct Tensors<'a>(BTreeMap<String, Tensor<'a>>);
-
-/// An array, little-endian and row by row.
-#[derive(PartialEq)]
-struct Tensor<'a> {
-    dtype: Dtype,
-    shape: Vec<usize>,
-    data: Cow<'a, [u8]>,
-}
-
-impl View for &Tensor<'_> {
-    fn dtype(&self) -> Dtype {
-        self.dtype
-    }
-
-    fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-
-    fn data(&self) -> Cow<'_, [u8]> {
-        Cow::Borrowed(&self.data)
-    }
-
-    fn data_len(&self) -> usize {
-        self.data.len()
-    }
-}
+pub(super) struct Tensors<'a>(BTreeMap<String, (Dtype, Vec<usize>, Cow<'a, [u8]>)>);
 
 /// A number that can be in a tensor.
 pub(super) trait Element: Copy {
@@ -88,38 +62,30 @@ impl<'a> Tensors<'a> {
         for element in rows.into_iter().flatten() {
             element.append_to(&mut data);
         }
-        let n_rows = data.len() / (N * size_of::<T>());
-        self.insert(name, T::DTYPE, shape_of(n_rows, N), data);
+        let shape = shape_of(data.len() / (N * size_of::<T>()), N);
+        self.0.insert(name.into(), (T::DTYPE, shape, data.into()));
     }
 
     /// Adds a value as JSON in an array of bytes; safetensors limits the length of the metadata.
     pub(super) fn put_json(&mut self, name: &str, value: &impl Serialize) {
         let data = serde_json::to_vec(value).expect("all keys are strings");
-        self.insert(name, Dtype::U8, vec![data.len()], data);
-    }
-
-    fn insert(&mut self, name: &str, dtype: Dtype, shape: Vec<usize>, data: Vec<u8>) {
-        let data = data.into();
-        let tensor = Tensor { dtype, shape, data };
-        self.0.insert(name.to_owned(), tensor);
+        let tensor = (Dtype::U8, vec![data.len()], data.into());
+        self.0.insert(name.into(), tensor);
     }
 
     /// The array of this name, which must have this type and rows of N elements.
     pub(super) fn get<T: Element, const N: usize>(&self, name: &str) -> Read<Vec<[T; N]>> {
         let tensor = self.0.get(name);
-        let tensor = tensor.ok_or_else(|| format!("the array `{name}` is missing"))?;
-        let size = size_of::<T>();
-        let n_rows = tensor.data.len() / (N * size);
-        if tensor.dtype != T::DTYPE || tensor.shape != shape_of(n_rows, N) {
+        let (dtype, shape, data) =
+            tensor.ok_or_else(|| format!("the array `{name}` is missing"))?;
+        let (size, wanted) = (size_of::<T>(), T::DTYPE);
+        if *dtype != wanted || *shape != shape_of(data.len() / (N * size), N) {
             return Err(format!(
-                "the array `{name}` has type {} and shape {:?}, expected {} and rows of {N}",
-                tensor.dtype,
-                tensor.shape,
-                T::DTYPE
+                "the array `{name}` has type {dtype} and shape {shape:?}, expected {wanted} and rows of {N}"
             ));
         }
         let element = |row: &[u8], n: usize| T::from_slice(&row[n * size..(n + 1) * size]);
-        let rows = tensor.data.chunks_exact(N * size);
+        let rows = data.chunks_exact(N * size);
         Ok(rows
             .map(|row| std::array::from_fn(|n| element(row, n)))
             .collect())
@@ -133,7 +99,7 @@ impl<'a> Tensors<'a> {
 
     /// The value of an array made by [`Self::put_json`].
     pub(super) fn get_json<T: for<'de> Deserialize<'de>>(&self, name: &str) -> Read<T> {
-        let data = self.0.get(name).map_or(&[][..], |tensor| &tensor.data);
+        let data = self.0.get(name).map_or(&[][..], |tensor| &tensor.2);
         serde_json::from_slice(data).map_err(|e| format!("the array `{name}` is not valid: {e}"))
     }
 
@@ -148,7 +114,7 @@ impl<'a> Tensors<'a> {
         hasher.update(metadata.as_bytes());
         for (name, tensor) in self.0.iter().filter(|t| t.0 != CHECKSUM) {
             hasher.update(name.as_bytes());
-            hasher.update(&tensor.data);
+            hasher.update(&tensor.2);
         }
         hasher.finalize()
     }
@@ -156,7 +122,11 @@ impl<'a> Tensors<'a> {
     /// The whole file.
     pub(super) fn to_bytes(&self, metadata: String) -> Vec<u8> {
         let metadata = HashMap::from([(METADATA_KEY.to_owned(), metadata)]);
-        safetensors::serialize(&self.0, Some(metadata)).expect("the shapes fit the data")
+        let views = self.0.iter().map(|(name, (dtype, shape, data))| {
+            let view = TensorView::new(*dtype, shape.clone(), data);
+            (name, view.expect("the shape fits the data"))
+        });
+        safetensors::serialize(views, Some(metadata)).expect("the arrays fit into a file")
     }
 
     /// Metadata and tensors of a sealed file. (The crate's own reader gives no access to the metadata, and adds
@@ -180,12 +150,8 @@ impl<'a> Tensors<'a> {
             ));
         }
         let tensors = header.tensors().into_iter().map(|(name, info)| {
-            let tensor = Tensor {
-                dtype: info.dtype,
-                shape: info.shape.clone(),
-                data: Cow::Borrowed(&data[info.data_offsets.0..info.data_offsets.1]),
-            };
-            (name, tensor)
+            let data = &data[info.data_offsets.0..info.data_offsets.1];
+            (name, (info.dtype, info.shape.clone(), Cow::Borrowed(data)))
         });
         let tensors = Self(tensors.collect());
         let metadata = header.metadata().as_ref();

@@ -157,7 +157,7 @@ proptest! {
         let want = model.similarity().score(scaled.row(0), scaled.row(1));
         prop_assert_eq!(model.score(raw.row(0), raw.row(1)), want);
         let mapped = model.transform_rows(&raw);
-        let (p, q) = (model.transform(raw.row(0)), model.transform(raw.row(1)));
+        let [p, q] = [0, 1].map(|row| model.similarity().transform(scaled.row(row)));
         let dot: f64 = p.iter().zip(&q).map(|(x, y)| x * y).sum();
         prop_assert_eq!(mapped.row(0).dot(mapped.row(1)), dot);
     }

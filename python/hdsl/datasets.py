@@ -122,7 +122,7 @@ def _facts(name: str) -> dict[str, Any]:
     for facts in _core.list_sets():
         if facts["name"].replace("-", ".") == plain:
             return facts
-    raise ValueError(f"no data set is called {name!r}; there are {', '.join(names())}")
+    raise ValueError(f"unknown data set {name!r}, expected one of {', '.join(names())}")
 
 
 def _chosen(facts: dict[str, Any], subset: str | None) -> list[str]:

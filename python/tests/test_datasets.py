@@ -118,13 +118,13 @@ def test_rows_are_those_that_scikit_learn_reads(mirror, tmp_path):
 
 def test_what_is_missing_is_named(mirror, tmp_path):
     home = tmp_path / "cache"
-    with pytest.raises(FileNotFoundError, match=r"dexter\.zip is not there, and downloading is switched off"):
+    with pytest.raises(FileNotFoundError, match=r"dexter\.zip is not in the cache, and downloads are disabled"):
         datasets.fetch_dexter(data_home=home, download_if_missing=False)
-    with pytest.raises(OSError, match=r"cannot reach 127\.0\.0\.1:9: .* elsewhere and put it at .*dexter\.zip"):
+    with pytest.raises(OSError, match=r"cannot reach 127\.0\.0\.1:9: .* on another machine and save it as .*dexter\.zip"):
         datasets.fetch_dexter(data_home=home, base_url="http://127.0.0.1:9")
     with pytest.raises(OSError, match="answered 404"):
         datasets.fetch_real_sim(data_home=home, base_url=mirror.base)
-    with pytest.raises(ValueError, match="no data set is called 'nonsense'; there are dexter"):
+    with pytest.raises(ValueError, match="unknown data set 'nonsense', expected one of dexter"):
         datasets.fetch("nonsense")
     with pytest.raises(ValueError, match="`subset` is 'tset', expected one of 'train', 'valid', 'test', 'all'"):
         datasets.fetch_dexter(subset="tset")

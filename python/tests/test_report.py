@@ -33,7 +33,7 @@ def fitted():
     return learner, X, y
 
 
-def test_a_report_tells_what_the_estimator_knows(fitted, tmp_path):
+def test_a_report_agrees_with_the_estimator(fitted, tmp_path):
     learner, X, y = fitted
     path = tmp_path / "report.html"
     learner.report(path, X[200:], y[200:])
@@ -54,7 +54,7 @@ def test_a_report_tells_what_the_estimator_knows(fitted, tmp_path):
         assert [n["row"] for n in query["learned"]] == list(rows)
         assert [n["score"] for n in query["learned"]] == pytest.approx(list(scores))
         for n in query["learned"] + query["dot"]:
-            assert sum(why[3] for why in n["why"]) + n["rest"][1] == pytest.approx(n["score"])
+            assert sum(c[3] for c in n["contributions"]) + n["rest"][1] == pytest.approx(n["score"])
 
 
 def test_same_input_same_bytes_and_a_pickle_reports_alike(fitted, tmp_path):
@@ -127,7 +127,7 @@ def test_unfitted_estimators_have_nothing_to_report(tmp_path):
 def test_notebooks_show_sklearns_picture_and_what_was_learned(fitted):
     learner, X, y = fitted
     unfitted = HDSLClassifier()._repr_mimebundle_()["text/html"]
-    assert "sk-container" in unfitted and "looks at" not in unfitted
+    assert "sk-container" in unfitted and "Features, by weight" not in unfitted
     learner.set_feature_names([HOSTILE] * X.shape[1])
     for html in (learner._repr_mimebundle_()["text/html"], learner._repr_html_()):
         assert "sk-container" in html

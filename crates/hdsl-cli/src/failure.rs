@@ -105,7 +105,7 @@ impl From<hdsl_fetch::FetchError> for Failure {
         use hdsl_fetch::FetchError;
         match error {
             FetchError::Data(error) => error.into(),
-            FetchError::Changed { .. } | FetchError::Broken { .. } => {
+            FetchError::Changed { .. } | FetchError::Corrupt { .. } => {
                 Failure::Usage(format!("{error} (--again)"))
             }
             error if error.is_bad_input() => Failure::Usage(error.to_string()),

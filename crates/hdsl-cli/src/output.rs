@@ -38,7 +38,7 @@ impl Log {
         !self.quiet && io::stderr().is_terminal()
     }
 
-    /// A message for everyone who did not pass `-q`.
+    /// A message, unless `-q` was given.
     pub(crate) fn note(&self, message: impl Display) {
         if !self.quiet {
             styled_stderr(&format!("hdsl: {NOTE}{message}{NOTE:#}\n"));

@@ -73,7 +73,7 @@ fn labels_in_files_of_their_own_are_found() {
     assert!(parts[2]["classes"].is_null());
     let text = scratch.hdsl("fetch dexter -q --dir cache").ok();
     assert!(
-        text.contains("test  1 row of 20,000 features, no labels (already there)"),
+        text.contains("test  1 row of 20,000 features, no labels (in the cache)"),
         "{text}"
     );
     assert!(
@@ -133,22 +133,22 @@ fn what_goes_wrong_is_one_line_with_the_right_status() {
         (
             "fetch nonsense",
             2,
-            "no data set is called `nonsense`; there are dexter, dorothea",
+            "unknown data set `nonsense`, expected one of dexter, dorothea",
         ),
         (
             "fetch dexter --part all",
             2,
-            "dexter has no part `all`; it has train, valid, test",
+            "dexter has no part `all`, expected one of train, valid, test",
         ),
         (
             "fetch dexter --dir cache --offline",
             2,
-            "cache/dexter/dexter.zip is not there, and downloading is switched off",
+            "cache/dexter/dexter.zip is not in the cache, and downloads are disabled",
         ),
         (
             "fetch dexter --dir cache --base-url nowhere",
             2,
-            "`nowhere` is no address to fetch from",
+            "invalid base URL `nowhere`",
         ),
         (
             "fetch dexter --dir cache --base-url http://127.0.0.1:9",
@@ -182,7 +182,7 @@ fn without_a_name_it_lists_what_there_is() {
     let scratch = Scratch::empty();
     let text = scratch.shell("HDSL_DATA=/data hdsl fetch").ok();
     assert!(
-        text.contains("rcv1.binary\n") && text.ends_with("\nKept in /data.\n"),
+        text.contains("rcv1.binary\n") && text.ends_with("\nCache folder: /data\n"),
         "{text}"
     );
     let said = scratch.hdsl("fetch --json --dir x").json();

@@ -1,4 +1,4 @@
-//! The folder where files are kept, its lock, and the digests they had when they came.
+//! The cache folder of a data set, its lock, and the digests of the downloaded files.
 
 use crate::error::{FetchError, Result};
 use etcetera::BaseStrategy;
@@ -9,37 +9,37 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Digests of the files beside it, in the form that `sha256sum -c` reads.
+/// Digests of the files in the folder, in the format of `sha256sum -c`.
 const SUMS: &str = "SHA256SUMS";
 
-/// Where data is kept unless told otherwise: `HDSL_DATA`, or `hdsl` among the user's caches.
+/// The default cache folder: the environment variable `HDSL_DATA`, or `hdsl` in the user's cache folder.
 pub fn default_folder() -> Result<PathBuf> {
     match std::env::var_os("HDSL_DATA") {
         Some(folder) if !folder.is_empty() => Ok(PathBuf::from(folder)),
         _ => etcetera::choose_base_strategy()
             .map(|dirs| dirs.cache_dir().join("hdsl"))
-            .map_err(|_| FetchError::NoFolder),
+            .map_err(|_| FetchError::NoCacheFolder),
     }
 }
 
-/// The folder of one set. While it is open nobody else fetches the same set.
+/// The folder of one data set, locked against other processes.
 pub(crate) struct Cache {
     folder: PathBuf,
     _lock: Option<File>,
 }
 
 impl Cache {
-    /// Waits, after a call of `waiting`, while another process fetches the same set.
-    pub(crate) fn open(folder: PathBuf, mut waiting: impl FnMut()) -> Result<Self> {
-        // A cache that others filled may be read-only, and serves all the same.
+    /// Locks the folder. Calls `on_wait` and waits if another process fetches the same set.
+    pub(crate) fn open(folder: PathBuf, mut on_wait: impl FnMut()) -> Result<Self> {
+        // A read-only cache, filled by another user, works without a lock.
         let lock = fs::create_dir_all(&folder)
             .and_then(|()| File::create(folder.join(".lock")))
             .ok();
         if let Some(lock) = &lock
             && matches!(lock.try_lock(), Err(fs::TryLockError::WouldBlock))
         {
-            waiting();
-            // File systems without locks say so here; two downloads at once are then the user's affair.
+            on_wait();
+            // Some file systems do not support locks. Then concurrent downloads are not prevented.
             let _ = lock.lock();
         }
         Ok(Self {
@@ -52,38 +52,38 @@ impl Cache {
         self.folder.join(name)
     }
 
-    /// Whether the file is there. If it is, it has to be what it was when it came; one that was put there by hand is
-    /// taken as it is, and remembered.
-    pub(crate) fn has(&self, name: &str) -> Result<bool> {
+    /// Whether the file exists. Its digest must be the recorded one; a file without a record, placed by the user, is
+    /// accepted and recorded.
+    pub(crate) fn contains(&self, name: &str) -> Result<bool> {
         let path = self.path(name);
         if !path.is_file() {
             return Ok(false);
         }
-        let got = digest(&path)?;
+        let found = digest(&path)?;
         match self.sums()?.get(name) {
-            Some(want) if *want != got => Err(FetchError::Changed {
+            Some(expected) if *expected != found => Err(FetchError::Changed {
                 path,
-                want: want.clone(),
-                got,
+                expected: expected.clone(),
+                found,
             }),
             Some(_) => Ok(true),
             None => {
-                // In a read-only cache there is nowhere to remember it, and nothing to do about that.
-                let _ = self.remember(name, got);
+                // A read-only cache cannot record it.
+                let _ = self.record(name, found);
                 Ok(true)
             }
         }
     }
 
-    /// Keeps the digest a file has now.
-    pub(crate) fn remember(&self, name: &str, digest: String) -> Result<()> {
+    /// Records the digest of a file.
+    pub(crate) fn record(&self, name: &str, digest: String) -> Result<()> {
         let mut sums = self.sums()?;
         sums.insert(name.to_owned(), digest);
         self.write_sums(&sums)
     }
 
-    /// Forgets a file that is about to be replaced.
-    pub(crate) fn forget(&self, name: &str) -> Result<()> {
+    /// Removes the recorded digest of a file that is about to be replaced.
+    pub(crate) fn remove_record(&self, name: &str) -> Result<()> {
         let mut sums = self.sums()?;
         match sums.remove(name) {
             Some(_) => self.write_sums(&sums),
@@ -117,7 +117,7 @@ impl Cache {
                     path: path.clone(),
                     line: at as u64 + 1,
                     reason: format!(
-                        "expected a SHA-256, two blanks and a file name, found `{line}`"
+                        "expected a SHA-256 digest, two spaces and a file name, found `{line}`"
                     ),
                 }
                 .into()),
@@ -126,7 +126,7 @@ impl Cache {
     }
 }
 
-/// The SHA-256 of a file, in hexadecimal.
+/// The SHA-256 digest of a file, in hexadecimal.
 pub(crate) fn digest(path: &Path) -> Result<String> {
     let read = |source| hdsl::Error::Read {
         path: path.to_owned(),
@@ -150,8 +150,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_digest_is_that_of_the_standard() {
-        // FIPS 180-4's example.
+    fn the_digest_agrees_with_the_standard() {
+        // An example of FIPS 180-4.
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("abc");
         fs::write(&path, "abc").unwrap();
@@ -162,21 +162,21 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_file_is_noticed_and_a_foreign_one_taken() {
+    fn a_changed_file_is_an_error_and_a_file_without_a_record_is_accepted() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::open(folder.path().join("set"), || ()).unwrap();
-        assert!(!cache.has("a").unwrap());
+        assert!(!cache.contains("a").unwrap());
         fs::write(cache.path("a"), "one").unwrap();
-        assert!(cache.has("a").unwrap() && cache.has("a").unwrap());
+        assert!(cache.contains("a").unwrap() && cache.contains("a").unwrap());
         fs::write(cache.path("a"), "two").unwrap();
-        let error = cache.has("a").unwrap_err();
+        let error = cache.contains("a").unwrap_err();
         assert!(matches!(error, FetchError::Changed { .. }), "{error}");
-        cache.forget("a").unwrap();
-        assert!(cache.has("a").unwrap());
+        cache.remove_record("a").unwrap();
+        assert!(cache.contains("a").unwrap());
         fs::write(cache.path(SUMS), "nonsense\n").unwrap();
-        let error = cache.has("a").unwrap_err().to_string();
+        let error = cache.contains("a").unwrap_err().to_string();
         assert!(
-            error.contains("SHA256SUMS:1: expected a SHA-256"),
+            error.contains("SHA256SUMS:1: expected a SHA-256 digest"),
             "{error}"
         );
     }

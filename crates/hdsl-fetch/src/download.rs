@@ -1,11 +1,11 @@
-//! One file over HTTP: it goes on where it stopped, tries again when the line breaks, and gives up in words.
+//! The download of one file over HTTP, with resumption and retries.
 //!
-//! Bytes go to `NAME.part`; beside it `NAME.part.from` says where they come from and which version of the file they
-//! belong to. Only a complete file gets its name, after its checksum has been looked at.
+//! Bytes are written to `NAME.part`; `NAME.part.from` records their address and the version of the file. Only a complete
+//! file with the right checksum gets its final name.
 
 use crate::cache;
 use crate::error::{FetchError, Result};
-use crate::fetch::{Event, Watch};
+use crate::fetch::{Event, Observer};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -14,63 +14,58 @@ use ureq::http::{HeaderMap, Response, StatusCode, Uri, header};
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, Body};
 
-/// How often in a row a line may break without a byte gained.
-const TRIES: u32 = 4;
+/// The number of attempts in a row that receive no bytes.
+const MAX_ATTEMPTS: u32 = 4;
 
-/// What is wanted, and where it goes.
+/// A file to download.
 pub(crate) struct Request<'a> {
-    /// Where to ask, which is a mirror if there is one.
+    /// The address, on a mirror if there is one.
     pub(crate) url: &'a str,
-    /// Where it comes from, for those who download by hand.
+    /// The original address, for error messages.
     pub(crate) source: &'a str,
-    /// The name it will have when it is complete.
+    /// The path of the complete file.
     pub(crate) path: &'a Path,
     pub(crate) sha256: Option<&'a str>,
-    /// Before the second try; it doubles from then on.
-    pub(crate) pause: Duration,
+    /// The delay before the first retry. It doubles with each further retry.
+    pub(crate) retry_delay: Duration,
 }
 
-/// How one try ended, other than well.
-enum Setback {
-    /// Worth another try.
-    Passing(FetchError),
-    Final(FetchError),
+/// The error of one attempt.
+enum AttemptError {
+    /// A retry may succeed.
+    Temporary(FetchError),
+    Permanent(FetchError),
 }
 
-impl<E: Into<FetchError>> From<E> for Setback {
+impl<E: Into<FetchError>> From<E> for AttemptError {
     fn from(error: E) -> Self {
-        Setback::Final(error.into())
+        AttemptError::Permanent(error.into())
     }
 }
 
-/// Downloads, checks, gives the file its name, and returns its digest.
-pub(crate) fn download(request: &Request<'_>, watch: Watch<'_>) -> Result<String> {
+/// Downloads and checks a file, gives it its final name, and returns its digest.
+pub(crate) fn download(request: &Request<'_>, observer: Observer<'_>) -> Result<String> {
     let agent = agent(request.url)?;
     let part = Partial::of(request);
-    let (mut tries, mut pause) = (0, request.pause);
+    let (mut attempts, mut delay) = (0, request.retry_delay);
     loop {
         let before = part.len();
-        let (reason, error) = match attempt(&agent, request, &part, watch) {
+        let (reason, error) = match attempt(&agent, request, &part, observer) {
             Ok(()) => break,
-            Err(Setback::Final(error)) => return Err(error),
-            Err(Setback::Passing(error)) => (error.to_string(), error),
+            Err(AttemptError::Permanent(error)) => return Err(error),
+            Err(AttemptError::Temporary(error)) => (error.to_string(), error),
         };
         if part.len() > before {
-            (tries, pause) = (0, request.pause);
+            (attempts, delay) = (0, request.retry_delay);
         }
-        tries += 1;
-        if tries == TRIES {
+        attempts += 1;
+        if attempts == MAX_ATTEMPTS {
             return Err(error);
         }
-        tell(
-            watch,
-            Event::TryingAgain {
-                reason: &reason,
-                pause,
-            },
-        )?;
-        wait(pause, watch)?;
-        pause *= 2;
+        let reason = &reason;
+        notify(observer, Event::Retrying { reason, delay })?;
+        wait(delay, observer)?;
+        delay *= 2;
     }
     let digest = check(request, &part.bytes).inspect_err(|_| part.remove())?;
     fs::rename(&part.bytes, request.path).map_err(|source| write_error(request.path, source))?;
@@ -78,48 +73,51 @@ pub(crate) fn download(request: &Request<'_>, watch: Watch<'_>) -> Result<String
     Ok(digest)
 }
 
-/// Sleeps in short pieces, so that whoever wants to stop need not wait.
-fn wait(mut pause: Duration, watch: Watch<'_>) -> Result<()> {
-    while !pause.is_zero() {
-        let piece = pause.min(Duration::from_millis(100));
-        std::thread::sleep(piece);
-        pause -= piece;
-        tell(watch, Event::Waiting)?;
+/// Sleeps in short intervals, so that the observer can cancel.
+fn wait(mut delay: Duration, observer: Observer<'_>) -> Result<()> {
+    while !delay.is_zero() {
+        let interval = delay.min(Duration::from_millis(100));
+        std::thread::sleep(interval);
+        delay -= interval;
+        notify(observer, Event::Waiting)?;
     }
     Ok(())
 }
 
-pub(crate) fn tell(watch: Watch<'_>, event: Event<'_>) -> Result<()> {
-    match watch(&event) {
+/// Sends an event; an error if the observer cancels.
+pub(crate) fn notify(observer: Observer<'_>, event: Event<'_>) -> Result<()> {
+    match observer(&event) {
         std::ops::ControlFlow::Continue(()) => Ok(()),
-        std::ops::ControlFlow::Break(()) => Err(FetchError::Stopped),
+        std::ops::ControlFlow::Break(()) => Err(FetchError::Cancelled),
     }
 }
 
 fn agent(url: &str) -> Result<Agent> {
-    let uri: Uri = url.parse().map_err(|_| FetchError::BadBase(url.into()))?;
+    let uri: Uri = url
+        .parse()
+        .map_err(|_| FetchError::BadBaseUrl(url.into()))?;
     let host = uri
         .host()
         .filter(|_| matches!(uri.scheme_str(), Some("http" | "https")))
-        .ok_or_else(|| FetchError::BadBase(url.into()))?;
+        .ok_or_else(|| FetchError::BadBaseUrl(url.into()))?;
     let mut config = Agent::config_builder()
         .http_status_as_error(false)
         .timeout_connect(Some(Duration::from_secs(20)))
         .timeout_recv_response(Some(Duration::from_secs(60)))
         .timeout_per_read(Some(Duration::from_secs(60)))
         .user_agent(concat!("hdsl/", env!("CARGO_PKG_VERSION")));
-    // A proxy cannot know what this machine means by itself.
+    // A proxy cannot reach the loopback address of this machine.
     if ["localhost", "127.0.0.1", "[::1]"].contains(&host) {
         config = config.proxy(None);
     }
-    if let Some(certificates) = own_certificates()? {
+    if let Some(certificates) = custom_certificates()? {
         config = config.tls_config(TlsConfig::builder().root_certs(certificates).build());
     }
     Ok(Agent::new_with_config(config.build()))
 }
 
-/// `SSL_CERT_FILE`, for networks that sign everything anew; otherwise Mozilla's list, which comes with the program.
-fn own_certificates() -> Result<Option<RootCerts>> {
+/// The certificates in `SSL_CERT_FILE`, for networks with their own authority; by default, Mozilla's list is compiled in.
+fn custom_certificates() -> Result<Option<RootCerts>> {
     let Some(path) = std::env::var_os("SSL_CERT_FILE").filter(|path| !path.is_empty()) else {
         return Ok(None);
     };
@@ -137,78 +135,73 @@ fn own_certificates() -> Result<Option<RootCerts>> {
     if certificates.is_empty() {
         return Err(hdsl::Error::File {
             path,
-            reason: "SSL_CERT_FILE names it, but it holds no certificate".into(),
+            reason: "contains no certificate (environment variable SSL_CERT_FILE)".into(),
         }
         .into());
     }
     Ok(Some(RootCerts::new_with_certs(&certificates)))
 }
 
-/// Asks once, and reads as long as bytes come.
+/// One request: receives the file, or its remaining bytes.
 fn attempt(
     agent: &Agent,
     request: &Request<'_>,
     part: &Partial,
-    watch: Watch<'_>,
-) -> std::result::Result<(), Setback> {
-    let known = part.known(request.url);
+    observer: Observer<'_>,
+) -> std::result::Result<(), AttemptError> {
+    let resume = part.resume_point(request.url);
     let mut call = agent.get(request.url);
-    if let Some(known) = &known {
-        call = call.header("Range", format!("bytes={}-", known.done));
-        if let Some(version) = &known.version {
-            // The rest, if the file is still the same one; all of it, if not.
+    if let Some(resume) = &resume {
+        call = call.header("Range", format!("bytes={}-", resume.done));
+        if let Some(version) = &resume.version {
+            // The server sends the whole file if its version has changed.
             call = call.header("If-Range", version);
         }
     }
-    let mut response = call.call().map_err(|error| no_answer(request, &error))?;
+    let mut response = call.call().map_err(|error| unreachable(request, &error))?;
     let (offset, total) = match response.status() {
         StatusCode::OK => (0, response.body().content_length()),
-        StatusCode::PARTIAL_CONTENT => match (&known, content_range(response.headers())) {
-            (Some(known), Some((first, total)))
-                if first == known.done && (known.version.is_some() || known.total == total) =>
+        StatusCode::PARTIAL_CONTENT => match (&resume, content_range(response.headers())) {
+            (Some(resume), Some((first, total)))
+                if first == resume.done && (resume.version.is_some() || resume.total == total) =>
             {
-                (known.done, total)
+                (resume.done, total)
             }
             _ => {
                 return Err(start_over(
                     part,
                     request,
-                    "another piece than the one asked for",
+                    "the server sent another range than requested",
                 ));
             }
         },
-        StatusCode::RANGE_NOT_SATISFIABLE => match (&known, unsatisfied(response.headers())) {
-            // Everything had come, and only the name was missing.
-            (Some(known), Some(total)) if total == known.done && known.total == Some(total) => {
+        StatusCode::RANGE_NOT_SATISFIABLE => match (&resume, unsatisfied(response.headers())) {
+            // All bytes had been received; only the renaming was missing.
+            (Some(resume), Some(total)) if total == resume.done && resume.total == Some(total) => {
                 return Ok(());
             }
-            _ => return Err(start_over(part, request, "no such piece")),
+            _ => return Err(start_over(part, request, "the server rejected the range")),
         },
         status => return Err(bad_status(request, status)),
     };
     let mut out = part.open(request.url, offset, total, &response)?;
-    tell(
-        watch,
-        Event::Receiving {
-            url: request.url,
-            done: offset,
-            total,
-        },
-    )?;
-    receive(request, &mut response, &mut out, offset, total, watch)
+    let (url, done) = (request.url, offset);
+    notify(observer, Event::Receiving { url, done, total })?;
+    receive(request, &mut response, &mut out, offset, total, observer)
 }
 
+/// Writes the body of a response to the partial file.
 fn receive(
     request: &Request<'_>,
     response: &mut Response<Body>,
     out: &mut File,
     offset: u64,
     total: Option<u64>,
-    watch: Watch<'_>,
-) -> std::result::Result<(), Setback> {
+    observer: Observer<'_>,
+) -> std::result::Result<(), AttemptError> {
     let mut done = offset;
-    let cut = |done: u64, reason: String| {
-        Setback::Passing(FetchError::Cut {
+    let interrupted = |done: u64, reason: String| {
+        AttemptError::Temporary(FetchError::Interrupted {
             host: host(request.url),
             done,
             total: total.map_or("an unknown number of".into(), |n| n.to_string()),
@@ -221,7 +214,7 @@ fn receive(
         let n = match body.read(&mut buffer) {
             Ok(n) => n,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(cut(done, error.to_string())),
+            Err(error) => return Err(interrupted(done, error.to_string())),
         };
         if n == 0 {
             break;
@@ -229,27 +222,29 @@ fn receive(
         out.write_all(&buffer[..n])
             .map_err(|source| write_error(request.path, source))?;
         done += n as u64;
-        tell(watch, Event::Received { done, total })?;
+        notify(observer, Event::Received { done, total })?;
     }
     match total {
-        Some(total) if done != total => Err(cut(done, "it ended too early".into())),
+        Some(total) if done != total => {
+            Err(interrupted(done, "unexpected end of the response".into()))
+        }
         _ => Ok(out
             .sync_all()
             .map_err(|source| write_error(request.path, source))?),
     }
 }
 
-/// The bytes that came so far, and what is known of them.
+/// The files of an incomplete download.
 struct Partial {
     bytes: PathBuf,
     from: PathBuf,
 }
 
-/// Bytes that can be gone on from.
-struct Known {
+/// Where a download can be resumed.
+struct ResumePoint {
     done: u64,
     total: Option<u64>,
-    /// The server's word for this very version of the file.
+    /// The version of the file, as reported by the server.
     version: Option<String>,
 }
 
@@ -271,8 +266,8 @@ impl Partial {
         fs::metadata(&self.bytes).map_or(0, |about| about.len())
     }
 
-    /// Nothing, if the bytes are of another address or if their version could not be told from the next.
-    fn known(&self, url: &str) -> Option<Known> {
+    /// `None` if the bytes come from another address or cannot be assigned to a version of the file.
+    fn resume_point(&self, url: &str) -> Option<ResumePoint> {
         let text = fs::read_to_string(&self.from).ok()?;
         let mut lines = text.lines();
         if lines.next() != Some(url) {
@@ -280,15 +275,15 @@ impl Partial {
         }
         let total = lines.next()?.parse().ok();
         let version = lines.next().filter(|line| !line.is_empty());
-        let known = Known {
+        let point = ResumePoint {
             done: self.len(),
             total,
             version: version.map(str::to_owned),
         };
-        (known.done > 0 && (known.version.is_some() || total.is_some())).then_some(known)
+        (point.done > 0 && (point.version.is_some() || total.is_some())).then_some(point)
     }
 
-    /// The file to write on in, at this place.
+    /// Opens the partial file at an offset; at 0, after replacing the record of its origin.
     fn open(
         &self,
         url: &str,
@@ -298,7 +293,7 @@ impl Partial {
     ) -> Result<File> {
         let failed = |source| write_error(&self.bytes, source);
         if offset == 0 {
-            // Out of date from here on; a note without bytes is harmless, bytes under a wrong note are not.
+            // The bytes are removed first: a record without bytes is harmless, bytes with a wrong record are not.
             self.remove();
             let total = total.map_or(String::new(), |n| n.to_string());
             let version = version(response.headers()).unwrap_or_default();
@@ -315,7 +310,7 @@ impl Partial {
     }
 
     fn remove(&self) {
-        // The bytes first: see `open`. What cannot be removed is found out when it is written.
+        // The bytes first: see `open`. An error here shows up when the file is written.
         let _ = fs::remove_file(&self.bytes);
         let _ = fs::remove_file(&self.from);
     }
@@ -325,7 +320,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Option<&'a str
     headers.get(name)?.to_str().ok()
 }
 
-/// A word that changes when the file does. Weak tags may stay the same for other bytes.
+/// A string that changes with the file. Weak tags are ignored, since they may be the same for different bytes.
 fn version(headers: &HeaderMap) -> Option<&str> {
     text(headers, &header::ETAG)
         .filter(|tag| tag.starts_with('"'))
@@ -335,8 +330,8 @@ fn version(headers: &HeaderMap) -> Option<&str> {
 /// First byte and total of `bytes FIRST-LAST/TOTAL`.
 fn content_range(headers: &HeaderMap) -> Option<(u64, Option<u64>)> {
     let range = text(headers, &header::CONTENT_RANGE)?.strip_prefix("bytes ")?;
-    let (piece, total) = range.split_once('/')?;
-    Some((piece.split_once('-')?.0.parse().ok()?, total.parse().ok()))
+    let (range, total) = range.split_once('/')?;
+    Some((range.split_once('-')?.0.parse().ok()?, total.parse().ok()))
 }
 
 /// Total of `bytes */TOTAL`.
@@ -345,31 +340,32 @@ fn unsatisfied(headers: &HeaderMap) -> Option<u64> {
     range.strip_prefix("bytes */")?.parse().ok()
 }
 
-fn start_over(part: &Partial, request: &Request<'_>, found: &str) -> Setback {
+/// Discards the partial file, so that the next attempt starts at the first byte.
+fn start_over(part: &Partial, request: &Request<'_>, reason: &str) -> AttemptError {
     part.remove();
-    Setback::Passing(FetchError::Cut {
+    AttemptError::Temporary(FetchError::Interrupted {
         host: host(request.url),
         done: 0,
         total: "an unknown number of".into(),
-        reason: format!("the server sent {found}"),
+        reason: reason.into(),
     })
 }
 
-fn no_answer(request: &Request<'_>, error: &ureq::Error) -> Setback {
+fn unreachable(request: &Request<'_>, error: &ureq::Error) -> AttemptError {
     let reason = match error {
-        ureq::Error::HostNotFound => "its address could not be found".to_owned(),
+        ureq::Error::HostNotFound => "unknown host".to_owned(),
         ureq::Error::Io(error) => error.to_string(),
         other => other.to_string(),
     };
-    let setback = FetchError::Unreachable {
+    let fetch_error = FetchError::Unreachable {
         host: host(request.url),
         source_url: request.source.to_owned(),
         path: request.path.to_owned(),
         reason,
     };
     match error {
-        // A line may break; a name that is unknown, a closed port or a bad certificate stay so for the next seconds.
-        ureq::Error::Timeout(_) | ureq::Error::Protocol(_) => Setback::Passing(setback),
+        // Timeouts and broken connections are temporary; unknown hosts, closed ports and bad certificates are not.
+        ureq::Error::Timeout(_) | ureq::Error::Protocol(_) => AttemptError::Temporary(fetch_error),
         ureq::Error::Io(error)
             if matches!(
                 error.kind(),
@@ -380,13 +376,13 @@ fn no_answer(request: &Request<'_>, error: &ureq::Error) -> Setback {
                     | io::ErrorKind::TimedOut
             ) =>
         {
-            Setback::Passing(setback)
+            AttemptError::Temporary(fetch_error)
         }
-        _ => Setback::Final(setback),
+        _ => AttemptError::Permanent(fetch_error),
     }
 }
 
-fn bad_status(request: &Request<'_>, status: StatusCode) -> Setback {
+fn bad_status(request: &Request<'_>, status: StatusCode) -> AttemptError {
     let error = FetchError::Status {
         host: host(request.url),
         status: status.to_string(),
@@ -395,15 +391,17 @@ fn bad_status(request: &Request<'_>, status: StatusCode) -> Setback {
         path: request.path.to_owned(),
     };
     match status {
-        StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT => Setback::Passing(error),
-        status if status.is_server_error() => Setback::Passing(error),
-        _ => Setback::Final(error),
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT => {
+            AttemptError::Temporary(error)
+        }
+        status if status.is_server_error() => AttemptError::Temporary(error),
+        _ => AttemptError::Permanent(error),
     }
 }
 
-/// Of the right kind, and with the right checksum where that is known.
+/// Checks the format and, if it is known, the checksum of a complete file. Returns its digest.
 fn check(request: &Request<'_>, path: &Path) -> Result<String> {
-    let (want, magic): (_, &[u8]) = match request.path.extension().and_then(|e| e.to_str()) {
+    let (expected, magic): (_, &[u8]) = match request.path.extension().and_then(|e| e.to_str()) {
         Some("zip") => ("zip", b"PK"),
         Some("bz2") => ("bzip2", b"BZh"),
         _ => ("", b""),
@@ -416,20 +414,20 @@ fn check(request: &Request<'_>, path: &Path) -> Result<String> {
             source,
         })?;
     if !start.starts_with(magic) {
-        return Err(FetchError::NotTheFile {
+        return Err(FetchError::WrongFormat {
             url: request.url.to_owned(),
-            want,
-            found: String::from_utf8_lossy(&start).into_owned(),
+            expected,
+            start: String::from_utf8_lossy(&start).into_owned(),
         });
     }
-    let got = cache::digest(path)?;
+    let found = cache::digest(path)?;
     match request.sha256 {
-        Some(want) if want != got => Err(FetchError::Checksum {
+        Some(expected) if expected != found => Err(FetchError::Checksum {
             url: request.url.to_owned(),
-            want: want.to_owned(),
-            got,
+            expected: expected.to_owned(),
+            found,
         }),
-        _ => Ok(got),
+        _ => Ok(found),
     }
 }
 

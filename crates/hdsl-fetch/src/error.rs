@@ -1,142 +1,142 @@
-//! What can go wrong on the way from a server to the cache. Each message says what to do.
+//! Errors of downloads and of the cache. Each message says what to do.
 
 use crate::catalogue::SETS;
 use std::path::PathBuf;
 
-/// Everything fallible in this crate returns this.
+/// The result type of this crate.
 pub type Result<T> = std::result::Result<T, FetchError>;
 
-/// Why a set is not there.
+/// Why a data set could not be fetched.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchError {
-    /// No set is called that.
-    #[error("no data set is called `{name}`; there are {}", names())]
+    /// There is no data set of this name.
+    #[error("unknown data set `{name}`, expected one of {}", names())]
     UnknownSet {
-        /// The name asked for.
+        /// The requested name.
         name: String,
     },
     /// The set has no such part.
-    #[error("{set} has no part `{part}`; it has {has}")]
+    #[error("{set} has no part `{part}`, expected one of {expected}")]
     UnknownPart {
         /// The set.
         set: &'static str,
-        /// The part asked for.
+        /// The requested part.
         part: String,
-        /// The parts there are.
-        has: String,
+        /// The parts of the set.
+        expected: String,
     },
-    /// Not there, and downloading was not allowed.
-    #[error("{} is not there, and downloading is switched off; it comes from {url}", path.display())]
+    /// The file is not in the cache, and downloads are disabled.
+    #[error("{} is not in the cache, and downloads are disabled; its source is {url}", path.display())]
     NotCached {
-        /// Where it would lie.
+        /// Its path in the cache.
         path: PathBuf,
-        /// Where it would come from.
+        /// Its address.
         url: String,
     },
-    /// No answer: no network, no such host, a closed port, a bad certificate.
-    #[error("cannot reach {host}: {reason}; without a network here, download {source_url} elsewhere and put it at {}", path.display())]
+    /// No connection: no network, unknown host, closed port, bad certificate.
+    #[error("cannot reach {host}: {reason}; without a network, download {source_url} on another machine and save it as {}", path.display())]
     Unreachable {
-        /// The host that did not answer.
-        host: String,
-        /// Where the file comes from.
-        source_url: String,
-        /// Where the file belongs.
-        path: PathBuf,
-        /// The system's word.
-        reason: String,
-    },
-    /// The connection broke again and again. What came is kept.
-    #[error(
-        "the connection to {host} broke after {done} of {total} bytes: {reason}; they are kept, and the same call goes on from there"
-    )]
-    Cut {
         /// The host.
         host: String,
-        /// Bytes that came.
-        done: u64,
-        /// Bytes there should be, or `an unknown number`.
-        total: String,
-        /// The system's word.
+        /// The original address of the file.
+        source_url: String,
+        /// Its path in the cache.
+        path: PathBuf,
+        /// The error of the system.
         reason: String,
     },
-    /// The server answered, but not with the file.
-    #[error("{host} answered {status} to {url}; if you can get {source_url} by hand, put it at {}", path.display())]
+    /// The connection broke, and retries failed, too. The received bytes are kept.
+    #[error(
+        "the connection to {host} broke after {done} of {total} bytes: {reason}; the same call resumes the download"
+    )]
+    Interrupted {
+        /// The host.
+        host: String,
+        /// Received bytes.
+        done: u64,
+        /// The size of the file, or `an unknown number of`.
+        total: String,
+        /// The error of the system.
+        reason: String,
+    },
+    /// The server answered with an error status.
+    #[error("{host} answered {status} to {url}; if you can download {source_url} by other means, save it as {}", path.display())]
     Status {
         /// The host.
         host: String,
         /// `404 Not Found` and the like.
         status: String,
-        /// What we asked it for.
+        /// The requested address.
         url: String,
-        /// Where the file comes from.
+        /// The original address of the file.
         source_url: String,
-        /// Where the file belongs.
+        /// Its path in the cache.
         path: PathBuf,
     },
-    /// What came is not a file of the kind it should be: often a page that asks to log in.
-    #[error("{url} is not a {want} file: it starts with {found:?}; nothing was kept")]
-    NotTheFile {
-        /// What we asked for.
+    /// The received file has another format, often because it is a login page.
+    #[error("{url} is not a {expected} file: it starts with {start:?}; the file was deleted")]
+    WrongFormat {
+        /// The requested address.
         url: String,
         /// `zip` or `bzip2`.
-        want: &'static str,
+        expected: &'static str,
         /// Its first bytes.
+        start: String,
+    },
+    /// The received file has a wrong checksum.
+    #[error("{url} has the SHA-256 digest {found}, expected {expected}; the file was deleted")]
+    Checksum {
+        /// The requested address.
+        url: String,
+        /// The digest in the catalogue.
+        expected: String,
+        /// The digest of the file.
         found: String,
     },
-    /// What came is not what it should be.
-    #[error("{url} has the SHA-256 {got}, expected {want}; nothing was kept")]
-    Checksum {
-        /// Where it came from.
-        url: String,
-        /// As it should be.
-        want: String,
-        /// As it is.
-        got: String,
-    },
-    /// A file in the cache is not what it was.
-    #[error("{} has changed since it was fetched: its SHA-256 is {got}, and was {want}; fetch it again to replace it", path.display())]
+    /// A file in the cache was modified.
+    #[error("{} has changed since it was fetched: its SHA-256 digest is {found}, expected {expected}; fetch it again to replace it", path.display())]
     Changed {
         /// The file.
         path: PathBuf,
-        /// As remembered.
-        want: String,
-        /// As it is.
-        got: String,
+        /// The recorded digest.
+        expected: String,
+        /// The digest of the file.
+        found: String,
     },
     /// A file in the cache cannot be read or unpacked.
     #[error("{}: {reason}; fetch it again to replace it", path.display())]
-    Broken {
+    Corrupt {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// The system has no word for where caches go.
-    #[error("there is no home folder to keep data in: set HDSL_DATA to a folder")]
-    NoFolder,
-    /// The address to fetch from instead is not one.
-    #[error("`{0}` is no address to fetch from, expected http://HOST/PATH or https://HOST/PATH")]
-    BadBase(String),
-    /// Whoever watches asked to stop. What came is kept.
-    #[error("stopped; what came is kept, and the same call goes on from there")]
-    Stopped,
-    /// The file system's or the reader's word.
+    /// The system has no default folder for caches.
+    #[error("no default cache folder, because there is no home folder; set HDSL_DATA to a folder")]
+    NoCacheFolder,
+    /// The address of the mirror is invalid.
+    #[error("invalid base URL `{0}`, expected http://HOST/PATH or https://HOST/PATH")]
+    BadBaseUrl(String),
+    /// The observer cancelled the download. The received bytes are kept.
+    #[error("cancelled; the same call resumes the download")]
+    Cancelled,
+    /// An error of the file system or of a reader.
     #[error(transparent)]
     Data(#[from] hdsl::Error),
 }
 
 impl FetchError {
-    /// Whether the fault is with what the caller gave or keeps, rather than with the network.
+    /// Whether the arguments or the cache are the cause, rather than the network.
     pub fn is_bad_input(&self) -> bool {
         match self {
             FetchError::UnknownSet { .. }
             | FetchError::UnknownPart { .. }
             | FetchError::NotCached { .. }
             | FetchError::Changed { .. }
-            | FetchError::Broken { .. }
-            | FetchError::NoFolder
-            | FetchError::BadBase(_) => true,
+            | FetchError::Corrupt { .. }
+            | FetchError::NoCacheFolder
+            | FetchError::BadBaseUrl(_) => true,
             FetchError::Data(error) => !matches!(error, hdsl::Error::Write { .. }),
             _ => false,
         }

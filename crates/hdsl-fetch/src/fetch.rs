@@ -1,28 +1,28 @@
-//! A whole set: what is there, what is missing, and where it lies.
+//! The parts of a data set: found in the cache, or downloaded.
 
 use crate::cache::{self, Cache};
 use crate::catalogue::{Download, Part, Set};
-use crate::download::{self, Request, tell};
+use crate::download::{self, Request, notify};
 use crate::error::{FetchError, Result};
 use crate::unpack::unpack;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where to look, and what may be done.
+/// Options of [`fetch`].
 #[derive(Clone, Debug)]
 pub struct FetchOptions {
-    /// The cache; by default [`default_folder`](crate::default_folder). Each set has a folder in it.
+    /// The cache folder, with one subfolder per data set; by default [`default_folder`](crate::default_folder).
     pub folder: Option<PathBuf>,
-    /// Fetch from a mirror: `https://host/path` becomes `BASE/host/path`, which is how `wget -x` lays files out. By
-    /// default what the environment variable `HDSL_FETCH_BASE` says, if anything.
+    /// A mirror: `https://host/path` becomes `BASE/host/path`, the layout of `wget -x`. By default, the environment
+    /// variable `HDSL_FETCH_BASE`, if it is set.
     pub base_url: Option<String>,
-    /// Whether what is missing may be downloaded.
+    /// Whether missing files may be downloaded.
     pub download: bool,
-    /// Download again what is there already.
+    /// Whether to download files again that are in the cache.
     pub again: bool,
-    /// How long to wait before a second try; it doubles from then on.
-    pub pause: Duration,
+    /// The delay before the first retry. It doubles with each further retry.
+    pub retry_delay: Duration,
 }
 
 impl Default for FetchOptions {
@@ -32,83 +32,83 @@ impl Default for FetchOptions {
             base_url: None,
             download: true,
             again: false,
-            pause: Duration::from_secs(1),
+            retry_delay: Duration::from_secs(1),
         }
     }
 }
 
-/// What happens on the way.
+/// The progress of [`fetch`].
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// Another process fetches the same set; we wait for it.
+    /// Another process fetches the same set. The call waits for it.
     Locked,
-    /// Bytes begin to come, or to come again after a break.
+    /// A download starts or is resumed.
     Receiving {
-        /// From where.
+        /// The address.
         url: &'a str,
-        /// How many are there already.
+        /// Bytes received before.
         done: u64,
-        /// How many there will be, if the server says.
+        /// The size of the file, if the server reports it.
         total: Option<u64>,
     },
-    /// More bytes came.
+    /// More bytes were received.
     Received {
-        /// How many are there now.
+        /// Bytes received so far.
         done: u64,
-        /// How many there will be.
+        /// The size of the file, if the server reports it.
         total: Option<u64>,
     },
-    /// The line broke, and we try again after a pause.
-    TryingAgain {
-        /// What happened.
+    /// An attempt failed and is retried after a delay.
+    Retrying {
+        /// The error.
         reason: &'a str,
-        /// How long we wait.
-        pause: Duration,
+        /// The delay.
+        delay: Duration,
     },
-    /// The pause goes on.
+    /// The delay has not yet passed. Sent regularly, so that the observer can cancel.
     Waiting,
-    /// A zip is being unpacked.
+    /// A zip archive is being extracted.
     Unpacking {
         /// Its name.
         file: &'a str,
     },
 }
 
-/// Who is told, and may ask to stop.
-pub(crate) type Watch<'a> = &'a mut dyn FnMut(&Event<'_>) -> ControlFlow<()>;
+/// The observer of a download, which cancels it by returning `Break`.
+pub(crate) type Observer<'a> = &'a mut dyn FnMut(&Event<'_>) -> ControlFlow<()>;
 
-/// Where a set lies.
+/// The files of a data set in the cache.
 #[derive(Clone, Debug)]
 pub struct Fetched {
-    /// The set.
+    /// The data set.
     pub set: &'static Set,
-    /// Its folder.
+    /// Its folder in the cache.
     pub folder: PathBuf,
-    /// The parts asked for.
+    /// The requested parts, in the requested order.
     pub parts: Vec<FetchedPart>,
 }
 
-/// Where a part lies.
+/// The files of one part in the cache.
 #[derive(Clone, Debug)]
 pub struct FetchedPart {
     /// The part.
     pub part: &'static Part,
-    /// Its rows.
+    /// The file with its rows.
     pub data: PathBuf,
-    /// Its labels, if they are in a file of their own.
+    /// The file with its labels, if it is a separate one.
     pub labels: Option<PathBuf>,
-    /// Whether it came just now, rather than from the cache.
+    /// Whether it was downloaded by this call.
     pub is_new: bool,
 }
 
-/// Brings the parts of a set into the cache, all of them if none is named. `watch` hears what happens, and stops it by
-/// breaking.
+/// Downloads the named parts of a data set that are not in the cache, or all parts if none is named. `observer` receives
+/// progress events and cancels the call by returning `Break`.
 pub fn fetch(
     set: &'static Set,
     parts: &[&str],
     options: &FetchOptions,
-    watch: &mut dyn FnMut(&Event<'_>) -> ControlFlow<()>,
+    observer: &mut dyn FnMut(&Event<'_>) -> ControlFlow<()>,
 ) -> Result<Fetched> {
     let wanted = wanted(set, parts)?;
     let base = base_url(options)?;
@@ -117,10 +117,10 @@ pub fn fetch(
         None => cache::default_folder()?,
     };
     let folder = folder.join(set.name);
-    let mut stop = ControlFlow::Continue(());
-    let cache = Cache::open(folder.clone(), || stop = watch(&Event::Locked))?;
-    if stop.is_break() {
-        return Err(FetchError::Stopped);
+    let mut flow = ControlFlow::Continue(());
+    let cache = Cache::open(folder.clone(), || flow = observer(&Event::Locked))?;
+    if flow.is_break() {
+        return Err(FetchError::Cancelled);
     }
     let mut fetched = Vec::new();
     for file in set.downloads {
@@ -133,8 +133,8 @@ pub fn fetch(
             .copied()
             .filter(|part| is_inside(part))
             .collect();
-        let is_new =
-            !inside.is_empty() && bring(&cache, file, &inside, options, base.as_deref(), watch)?;
+        let is_new = !inside.is_empty()
+            && ensure_files(&cache, file, &inside, options, base.as_deref(), observer)?;
         fetched.extend(inside.into_iter().map(|part| FetchedPart {
             part,
             data: folder.join(part.file),
@@ -142,6 +142,8 @@ pub fn fetch(
             is_new,
         }));
     }
+    // In the requested order.
+    fetched.sort_by_key(|f| wanted.iter().position(|part| part.name == f.part.name));
     Ok(Fetched {
         set,
         parts: fetched,
@@ -157,7 +159,7 @@ fn wanted(set: &'static Set, parts: &[&str]) -> Result<Vec<&'static Part>> {
         set.part(name).ok_or_else(|| FetchError::UnknownPart {
             set: set.name,
             part: name.to_owned(),
-            has: set
+            expected: set
                 .parts
                 .iter()
                 .map(|p| p.name)
@@ -168,7 +170,7 @@ fn wanted(set: &'static Set, parts: &[&str]) -> Result<Vec<&'static Part>> {
     parts.iter().map(known).collect()
 }
 
-/// Without a slash at the end.
+/// The address of the mirror without a slash at the end.
 fn base_url(options: &FetchOptions) -> Result<Option<String>> {
     let base = match &options.base_url {
         Some(base) => Some(base.clone()),
@@ -178,32 +180,32 @@ fn base_url(options: &FetchOptions) -> Result<Option<String>> {
     };
     match base {
         Some(base) if !base.starts_with("http://") && !base.starts_with("https://") => {
-            Err(FetchError::BadBase(base))
+            Err(FetchError::BadBaseUrl(base))
         }
         Some(base) => Ok(Some(base.trim_end_matches('/').to_owned())),
         None => Ok(None),
     }
 }
 
-/// Sees to it that the files of these parts are there. Says whether anything was downloaded.
-fn bring(
+/// Makes sure that the files of these parts are in the cache. Returns whether anything was downloaded.
+fn ensure_files(
     cache: &Cache,
     file: &Download,
     parts: &[&Part],
     options: &FetchOptions,
     base: Option<&str>,
-    watch: Watch<'_>,
+    observer: Observer<'_>,
 ) -> Result<bool> {
     let names: Vec<&str> = parts
         .iter()
         .flat_map(|part| std::iter::once(part.file).chain(part.labels))
         .collect();
-    if !options.again && all_there(cache, &names)? {
+    if !options.again && contains_all(cache, &names)? {
         return Ok(false);
     }
     let name = file.file_name();
-    // A zip that is there already, perhaps put there by hand, needs no network.
-    let is_new = !(file.is_zip() && !options.again && cache.has(name)?);
+    // A zip archive that is in the cache, perhaps placed by the user, needs no network.
+    let is_new = !(file.is_zip() && !options.again && cache.contains(name)?);
     if is_new {
         let url = match base {
             Some(base) => file.url.replacen("https:/", base, 1),
@@ -218,37 +220,37 @@ fn bring(
             source: file.url,
             path: &path,
             sha256: file.sha256,
-            pause: options.pause,
+            retry_delay: options.retry_delay,
         };
-        let digest = download::download(&request, watch)?;
-        cache.remember(name, digest)?;
-    } else if let Some(want) = file.sha256 {
+        let digest = download::download(&request, observer)?;
+        cache.record(name, digest)?;
+    } else if let Some(expected) = file.sha256 {
         let path = cache.path(name);
-        let got = cache::digest(&path)?;
-        if got != want {
+        let found = cache::digest(&path)?;
+        if found != expected {
             return Err(FetchError::Changed {
                 path,
-                want: want.to_owned(),
-                got,
+                expected: expected.to_owned(),
+                found,
             });
         }
     }
     if file.is_zip() {
-        tell(watch, Event::Unpacking { file: name })?;
+        notify(observer, Event::Unpacking { file: name })?;
         for name in &names {
-            cache.forget(name)?;
+            cache.remove_record(name)?;
         }
         unpack(&cache.path(name), &names, &cache.path(""))?;
         for name in &names {
-            cache.remember(name, cache::digest(&cache.path(name))?)?;
+            cache.record(name, cache::digest(&cache.path(name))?)?;
         }
     }
     Ok(is_new)
 }
 
-fn all_there(cache: &Cache, names: &[&str]) -> Result<bool> {
+fn contains_all(cache: &Cache, names: &[&str]) -> Result<bool> {
     for name in names {
-        if !cache.has(name)? {
+        if !cache.contains(name)? {
             return Ok(false);
         }
     }

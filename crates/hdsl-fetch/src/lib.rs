@@ -1,9 +1,8 @@
-//! Public data sets for `hdsl`: downloaded once, checked, kept, and read like any other file.
+//! Downloads of public data sets into a cache.
 //!
-//! The catalogue ([`SETS`]) names the original files of UCI and LIBSVM. [`fetch`] brings what is missing into a cache
-//! folder and says where each part lies; [`hdsl::read_dataset`] reads it from there. A file takes its name only when it
-//! is complete and, where a checksum is known, right. What came before a connection broke is kept, and the next call
-//! goes on from there.
+//! The catalogue ([`SETS`]) lists the original files of UCI and LIBSVM. [`fetch`] downloads missing files into a cache
+//! folder and returns their paths; [`hdsl::read_dataset`] reads them. A file gets its final name only when it is complete
+//! and, if its checksum is known, correct. An interrupted download is resumed by the next call.
 //!
 //! ```
 //! use hdsl_fetch::{FetchOptions, fetch, find};
@@ -12,7 +11,7 @@
 //!
 //! let options = FetchOptions {
 //!     folder: Some(folder),
-//!     download: false, // only what is there already
+//!     download: false, // only files in the cache
 //!     ..FetchOptions::default()
 //! };
 //! let missing = fetch(find("dexter")?, &["train"], &options, &mut |_| ControlFlow::Continue(()));
@@ -20,13 +19,13 @@
 //! # Ok::<(), hdsl_fetch::FetchError>(())
 //! ```
 //!
-//! | file | its job |
+//! | file | contents |
 //! |---|---|
-//! | `catalogue.rs` | which sets there are, and where |
-//! | `cache.rs` | the folder, its lock, the digests remembered in `SHA256SUMS` |
-//! | `download.rs` | one file over HTTP: go on, try again, give up in words |
-//! | `unpack.rs` | files out of a zip |
-//! | `fetch.rs` | a whole set: what is there, what is missing |
+//! | `catalogue.rs` | the data sets and their addresses |
+//! | `cache.rs` | the cache folder, its lock, and the digests in `SHA256SUMS` |
+//! | `download.rs` | the download of one file over HTTP, with resumption and retries |
+//! | `unpack.rs` | extraction from zip archives |
+//! | `fetch.rs` | the parts of a data set, from the cache or downloaded |
 
 mod cache;
 mod catalogue;

@@ -1,4 +1,4 @@
-//! Files out of a zip.
+//! Extraction of files from zip archives.
 
 use crate::error::{FetchError, Result};
 use hdsl::data::OutputFile;
@@ -7,12 +7,12 @@ use std::io::{self, BufReader};
 use std::path::Path;
 use zip::ZipArchive;
 
-/// More than any file in the catalogue unpacks to. A zip that claims or holds more is broken or hostile.
-const MOST: u64 = 4 << 30;
+/// A limit on the size of an extracted file, above that of every file in the catalogue.
+const MAX_BYTES: u64 = 4 << 30;
 
-/// Writes the members of these names, wherever in the archive they lie, to the folder. Each is complete or not there.
+/// Extracts the members with these file names, in any folder of the archive. Each file is written completely or not at all.
 pub(crate) fn unpack(archive: &Path, names: &[&str], folder: &Path) -> Result<()> {
-    let broken = |reason: String| FetchError::Broken {
+    let corrupt = |reason: String| FetchError::Corrupt {
         path: archive.to_owned(),
         reason,
     };
@@ -20,42 +20,44 @@ pub(crate) fn unpack(archive: &Path, names: &[&str], folder: &Path) -> Result<()
         path: archive.to_owned(),
         source,
     })?;
-    let mut zip =
-        ZipArchive::new(BufReader::new(file)).map_err(|e| broken(format!("is no zip: {e}")))?;
+    let mut zip = ZipArchive::new(BufReader::new(file))
+        .map_err(|e| corrupt(format!("not a zip file: {e}")))?;
     for name in names {
-        // By the last piece of the path: where a file lies in the archive has changed before.
+        // Only the file name is compared: the folders in the archive have changed before.
         let inside = zip
             .file_names()
             .flatten()
             .find(|path| path.rsplit('/').next() == Some(name))
             .map(|path| path.into_owned())
-            .ok_or_else(|| broken(format!("has no `{name}`")))?;
+            .ok_or_else(|| corrupt(format!("has no file `{name}`")))?;
         let member = zip
             .by_name(&inside)
-            .map_err(|e| broken(format!("cannot unpack `{inside}`: {e}")))?;
+            .map_err(|e| corrupt(format!("cannot extract `{inside}`: {e}")))?;
         let mut out = OutputFile::create(&folder.join(name))?;
-        let mut limited = io::Read::take(member, MOST + 1);
-        let mut wrong = None;
+        let mut limited = io::Read::take(member, MAX_BYTES + 1);
+        let mut read_error = None;
         out.fill(|out| {
-            let mut from = Noting(&mut limited, &mut wrong);
-            io::copy(&mut from, out).map(|_| ())
+            let mut reader = ErrorRecorder(&mut limited, &mut read_error);
+            io::copy(&mut reader, out).map(|_| ())
         })
-        .map_err(|error| match wrong {
-            Some(wrong) => broken(format!("cannot unpack `{inside}`: {wrong}")),
+        .map_err(|error| match read_error {
+            Some(reason) => corrupt(format!("cannot extract `{inside}`: {reason}")),
             None => error.into(),
         })?;
         if limited.limit() == 0 {
-            return Err(broken(format!("`{inside}` is over {MOST} bytes large")));
+            return Err(corrupt(format!(
+                "`{inside}` is larger than {MAX_BYTES} bytes"
+            )));
         }
         out.commit()?;
     }
     Ok(())
 }
 
-/// Tells a fault of the archive from one of the disk we write to.
-struct Noting<'a, R>(&'a mut R, &'a mut Option<String>);
+/// Records read errors, to distinguish them from write errors.
+struct ErrorRecorder<'a, R>(&'a mut R, &'a mut Option<String>);
 
-impl<R: io::Read> io::Read for Noting<'_, R> {
+impl<R: io::Read> io::Read for ErrorRecorder<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.0
             .read(buffer)

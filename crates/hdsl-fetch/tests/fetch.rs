@@ -1,4 +1,4 @@
-//! Fetching against a server on the loopback address with the layouts of the real ones.
+//! Downloads from a server on the loopback address that has the files of the real ones.
 
 mod server;
 
@@ -34,14 +34,29 @@ impl Scene {
         FetchOptions {
             folder: Some(self.folder.path().to_owned()),
             base_url: Some(self.server.base()),
-            pause: Duration::from_millis(1),
+            retry_delay: Duration::from_millis(1),
             ..FetchOptions::default()
         }
     }
 
     fn fetch(&self, name: &str, parts: &[&str]) -> Result<Fetched> {
-        let watch = &mut |_: &Event<'_>| ControlFlow::Continue(());
-        fetch(find(name)?, parts, &self.options(), watch)
+        fetch(find(name)?, parts, &self.options(), &mut ignore)
+    }
+
+    /// The file of the training part of news20.
+    fn fetch_news(&self) -> Result<Vec<u8>> {
+        let fetched = self.fetch("news20", &["train"])?;
+        Ok(fs::read(&fetched.parts[0].data).unwrap())
+    }
+
+    /// Fetches the training part of news20, and cancels after so many bytes.
+    fn cancel_news_after(&self, bytes: u64) -> FetchError {
+        let mut observer = |event: &Event<'_>| match event {
+            Event::Received { done, .. } if *done >= bytes => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        };
+        let news = find("news20").unwrap();
+        fetch(news, &["train"], &self.options(), &mut observer).unwrap_err()
     }
 
     fn files(&self, set: &str) -> Vec<String> {
@@ -55,7 +70,15 @@ impl Scene {
     }
 }
 
-/// Bytes that no piece of which looks like another, with the magic of bzip2 in front.
+/// An observer that never cancels.
+fn ignore(_: &Event<'_>) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+/// The files of an interrupted download of news20.
+const PARTIAL: [&str; 2] = ["news20.bz2.part", "news20.bz2.part.from"];
+
+/// Pseudorandom bytes after the magic number of bzip2.
 fn long_file(n: usize) -> Vec<u8> {
     let mut bytes = b"BZh9".to_vec();
     bytes.extend((0..n as u64).map(|i| (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8));
@@ -63,7 +86,7 @@ fn long_file(n: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_zip_is_downloaded_unpacked_and_read_and_then_never_asked_for_again() {
+fn a_zip_is_downloaded_and_unpacked_once() {
     let scene = Scene::new();
     scene.server.serve(DEXTER, dexter_zip());
     let fetched = scene.fetch("dexter", &[]).unwrap();
@@ -82,13 +105,13 @@ fn a_zip_is_downloaded_unpacked_and_read_and_then_never_asked_for_again() {
     let again = scene.fetch("dexter", &[]).unwrap();
     assert!(again.parts.iter().all(|part| !part.is_new));
     assert!(scene.server.log().is_empty());
-    // What sha256sum would check.
+    // The file that `sha256sum -c` checks.
     let sums = fs::read_to_string(fetched.folder.join("SHA256SUMS")).unwrap();
     assert_eq!(sums.lines().count(), 6, "{sums}");
 }
 
 #[test]
-fn only_the_files_of_the_parts_asked_for_are_downloaded() {
+fn only_requested_parts_are_downloaded() {
     let scene = Scene::new();
     scene.server.serve(NEWS, bz2_of("1 1:1\n2 2:1\n"));
     scene.server.serve(NEWS_TEST, bz2_of("2 2:1\n"));
@@ -97,12 +120,18 @@ fn only_the_files_of_the_parts_asked_for_are_downloaded() {
     assert_eq!(scene.server.log().len(), 1);
     scene.fetch("news20", &[]).unwrap();
     assert_eq!(scene.server.log().len(), 1);
+    let fetched = scene.fetch("news20", &["test", "train"]).unwrap();
+    let names: Vec<_> = fetched.parts.iter().map(|part| part.part.name).collect();
+    assert_eq!(names, ["test", "train"]);
     let error = scene.fetch("news20", &["valid"]).unwrap_err().to_string();
-    assert_eq!(error, "news20 has no part `valid`; it has train, test");
+    assert_eq!(
+        error,
+        "news20 has no part `valid`, expected one of train, test"
+    );
 }
 
 #[test]
-fn a_cut_line_is_gone_on_from_where_it_broke() {
+fn a_broken_connection_is_resumed() {
     let scene = Scene::new();
     let bytes = long_file(300_000);
     scene.server.serve(NEWS, bytes.clone());
@@ -111,21 +140,16 @@ fn a_cut_line_is_gone_on_from_where_it_broke() {
         .act(NEWS, &[Act::Cut(100_000), Act::Cut(120_000)]);
     let mut retries = 0;
     let mut starts = Vec::new();
-    let mut watch = |event: &Event<'_>| {
+    let mut observer = |event: &Event<'_>| {
         match event {
-            Event::TryingAgain { .. } => retries += 1,
+            Event::Retrying { .. } => retries += 1,
             Event::Receiving { done, total, .. } => starts.push((*done, *total)),
             _ => {}
         }
         ControlFlow::Continue(())
     };
-    let fetched = fetch(
-        find("news20").unwrap(),
-        &["train"],
-        &scene.options(),
-        &mut watch,
-    )
-    .unwrap();
+    let news = find("news20").unwrap();
+    let fetched = fetch(news, &["train"], &scene.options(), &mut observer).unwrap();
     assert_eq!(fs::read(&fetched.parts[0].data).unwrap(), bytes);
     assert_eq!(retries, 2);
     let total = Some(300_004);
@@ -139,102 +163,69 @@ fn a_cut_line_is_gone_on_from_where_it_broke() {
 }
 
 #[test]
-fn a_line_that_keeps_breaking_leaves_what_came_for_the_next_call() {
+fn an_interrupted_download_is_resumed_by_the_next_call() {
     let scene = Scene::new();
     let bytes = long_file(50_000);
     scene.server.serve(NEWS, bytes.clone());
     let mut acts = vec![Act::Cut(20_000)];
     acts.extend(vec![Act::Cut(0); 6]);
     scene.server.act(NEWS, &acts);
-    let error = scene.fetch("news20", &["train"]).unwrap_err();
+    let error = scene.fetch_news().unwrap_err();
     assert!(!error.is_bad_input());
     let text = error.to_string();
     assert!(
         text.contains("broke after 20000 of 50004 bytes") && text.contains("127.0.0.1"),
         "{text}"
     );
-    assert_eq!(
-        scene.files("news20"),
-        ["news20.bz2.part", "news20.bz2.part.from"]
-    );
+    assert_eq!(scene.files("news20"), PARTIAL);
     scene.server.act(NEWS, &[]);
     scene.server.log();
-    let fetched = scene.fetch("news20", &["train"]).unwrap();
-    assert_eq!(fs::read(&fetched.parts[0].data).unwrap(), bytes);
+    assert_eq!(scene.fetch_news().unwrap(), bytes);
     assert!(scene.server.log()[0].ends_with("bytes=20000-"));
 }
 
 #[test]
-fn who_watches_may_stop_and_nothing_half_written_takes_the_name() {
+fn a_cancelled_download_leaves_no_file_under_the_final_name() {
     let scene = Scene::new();
     let bytes = long_file(2_000_000);
     scene.server.serve(NEWS, bytes.clone());
-    let mut watch = |event: &Event<'_>| match event {
-        Event::Received { done, .. } if *done > 200_000 => ControlFlow::Break(()),
-        _ => ControlFlow::Continue(()),
-    };
-    let error = fetch(
-        find("news20").unwrap(),
-        &["train"],
-        &scene.options(),
-        &mut watch,
-    )
-    .unwrap_err();
-    assert!(matches!(error, FetchError::Stopped), "{error}");
-    assert_eq!(
-        scene.files("news20"),
-        ["news20.bz2.part", "news20.bz2.part.from"]
-    );
-    let fetched = scene.fetch("news20", &["train"]).unwrap();
-    assert_eq!(fs::read(&fetched.parts[0].data).unwrap(), bytes);
+    let error = scene.cancel_news_after(200_000);
+    assert!(matches!(error, FetchError::Cancelled), "{error}");
+    assert_eq!(scene.files("news20"), PARTIAL);
+    assert_eq!(scene.fetch_news().unwrap(), bytes);
 }
 
 #[test]
-fn a_file_that_changed_meanwhile_is_not_pieced_together() {
+fn a_file_that_changed_on_the_server_is_not_resumed() {
     let scene = Scene::new();
     scene.server.serve(NEWS, long_file(50_000));
     scene
         .server
         .act(NEWS, &[Act::Cut(20_000), Act::Status(404)]);
-    scene.fetch("news20", &["train"]).unwrap_err();
+    scene.fetch_news().unwrap_err();
     let mut other = long_file(60_000);
     other[100] ^= 1;
     scene.server.serve(NEWS, other.clone());
-    let fetched = scene.fetch("news20", &["train"]).unwrap();
-    assert_eq!(fs::read(&fetched.parts[0].data).unwrap(), other);
+    assert_eq!(scene.fetch_news().unwrap(), other);
 }
 
 #[test]
-fn a_server_without_ranges_sends_it_all_again() {
-    let scene = Scene::new();
-    let bytes = long_file(50_000);
+fn a_server_without_ranges_sends_the_whole_file_again() {
+    let (scene, bytes) = (Scene::new(), long_file(50_000));
     scene.server.serve(NEWS, bytes.clone());
     scene.server.act(NEWS, &[Act::Cut(20_000), Act::NoRange]);
-    let fetched = scene.fetch("news20", &["train"]).unwrap();
-    assert_eq!(fs::read(&fetched.parts[0].data).unwrap(), bytes);
+    assert_eq!(scene.fetch_news().unwrap(), bytes);
 }
 
 #[test]
-fn all_bytes_without_a_name_get_their_name() {
-    let scene = Scene::new();
-    let bytes = long_file(50_000);
+fn a_complete_partial_file_gets_its_final_name() {
+    let (scene, bytes) = (Scene::new(), long_file(50_000));
     scene.server.serve(NEWS, bytes.clone());
-    let mut watch = |event: &Event<'_>| match event {
-        Event::Received { done, .. } if *done == 50_004 => ControlFlow::Break(()),
-        _ => ControlFlow::Continue(()),
-    };
-    fetch(
-        find("news20").unwrap(),
-        &["train"],
-        &scene.options(),
-        &mut watch,
-    )
-    .unwrap_err();
-    let fetched = scene.fetch("news20", &["train"]).unwrap();
-    assert_eq!(fs::read(&fetched.parts[0].data).unwrap(), bytes);
+    scene.cancel_news_after(bytes.len() as u64);
+    assert_eq!(scene.fetch_news().unwrap(), bytes);
 }
 
-/// A set whose checksum is known: that of `BZh`, as sha256sum gives it.
+/// A set with a known checksum: that of `BZh`.
 static SUMMED: Set = Set {
     name: "summed",
     about: "for this test",
@@ -260,18 +251,17 @@ fn a_wrong_checksum_is_an_error_and_nothing_is_kept() {
     scene
         .server
         .serve("https://example.org/a.bz2", bz2_of("1 1:1\n"));
-    let watch = &mut |_: &Event<'_>| ControlFlow::Continue(());
-    let error = fetch(&SUMMED, &[], &scene.options(), watch).unwrap_err();
+    let error = fetch(&SUMMED, &[], &scene.options(), &mut ignore).unwrap_err();
     assert!(matches!(error, FetchError::Checksum { .. }), "{error}");
     assert!(error.to_string().contains("expected 52db1c0f"), "{error}");
     assert!(scene.files("summed").is_empty());
     scene.server.serve("https://example.org/a.bz2", "BZh");
-    fetch(&SUMMED, &[], &scene.options(), watch).unwrap();
+    fetch(&SUMMED, &[], &scene.options(), &mut ignore).unwrap();
     assert_eq!(scene.files("summed"), ["SHA256SUMS", "a.bz2"]);
 }
 
 #[test]
-fn a_missing_file_names_address_and_place_and_a_busy_server_is_cancelled_again() {
+fn a_missing_file_is_an_error_and_a_busy_server_is_asked_again() {
     let scene = Scene::new();
     let error = scene.fetch("dexter", &[]).unwrap_err().to_string();
     let zip = scene.folder.path().join("dexter/dexter.zip");
@@ -290,7 +280,7 @@ fn a_missing_file_names_address_and_place_and_a_busy_server_is_cancelled_again()
 }
 
 #[test]
-fn without_a_network_the_message_says_what_to_do() {
+fn an_unreachable_server_is_an_error_that_says_what_to_do() {
     let scene = Scene::new();
     let mut options = scene.options();
     // A port that was free a moment ago.
@@ -300,18 +290,17 @@ fn without_a_network_the_message_says_what_to_do() {
         .unwrap()
         .port();
     options.base_url = Some(format!("http://127.0.0.1:{port}"));
-    let watch = &mut |_: &Event<'_>| ControlFlow::Continue(());
-    let error = fetch(find("dexter").unwrap(), &[], &options, watch).unwrap_err();
+    let error = fetch(find("dexter").unwrap(), &[], &options, &mut ignore).unwrap_err();
     assert!(matches!(error, FetchError::Unreachable { .. }));
     let text = error.to_string();
     assert!(
         text.starts_with(&format!("cannot reach 127.0.0.1:{port}: ")),
         "{text}"
     );
-    assert!(text.contains("elsewhere and put it at"), "{text}");
-    // A name nobody has: reserved for that by RFC 2606.
+    assert!(text.contains("on another machine and save it as"), "{text}");
+    // A name that RFC 2606 reserves as invalid.
     options.base_url = Some("http://hdsl.invalid".into());
-    let text = fetch(find("dexter").unwrap(), &[], &options, watch)
+    let text = fetch(find("dexter").unwrap(), &[], &options, &mut ignore)
         .unwrap_err()
         .to_string();
     assert!(
@@ -320,8 +309,11 @@ fn without_a_network_the_message_says_what_to_do() {
     );
     for base in ["ftp://x", "x", "http://", "http:// /"] {
         options.base_url = Some(base.into());
-        let error = fetch(find("dexter").unwrap(), &[], &options, watch).unwrap_err();
-        assert!(matches!(error, FetchError::BadBase(_)), "{base}: {error}");
+        let error = fetch(find("dexter").unwrap(), &[], &options, &mut ignore).unwrap_err();
+        assert!(
+            matches!(error, FetchError::BadBaseUrl(_)),
+            "{base}: {error}"
+        );
     }
 }
 
@@ -339,7 +331,7 @@ fn a_redirect_is_followed() {
 }
 
 #[test]
-fn a_login_page_is_not_taken_for_data() {
+fn a_login_page_is_an_error() {
     let scene = Scene::new();
     scene.server.act(DEXTER, &[Act::LoginPage]);
     let error = scene.fetch("dexter", &[]).unwrap_err().to_string();
@@ -351,7 +343,7 @@ fn a_login_page_is_not_taken_for_data() {
 }
 
 #[test]
-fn damage_in_the_cache_is_noticed_and_fetching_again_mends_it() {
+fn a_changed_file_is_an_error_and_can_be_downloaded_again() {
     let scene = Scene::new();
     scene.server.serve(NEWS, bz2_of("1 1:1\n2 2:1\n"));
     let fetched = scene.fetch("news20", &["train"]).unwrap();
@@ -359,7 +351,7 @@ fn damage_in_the_cache_is_noticed_and_fetching_again_mends_it() {
     let mut bytes = fs::read(path).unwrap();
     bytes[10] ^= 1;
     fs::write(path, &bytes).unwrap();
-    let error = scene.fetch("news20", &["train"]).unwrap_err();
+    let error = scene.fetch_news().unwrap_err();
     assert!(error.is_bad_input());
     assert!(
         error
@@ -371,38 +363,36 @@ fn damage_in_the_cache_is_noticed_and_fetching_again_mends_it() {
         again: true,
         ..scene.options()
     };
-    let watch = &mut |_: &Event<'_>| ControlFlow::Continue(());
-    fetch(find("news20").unwrap(), &["train"], &options, watch).unwrap();
+    fetch(find("news20").unwrap(), &["train"], &options, &mut ignore).unwrap();
     assert!(!scene.fetch("news20", &["train"]).unwrap().parts[0].is_new);
 }
 
 #[test]
-fn a_zip_put_there_by_hand_needs_no_network() {
+fn a_zip_placed_in_the_cache_needs_no_network() {
     let scene = Scene::new();
     let options = FetchOptions {
         download: false,
         ..scene.options()
     };
-    let watch = &mut |_: &Event<'_>| ControlFlow::Continue(());
-    let missing = fetch(find("dexter").unwrap(), &[], &options, watch).unwrap_err();
+    let missing = fetch(find("dexter").unwrap(), &[], &options, &mut ignore).unwrap_err();
     assert!(matches!(missing, FetchError::NotCached { .. }), "{missing}");
     let zip = scene.folder.path().join("dexter/dexter.zip");
     fs::create_dir_all(zip.parent().unwrap()).unwrap();
     fs::write(&zip, dexter_zip()).unwrap();
-    let fetched = fetch(find("dexter").unwrap(), &["valid"], &options, watch).unwrap();
+    let fetched = fetch(find("dexter").unwrap(), &["valid"], &options, &mut ignore).unwrap();
     assert!(!fetched.parts[0].is_new && fetched.parts[0].data.is_file());
     assert!(scene.server.log().is_empty());
 }
 
 #[test]
-fn a_zip_that_is_broken_or_of_another_set_is_named() {
+fn a_corrupt_zip_or_one_of_another_set_is_an_error() {
     let scene = Scene::new();
     scene
         .server
         .serve(DEXTER, zip_of(&[("readme", b"hello".as_slice())]));
     let error = scene.fetch("dexter", &[]).unwrap_err().to_string();
     assert!(
-        error.contains("dexter.zip: has no `dexter_train.data`"),
+        error.contains("dexter.zip: has no file `dexter_train.data`"),
         "{error}"
     );
     let mut cut = dexter_zip();
@@ -412,12 +402,12 @@ fn a_zip_that_is_broken_or_of_another_set_is_named() {
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join("dexter.zip"), cut).unwrap();
     let error = scene.fetch("dexter", &[]).unwrap_err().to_string();
-    assert!(error.contains("dexter.zip: is no zip"), "{error}");
+    assert!(error.contains("dexter.zip: not a zip file"), "{error}");
     assert!(!Path::new(&folder).join("dexter_train.data").exists());
 }
 
 #[test]
-fn two_at_once_download_once() {
+fn concurrent_calls_download_once() {
     let scene = Scene::new();
     scene.server.serve(NEWS, long_file(1_000_000));
     let new: usize = std::thread::scope(|scope| {

@@ -200,9 +200,9 @@ fn error(error: FetchError) -> PyErr {
     match error {
         FetchError::Data(error) => to_python(error),
         FetchError::NotCached { .. } => PyFileNotFoundError::new_err(error.to_string()),
-        FetchError::UnknownSet { .. } | FetchError::UnknownPart { .. } | FetchError::BadBase(_) => {
-            PyValueError::new_err(error.to_string())
-        }
+        FetchError::UnknownSet { .. }
+        | FetchError::UnknownPart { .. }
+        | FetchError::BadBaseUrl(_) => PyValueError::new_err(error.to_string()),
         other => PyOSError::new_err(other.to_string()),
     }
 }

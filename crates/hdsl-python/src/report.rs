@@ -7,7 +7,7 @@ use crate::training::{Classes, to_labels};
 use crate::work::detached;
 use hdsl::data::OutputFile;
 use hdsl::{Labels, Rows};
-use hdsl_report::{Input, Part, Voice};
+use hdsl_report::{Input, Interface, Part};
 use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::io::Write;
@@ -73,7 +73,7 @@ pub(crate) fn report(
         input.rule.k = k;
         input.train_seconds = train_seconds;
         input.made_by = Some(&made_by);
-        input.voice = Voice::Python;
+        input.interface = Interface::Python;
         let page = hdsl_report::page(&input, &mut |_| {}).map_err(to_python)?;
         file.fill(|file| file.write_all(page.as_bytes()))
             .and_then(|()| file.commit())

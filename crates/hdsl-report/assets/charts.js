@@ -1,5 +1,5 @@
-// Charts are drawn when they come into view, redrawn when the colors change, and all of them before printing. The
-// library comes last in the page, so that words and tables are there before it has been read.
+// Charts are drawn when they scroll into view, redrawn when the theme changes, and all drawn before printing. plotly.js is
+// at the end of the page, so that texts and tables are shown before it is parsed.
 
 const drawn = new Map();
 const library = new Promise((ready) => {
@@ -24,7 +24,7 @@ function layout(more = {}) {
   };
 }
 
-// Registers a chart: `label` says to those who cannot see it what it shows, `make` gives traces and layout.
+// Registers a chart: `label` describes it for screen readers, `make` returns traces and layout.
 function chart(id, label, make, more = {}) {
   const div = byId(id);
   if (!div) return null;
@@ -32,8 +32,8 @@ function chart(id, label, make, more = {}) {
   div.setAttribute("aria-label", label);
   const draw = () => {
     const figure = make();
-    // Axes held at one scale remember their last window; a chart that changes its window altogether starts anew.
-    if (more.anew && drawn.has(id)) window.Plotly.purge(div);
+    // Axes with a fixed aspect ratio keep their last range; a chart that changes its range altogether is recreated.
+    if (more.recreate && drawn.has(id)) window.Plotly.purge(div);
     const done = window.Plotly.react(div, figure.traces, figure.layout, { ...config, ...more.config });
     if (!drawn.has(id)) {
       drawn.set(id, draw);
@@ -53,21 +53,21 @@ function chart(id, label, make, more = {}) {
 }
 
 const waiting = new Map();
-whenThemed.push(() => drawn.forEach((draw) => draw()));
+onThemeChange.push(() => drawn.forEach((draw) => draw()));
 window.addEventListener("beforeprint", () => {
   setTheme("light");
   waiting.forEach((draw, id) => { if (!drawn.has(id)) draw(); });
 });
-window.addEventListener("afterprint", () => setTheme(wanted()));
+window.addEventListener("afterprint", () => setTheme(currentTheme()));
 
-// Makes a window on two axes smaller or larger around its middle.
+// Scales the ranges of both axes around their centers.
 function zoom(div, factor) {
   const change = {};
   for (const name of ["xaxis", "yaxis"]) {
     const [a, b] = div.layout[name].range;
-    const middle = (a + b) / 2;
+    const center = (a + b) / 2;
     const half = ((b - a) / 2) * factor;
-    change[`${name}.range`] = [middle - half, middle + half];
+    change[`${name}.range`] = [center - half, center + half];
   }
   return window.Plotly.relayout(div, change);
 }

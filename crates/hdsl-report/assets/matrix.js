@@ -1,36 +1,36 @@
-// Section 3: the entries of M that are not 0.
+// Section 3: the non-zero entries of M.
 
 const { features, pairs } = data.entries;
 const nUsed = features.id.length;
 
-// In the picture of the used features, groups of the graph stand together, so that blocks show.
+// The chart of the used features is ordered by the groups of the graph, so that blocks are visible.
 const orderInMatrix = features.id.map((_, at) => at).sort((a, b) => data.graph.group[a] - data.graph.group[b] || a - b);
-const placeInMatrix = [];
-orderInMatrix.forEach((at, place) => { placeInMatrix[features.id[at]] = place; });
+const positionInMatrix = [];
+orderInMatrix.forEach((at, position) => { positionInMatrix[features.id[at]] = position; });
 
 let matrixView = "used";
 function matrixEntries() {
-  const where = matrixView === "all" ? (id) => data.names.feature[id] : (id) => placeInMatrix[id];
+  const position = matrixView === "all" ? (id) => data.names.feature[id] : (id) => positionInMatrix[id];
   const plus = { x: [], y: [], text: [], size: [] };
   const minus = { x: [], y: [], text: [], size: [] };
-  const add = (i, j, weight, words) => {
+  const add = (i, j, weight, text) => {
     const side = weight > 0 ? plus : minus;
-    side.x.push(where(j)); side.y.push(where(i)); side.size.push(Math.abs(weight)); side.text.push(words);
+    side.x.push(position(j)); side.y.push(position(i)); side.size.push(Math.abs(weight)); side.text.push(text);
   };
-  features.id.forEach((id, at) => add(id, id, features.weight[at], `${plain(brief(names[id], 60))}<br>M = ${signed(features.weight[at])}`));
+  features.id.forEach((id, at) => add(id, id, features.weight[at], `${escapeMarkup(shorten(names[id], 60))}<br>M = ${signed(features.weight[at])}`));
   pairs.i.forEach((i, at) => {
     const [j, weight] = [pairs.j[at], pairs.weight[at]];
-    const words = `${plain(brief(names[i], 60))} and ${plain(brief(names[j], 60))}<br>M = ${signed(weight)}, ${meaning(weight)}`;
-    add(i, j, weight, words);
-    add(j, i, weight, words);
+    const text = `${escapeMarkup(shorten(names[i], 60))} and ${escapeMarkup(shorten(names[j], 60))}<br>M = ${signed(weight)}, ${effect(weight)}`;
+    add(i, j, weight, text);
+    add(j, i, weight, text);
   });
-  return [["alike (M > 0)", "blue", "square", plus], ["unlike (M < 0)", "red", "square", minus]];
+  return [["more similar (M > 0)", "blue", "square", plus], ["less similar (M < 0)", "red", "square", minus]];
 }
 
 const matrixSpan = () => (matrixView === "all" ? data.entries.n_features : nUsed);
 const matrixRange = () => [[-0.5, matrixSpan() - 0.5], [matrixSpan() - 0.5, -0.5]];
 
-const matrixChart = chart("matrix-chart", `The matrix M: ${count(nUsed, "entry").replace("entrys", "entries")} on the diagonal and ${count(pairs.i.length, "pair")} of entries beside it, positive ones blue and negative ones red. The same figures are in the tables of section 4.`, () => {
+const matrixChart = chart("matrix-chart", `The matrix M: ${count(nUsed, "diagonal element")} and ${count(pairs.i.length, "feature pair")}, positive entries in blue and negative entries in red. The tables of section 4 contain the same numbers.`, () => {
   const largest = Math.max(...pairs.weight.map(Math.abs), ...features.weight, 1e-300);
   const side = Math.min(byId("matrix-chart").clientWidth, 720);
   const fit = (side - 120) / matrixSpan();
@@ -41,7 +41,7 @@ const matrixChart = chart("matrix-chart", `The matrix M: ${count(nUsed, "entry")
   }));
   const named = matrixView === "used" && nUsed <= 40;
   const small = byId("matrix-chart").clientWidth < 500;
-  const ticks = named ? { tickmode: "array", tickvals: orderInMatrix.map((_, place) => place), ticktext: orderInMatrix.map((at) => plain(brief(names[features.id[at]], small ? 9 : 16))), tickfont: { size: nUsed > 24 || small ? 10 : 12 } } : { showticklabels: matrixView === "all", nticks: 6, tickformat: ",d" };
+  const ticks = named ? { tickmode: "array", tickvals: orderInMatrix.map((_, position) => position), ticktext: orderInMatrix.map((at) => escapeMarkup(shorten(names[features.id[at]], small ? 9 : 16))), tickfont: { size: nUsed > 24 || small ? 10 : 12 } } : { showticklabels: matrixView === "all", nticks: 6, tickformat: ",d" };
   const [rx, ry] = matrixRange();
   return {
     traces,
@@ -53,19 +53,19 @@ const matrixChart = chart("matrix-chart", `The matrix M: ${count(nUsed, "entry")
       legend: { orientation: "h", x: 0, y: -0.02, yanchor: "top" },
     }),
   };
-}, { anew: true });
+}, { recreate: true });
 
 function showMatrix(view) {
   matrixView = view;
   byId("matrix-all").setAttribute("aria-pressed", String(view === "all"));
   byId("matrix-used").setAttribute("aria-pressed", String(view === "used"));
-  say("matrix-caption", view === "all"
-    ? `All ${thousands(data.entries.n_features)} features by number, down and across. Drag a box to zoom in, double-click to see all again.`
-    : `The ${thousands(nUsed)} used features${nUsed > 40 ? ", named when you point at an entry" : ""}. Groups that belong together stand together. Drag a box to zoom in, double-click to see all again.`);
+  setText("matrix-caption", view === "all"
+    ? `Rows and columns are all ${thousands(data.entries.n_features)} features, by index from 0. Drag a box to zoom in, double-click to zoom out.`
+    : `Rows and columns are the ${count(nUsed, "feature")} in use, ordered by the groups of section 4.${nUsed > 40 ? " Point at an entry to see the names." : ""} Drag a box to zoom in, double-click to zoom out.`);
   matrixChart.draw();
 }
 byId("matrix-all").textContent = `All ${thousands(data.entries.n_features)} features`;
-byId("matrix-used").textContent = `The ${thousands(nUsed)} used ones`;
+byId("matrix-used").textContent = `${thousands(nUsed)} features in use`;
 byId("matrix-all").addEventListener("click", () => showMatrix("all"));
 byId("matrix-used").addEventListener("click", () => showMatrix("used"));
 byId("matrix-in").addEventListener("click", () => zoom(matrixChart.div, 0.5));

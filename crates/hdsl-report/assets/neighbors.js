@@ -1,20 +1,20 @@
-// Section 7: the neighbors of a test row, and why.
+// Section 7: the neighbors of a test row, with the contributions to their scores.
 
 const neighbors = data.neighbors;
 const rowNumbers = new Map((neighbors?.rows ?? []).map((q, at) => [q.row, at]));
 const texts = neighbors?.texts ? { test: new Map(neighbors.texts.test), train: new Map(neighbors.texts.train) } : null;
 
-// Set by the part below; other sections call it to show a row.
+// Assigned below; other sections call it to show a row.
 let chooseRow = () => {};
 
 if (neighbors) {
-  const judged = neighbors.rows.some((q) => q.class !== null && q.by_learned !== null);
+  const hasClasses = neighbors.rows.some((q) => q.class !== null && q.predicted_by_learned !== null);
   const filters = [
     ["all", "all on this page", () => true],
-    ...(judged ? [
-      ["wrong", "wrong under the learned similarity", (q) => q.by_learned !== q.class],
-      ["cured", "wrong under the dot product only", (q) => q.by_dot !== q.class && q.by_learned === q.class],
-      ["spoiled", "wrong under the learned similarity only", (q) => q.by_dot === q.class && q.by_learned !== q.class],
+    ...(hasClasses ? [
+      ["wrong", "misclassified by the learned similarity", (q) => q.predicted_by_learned !== q.class],
+      ["corrected", "misclassified by the dot product only", (q) => q.predicted_by_dot !== q.class && q.predicted_by_learned === q.class],
+      ["worsened", "misclassified by the learned similarity only", (q) => q.predicted_by_dot === q.class && q.predicted_by_learned !== q.class],
     ] : []),
   ];
   const filter = byId("row-filter");
@@ -29,22 +29,22 @@ if (neighbors) {
     const listed = neighbors.rows.flatMap((q, at) => (has(q) ? [at] : []));
     choice.replaceChildren(...listed.map((at) => {
       const q = neighbors.rows[at];
-      const kind = q.class === null ? "" : `, ${brief(classes[q.class], 30)}`;
-      const mistake = judged && q.by_learned !== q.class ? `, taken for ${brief(classes[q.by_learned], 30)}` : "";
-      return el("option", { value: String(at) }, `row ${thousands(q.row)}${kind}${mistake}`);
+      const label = q.class === null ? "" : `, ${shorten(classes[q.class], 30)}`;
+      const error = hasClasses && q.predicted_by_learned !== q.class ? `, predicted ${shorten(classes[q.predicted_by_learned], 30)}` : "";
+      return el("option", { value: String(at) }, `row ${thousands(q.row)}${label}${error}`);
     }));
   }
 
-  // What two rows share, in words. `here` is the test row.
-  function reason([i, j, way]) {
-    const [a, b] = [names[i], names[j]];
-    if (way === 0) return ["both have ", el("strong", {}, a)];
-    if (way === 1) return [el("strong", {}, a), " here, ", el("strong", {}, b), " there"];
-    if (way === 2) return [el("strong", {}, b), " here, ", el("strong", {}, a), " there"];
-    return [el("strong", {}, a), " here, ", el("strong", {}, b), " there, and the other way round"];
+  // The features of a contribution, and the rows that contain them.
+  function describeContribution([i, j, which]) {
+    const [a, b] = [el("strong", {}, names[i]), el("strong", {}, names[j])];
+    if (which === 0) return [a, " in both rows"];
+    if (which === 1) return [a, " in the test row, ", b, " in the training row"];
+    if (which === 2) return [b, " in the test row, ", a, " in the training row"];
+    return [a, " and ", b, " in both rows"];
   }
 
-  // A text with the words that count marked. Words are cut as `hdsl vectorize` cuts them.
+  // A text in which the contributing words are highlighted. Words are split as by `hdsl vectorize`.
   function marked(text, words) {
     const out = [];
     let last = 0;
@@ -56,44 +56,48 @@ if (neighbors) {
     out.push(text.slice(last));
     return el("blockquote", { tabindex: "0" }, ...out);
   }
-  const wordsOf = (list) => new Set(list.flatMap((near) => near.why.flatMap(([i, j]) => [names[i], names[j]])));
+  const wordsOf = (list) => new Set(list.flatMap((neighbor) => neighbor.contributions.flatMap(([i, j]) => [names[i], names[j]])));
 
-  function amount(value, most) {
+  // A horizontal bar for a contribution.
+  function amount(value, largest) {
     const bar = el("i", { class: value > 0 ? "plus" : "minus" });
-    bar.style.width = `${50 * Math.min(1, Math.abs(value) / most)}%`;
+    bar.style.width = `${50 * Math.min(1, Math.abs(value) / largest)}%`;
     return el("td", { class: "amount", "aria-hidden": "true" }, el("span", {}, bar));
   }
 
-  function card(near, rank, truth) {
-    const known = truth !== null && near.class !== null;
-    const right = known && near.class === truth;
-    const most = Math.max(...near.why.map((w) => Math.abs(w[3])), Math.abs(near.rest[1]), 1e-300);
-    const lines = near.why.map((w) => el("tr", {}, el("th", { scope: "row" }, ...reason(w)), amount(w[3], most), el("td", { class: "numeric" }, el("data", { value: w[3] }, signed(w[3])))));
-    if (near.rest[0]) lines.push(el("tr", {}, el("th", { scope: "row" }, `${thousands(near.rest[0])} more`), amount(near.rest[1], most), el("td", { class: "numeric" }, el("data", { value: near.rest[1] }, signed(near.rest[1])))));
-    const total = el("tfoot", {}, el("tr", {}, el("th", { scope: "row" }, "in all"), el("td", {}), el("td", { class: "numeric" }, el("data", { class: "total", value: near.score }, signed(near.score)))));
-    const why = near.why.length
-      ? el("table", { class: "reasons" }, el("caption", { class: "hidden" }, `What the score of training row ${near.row} is made of`), el("tbody", {}, ...lines), total)
-      : el("p", { class: "small" }, "They share nothing that counts: the score is 0.");
-    const text = texts?.train.get(near.row);
-    return el("li", { class: `near ${known ? (right ? "right" : "wrong") : ""}` },
+  function card(neighbor, rank, truth) {
+    const { row, score, contributions, rest } = neighbor;
+    const known = truth !== null && neighbor.class !== null;
+    const result = !known ? "" : neighbor.class === truth ? "right" : "wrong";
+    const largest = Math.max(...contributions.map((c) => Math.abs(c[3])), Math.abs(rest[1]), 1e-300);
+    const number = (value, attributes = {}) => el("td", { class: "numeric" }, el("data", { ...attributes, value }, signed(value)));
+    const line = (value, ...label) => el("tr", {}, el("th", { scope: "row" }, ...label), amount(value, largest), number(value));
+    const lines = contributions.map((c) => line(c[3], ...describeContribution(c)));
+    if (rest[0]) lines.push(line(rest[1], `${thousands(rest[0])} more`));
+    const total = el("tfoot", {}, el("tr", {}, el("th", { scope: "row" }, "total"), el("td", {}), number(score, { class: "total" })));
+    const explanation = contributions.length
+      ? el("table", { class: "contributions" }, el("caption", { class: "hidden" }, `Contributions to the score of training row ${row}`), el("tbody", {}, ...lines), total)
+      : el("p", { class: "small" }, "There are no contributions: the score is 0.");
+    const text = texts?.train.get(row);
+    return el("li", { class: `neighbor ${result}` },
       el("p", { class: "head" },
-        el("span", {}, `${rank}. training row ${thousands(near.row)}`),
-        near.class === null ? null : el("span", {}, classes[near.class]),
-        known ? el("span", { class: `verdict ${right ? "right" : "wrong"}` }, right ? "\u2713 same class" : "\u2717 other class") : null),
-      text === undefined ? null : marked(text, wordsOf([near])),
-      el("details", { open: rank <= 2 }, el("summary", {}, "score ", el("data", { class: "score", value: near.score }, short(near.score)), ", made of"), why));
+        el("span", {}, `${rank}. training row ${thousands(row)}`),
+        neighbor.class === null ? null : el("span", {}, classes[neighbor.class]),
+        known ? el("span", { class: `match ${result}` }, result === "right" ? "\u2713 same class" : "\u2717 different class") : null),
+      text === undefined ? null : marked(text, wordsOf([neighbor])),
+      el("details", { open: rank <= 2 }, el("summary", {}, "score ", el("data", { class: "score", value: score }, short(score))), explanation));
   }
 
   function show(at) {
     const q = neighbors.rows[at];
-    const given = (code) => (code === null ? "" : code === q.class ? `given ${classes[code]}, right` : q.class === null ? `given ${classes[code]}` : `given ${classes[code]}, wrong`);
-    const list = (title, near, code) => el("div", {}, el("h4", {}, title), el("p", { class: "small" }, given(code)), el("ol", {}, ...near.map((n, rank) => card(n, rank + 1, q.class))));
+    const prediction = (code) => (code === null ? "" : `predicted ${classes[code]}${q.class === null ? "" : code === q.class ? ", correct" : ", wrong"}`);
+    const list = (title, neighbors, code) => el("div", {}, el("h4", {}, title), el("p", { class: "small" }, prediction(code)), el("ol", {}, ...neighbors.map((n, rank) => card(n, rank + 1, q.class))));
     const text = texts?.test.get(q.row);
     byId("row-detail").replaceChildren(
       el("div", { class: "query" },
-        el("h3", {}, `Test row ${thousands(q.row)}${q.class === null ? "" : `, ${classes[q.class]}`}`),
+        el("h3", {}, `Test row ${thousands(q.row)}${q.class === null ? "" : `, class ${classes[q.class]}`}`),
         text === undefined ? null : marked(text, wordsOf([...q.dot, ...q.learned]))),
-      el("div", { class: "lists" }, list("Under the plain dot product", q.dot, q.by_dot), list("Under the learned similarity", q.learned, q.by_learned)));
+      el("div", { class: "lists" }, list("Dot product", q.dot, q.predicted_by_dot), list("Learned similarity", q.learned, q.predicted_by_learned)));
     byId("row-detail").dataset.row = q.row;
     const options = [...choice.options].map((o) => Number(o.value));
     byId("row-before").disabled = options.indexOf(at) <= 0;
@@ -106,7 +110,7 @@ if (neighbors) {
     choice.selectedIndex = next;
     show(current());
   }
-  filter.addEventListener("change", () => { fill(); if (choice.options.length) show(current()); else byId("row-detail").replaceChildren(el("p", { class: "note" }, "There is no such row.")); });
+  filter.addEventListener("change", () => { fill(); if (choice.options.length) show(current()); else byId("row-detail").replaceChildren(el("p", { class: "note" }, "No rows of this kind are on the page.")); });
   choice.addEventListener("change", () => show(current()));
   byId("row-before").addEventListener("click", () => step(-1));
   byId("row-after").addEventListener("click", () => step(1));
@@ -114,7 +118,7 @@ if (neighbors) {
   chooseRow = (row, jump) => {
     const at = rowNumbers.get(row);
     if (at === undefined) {
-      say("row-note", `Row ${thousands(row)} is not among those on this page.`);
+      setText("row-note", `Row ${thousands(row)} is not on this page, which contains a sample of the test rows.`);
       return;
     }
     filter.value = "all";
@@ -126,13 +130,13 @@ if (neighbors) {
   };
   function note() {
     const all = neighbors.rows.length === neighbors.n_test;
-    say("row-note", `${all ? `All ${count(neighbors.n_test, "test row")} are here.` : `${thousands(neighbors.rows.length)} of ${thousands(neighbors.n_test)} test rows are on this page: mistakes first, then rows the dot product gets wrong, then others evenly spaced.`} Neighbors are sought among ${count(neighbors.n_train, "training row")}; ${neighbors.rule}.`
-      + (neighbors.texts?.n_cut ? ` ${count(neighbors.texts.n_cut, "text")} cut after about ${thousands(neighbors.texts.bytes)} letters.` : ""));
+    setText("row-note", `${all ? `The page contains all ${count(neighbors.n_test, "test row")}.` : `The page contains ${thousands(neighbors.rows.length)} of ${thousands(neighbors.n_test)} test rows: misclassified rows, rows that only the dot product misclassifies, and a sample of the others.`} The neighbors are the nearest of ${count(neighbors.n_train, "training row")}. ${neighbors.rule}`
+      + (neighbors.texts?.n_cut ? ` ${count(neighbors.texts.n_cut, "text")} longer than ${thousands(neighbors.texts.bytes)} bytes ${neighbors.texts.n_cut === 1 ? "is" : "are"} cut.` : ""));
   }
   note();
   fill();
-  // A row worth looking at first: one that learning has put right.
-  const first = judged ? Math.max(0, neighbors.rows.findIndex((q) => q.by_dot !== q.class && q.by_learned === q.class)) : 0;
+  // The first row shown is one that only the dot product misclassifies.
+  const first = hasClasses ? Math.max(0, neighbors.rows.findIndex((q) => q.predicted_by_dot !== q.class && q.predicted_by_learned === q.class)) : 0;
   choice.value = String(first);
   show(first);
 }

@@ -1,14 +1,15 @@
-// Section 2: objective, gap, validation error and size against iterations.
+// Section 2: objective, duality gap, validation error and number of features by iteration.
 
 const run = data.run;
 const stepKinds = { f: ["forward", "circle", "blue"], a: ["away", "triangle-down", "red"], d: ["drop", "x", "red"], p: ["pairwise", "diamond", "accent"], w: ["swap", "square", "accent"] };
 
 {
   const kinds = run.n_steps.map(([name, n]) => `${thousands(n)} ${name}`).join(", ");
-  const best = run.evaluations.length ? Math.min(...run.evaluations.map((e) => e[1])) : null;
-  const bound = run.gap_certified === null ? "" : ` At the end the objective is proved to be at most ${short(Math.max(0, run.gap_certified))} above the best possible.`;
-  say("run-words", `${count(run.length, "step")}${kinds ? `: ${kinds}` : ""}. The model after ${thousands(run.chosen)} of them is in use`
-    + `${best === null ? "." : `, the one with the lowest validation error, ${percent(best)}.`}${bound}`);
+  const used = run.evaluations.find((e) => e[0] === run.chosen);
+  const lowest = run.evaluations.length ? Math.min(...run.evaluations.map((e) => e[1])) : null;
+  const error = !used ? "" : `, with a validation error of ${percent(used[1])}${used[1] === lowest ? ", the lowest of the run" : ""}`;
+  const bound = run.gap_certified === null ? "" : ` The certified duality gap at the end is ${short(Math.max(0, run.gap_certified))}: the objective is at most that far above its minimum.`;
+  setText("run-words", `The run has ${count(run.length, "step")}${kinds ? ` (${kinds})` : ""}. The model in use is iterate ${thousands(run.chosen)}${error}.${bound}`);
 }
 
 const panels = [];
@@ -16,7 +17,7 @@ if (run.objective.length) panels.push("objective", "gap");
 if (run.evaluations.length) panels.push("valid");
 panels.push("size");
 
-chart("run-chart", `Lines against iterations: ${panels.map((p) => ({ objective: "the objective, with the kind of each step", gap: "the gap", valid: "the validation error", size: "the number of active features" })[p]).join("; ")}. The iterate in use, ${run.chosen}, is marked.`, () => {
+chart("run-chart", `Line charts by iteration: ${panels.map((p) => ({ objective: "objective, with the kind of each step", gap: "duality gap", valid: "validation error", size: "number of features in use" })[p]).join("; ")}. The iterate in use, ${run.chosen}, is marked.`, () => {
   const traces = [];
   const axes = {};
   const share = 1 / panels.length;
@@ -36,18 +37,18 @@ chart("run-chart", `Lines against iterations: ${panels.map((p) => ({ objective: 
       }
     }
     if (panel === "gap") {
-      const word = run.all_certified ? "certified gap" : "estimated gap";
-      title(word, { type: "log", dtick: 1, exponentformat: "power" });
-      line(run.gap.map((g) => (g > 0 ? g : null)), word, "accent");
-      if (run.gap_certified > 0) traces.push({ x: [run.length], y: [run.gap_certified], yaxis: `y${id}`, type: "scatter", mode: "markers", name: "certified at the end", marker: { symbol: "star", size: 12, color: color("accent") }, hovertemplate: "certified gap %{y}<extra></extra>" });
+      const name = run.all_certified ? "duality gap" : "estimated gap";
+      title(name, { type: "log", dtick: 1, exponentformat: "power" });
+      line(run.gap.map((g) => (g > 0 ? g : null)), name, "accent");
+      if (run.gap_certified > 0) traces.push({ x: [run.length], y: [run.gap_certified], yaxis: `y${id}`, type: "scatter", mode: "markers", name: "certified gap at the end", marker: { symbol: "star", size: 12, color: color("accent") }, hovertemplate: "certified gap %{y}<extra></extra>" });
     }
     if (panel === "valid") {
       title("validation error", { tickformat: ".1~%", rangemode: "tozero" });
       line(run.evaluations.map((e) => e[1]), "validation error", "accent", { x: run.evaluations.map((e) => e[0]), mode: "lines+markers", marker: { size: 6 }, hovertemplate: "iteration %{x}<br>validation error %{y:.1%}<extra></extra>" });
     }
     if (panel === "size") {
-      title("active features", { rangemode: "tozero" });
-      line(run.n_features, "active features", "accent", { line: { color: color("accent"), width: 2, shape: "hv" } });
+      title("features in use", { rangemode: "tozero" });
+      line(run.n_features, "features in use", "accent", { line: { color: color("accent"), width: 2, shape: "hv" } });
     }
   });
   const marker = { type: "line", xref: "x", yref: "paper", x0: run.chosen, x1: run.chosen, y0: 0.05, y1: 1, line: { color: color("ink"), width: 1.5, dash: "dot" } };
@@ -59,14 +60,14 @@ chart("run-chart", `Lines against iterations: ${panels.map((p) => ({ objective: 
   };
 });
 
-say("run-caption", (run.objective.length ? "" : "Objective and gap were not kept in this model. ")
-  + (run.iteration.length < run.length + 1 ? `${thousands(run.iteration.length)} of ${thousands(run.length + 1)} iterates are drawn. ` : "")
-  + (run.objective.length ? (run.all_certified ? "The gap bounds how far the objective is from the best possible." : "The gap is what the search saw: a hint of how far there is to go, and no bound unless it is certified.") : ""));
+setText("run-caption", (run.objective.length ? "" : "The model file does not contain objective and gap. ")
+  + (run.iteration.length < run.length + 1 ? `${thousands(run.iteration.length)} of ${thousands(run.length + 1)} iterates are shown. ` : "")
+  + (run.objective.length ? (run.all_certified ? "The duality gap is an upper bound on the distance of the objective from its minimum." : "The estimated duality gap is not an upper bound on the distance of the objective from its minimum, because the search for the next atom is heuristic or uses a mini-batch.") : ""));
 
 {
   const errors = new Map(run.evaluations);
-  asTable("run-table", "The run as a table", {
-    caption: "The run, an iterate a row", page: 25,
+  asTable("run-table", "Training run as a table", {
+    caption: "Training run, one iterate per row", page: 25,
     columns: [
       { label: "iteration", numeric: true, head: true, value: (r) => run.iteration[r], text: (r) => thousands(run.iteration[r]) },
       { label: "step", text: (r) => (stepKinds[run.step[r]] ?? ["start"])[0] },

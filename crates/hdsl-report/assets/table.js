@@ -1,7 +1,7 @@
-// A table that sorts, searches and turns pages. Columns: { label, text(row), value(row), numeric, cell(row), head }.
+// A table with sorting, search and pages. Columns: { label, text(row), value(row), numeric, cell(row), head }.
 
-function table(place, { caption, columns, rows, search, page = 20, sort = null, more = null }) {
-  const box = typeof place === "string" ? byId(place) : place;
+function table(target, { caption, columns, rows, search, page = 20, sort = null, more = null }) {
+  const box = typeof target === "string" ? byId(target) : target;
   if (!box) return null;
   let shown = rows.slice();
   let at = 0;
@@ -27,8 +27,8 @@ function table(place, { caption, columns, rows, search, page = 20, sort = null, 
     draw();
   }
   function refresh() {
-    const wanted = input.value.trim().toLowerCase();
-    shown = wanted ? rows.filter((row) => search(row).toLowerCase().includes(wanted)) : rows.slice();
+    const query = input.value.trim().toLowerCase();
+    shown = query ? rows.filter((row) => search(row).toLowerCase().includes(query)) : rows.slice();
     if (order) {
       const column = columns[order[0]];
       const way = order[1] ? -1 : 1;
@@ -73,9 +73,9 @@ function table(place, { caption, columns, rows, search, page = 20, sort = null, 
   return { find(text) { input.value = text; refresh(); } };
 }
 
-// A table behind a line to open it: the same figures as a chart, for those who would rather read them.
-function asTable(place, summary, settings) {
-  const box = byId(place);
+// A collapsed table with the numbers of a chart, filled in when it is opened.
+function asTable(id, summary, settings) {
+  const box = byId(id);
   if (!box) return;
   const inside = el("div");
   let made = false;

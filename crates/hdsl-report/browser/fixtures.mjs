@@ -1,4 +1,4 @@
-// Reports to open, made by the program in a folder of their own.
+// The reports under test, made by the program in a temporary folder.
 
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -15,18 +15,18 @@ export function run(...args) {
 }
 export const json = (...args) => JSON.parse(run(...args, "--json"));
 
-// The demo's own page, and the files beside it.
+// The page of the demo, and its files.
 run("demo", "--dir", "demo");
 export const demo = {
   page: at("demo", "report.html"),
   model: "demo/model.hdsl", train: "demo/train.svm", test: "demo/test.svm", names: "demo/names.txt",
 };
 
-// A model and nothing else.
+// A model alone.
 run("report", demo.model, "-o", "alone.html");
 export const alone = { page: at("alone.html") };
 
-// Names, classes and texts that would be markup, script, a template or a formula somewhere.
+// Names, classes and texts that could be interpreted as markup, script, a template or a formula.
 export const hostileNames = [
   "<script>window.pwned = 1</script>", '"};window.pwned = 2;//', "</script><script>window.pwned = 3</script>", "<img src=x onerror=window.pwned=4>",
   "<b>bold</b>", "&lt;i&gt;", "%{x}", "$x^2$", "{{7*7}}", "<a href=javascript:window.pwned=5>link</a>", "line\u2028separator", "'; drop", "<!--", "</table>", "\\u003cb\\u003e", "<svg/onload=window.pwned=6>",
@@ -46,6 +46,6 @@ export const hostileText = "before <script>window.pwned = 8</script> after & <b>
 }
 export const hostile = { page: at("hostile.html") };
 
-// As large as a page is meant to get.
+// A page at the size limits.
 export const large = { page: at("large.html") };
 execFileSync(process.env.LARGE, [large.page], { stdio: "ignore" });

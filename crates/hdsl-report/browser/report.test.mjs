@@ -1,4 +1,4 @@
-// A report in a real browser: what it shows, what can be done with it, and what it must never do.
+// Reports in Chromium: figures, interaction, accessibility, and no requests or injected markup.
 
 import assert from "node:assert/strict";
 import { readFileSync, statSync } from "node:fs";
@@ -11,7 +11,7 @@ import { alone, cleanUp, demo, hostile, hostileClasses, hostileNames, hostileTex
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const wide = { width: 1360, height: 900 };
 const phone = { width: 390, height: 844 };
-const sections = ["glance", "run", "matrix", "features", "dimension", "map", "neighbors", "errors"];
+const sections = ["summary", "run", "matrix", "features", "dimension", "map", "neighbors", "errors"];
 let browser;
 
 before(async () => {
@@ -25,11 +25,11 @@ after(async () => {
   cleanUp();
 });
 
-// Opens a page and listens: `trouble` holds every console message, request, dialog and error.
+// Opens a page. `trouble` collects every console message, request, dialog and error.
 async function open(report, { viewport = wide, colorScheme = "light" } = {}) {
   const context = await browser.newContext({ viewport, colorScheme, reducedMotion: "reduce" });
   const page = await context.newPage();
-  // Long, since a busy machine is no fault of the page.
+  // Long, since the machine may be busy.
   page.setDefaultTimeout(180_000);
   const trouble = [];
   page.on("console", (message) => trouble.push(`console ${message.type()}: ${message.text()}`));
@@ -55,10 +55,10 @@ async function drawAll(page) {
 const values = (page, selector) => page.locator(selector).evaluateAll((all) => all.map((e) => Number(e.getAttribute("value"))));
 const texts = (page, selector) => page.locator(selector).evaluateAll((all) => all.map((e) => e.textContent));
 
-// All rows of a table, page after page: what `read` makes of each.
+// All rows of a table over all its pages, converted by `read`.
 async function allRows(page, table, read) {
   const rows = [];
-  // A table behind a summary is filled in when it is opened, a moment after the click.
+  // A collapsed table is filled in shortly after it is opened.
   await page.locator(`${table} tbody tr`).first().waitFor();
   for (;;) {
     rows.push(...await page.locator(`${table} tbody tr`).evaluateAll(read));
@@ -68,7 +68,7 @@ async function allRows(page, table, read) {
   }
 }
 
-test("every section is there, every chart has marks, nothing is said or fetched", async () => {
+test("every section is there, every chart has marks, no console messages and no requests", async () => {
   for (const viewport of [wide, phone]) {
     for (const colorScheme of ["light", "dark"]) {
       const { page, trouble, close } = await open(demo, { viewport, colorScheme });
@@ -88,28 +88,28 @@ test("every section is there, every chart has marks, nothing is said or fetched"
   }
 });
 
-test("figures are those of explain and evaluate", async () => {
+test("figures agree with explain and evaluate", async () => {
   const { page, close } = await open(demo);
-  const told = json("explain", demo.model, "--names", demo.names, "--top", "0");
-  const judged = json("evaluate", demo.model, "--train", demo.train, demo.test);
-  const plain = json("evaluate", "identity", "--train", demo.train, demo.test);
+  const explained = json("explain", demo.model, "--names", demo.names, "--top", "0");
+  const learned = json("evaluate", demo.model, "--train", demo.train, demo.test);
+  const dot = json("evaluate", "identity", "--train", demo.train, demo.test);
   const figure = async (key) => (await values(page, `#figure-${key}`))[0];
-  assert.equal(await figure("error"), judged.error);
-  assert.equal(await figure("dot_error"), plain.error);
-  assert.equal(await figure("n_features"), told.n_features);
-  assert.equal(await figure("n_pairs"), told.n_pairs);
-  assert.equal(await figure("n_atoms"), told.n_atoms);
-  assert.equal(await figure("lambda"), told.lambda);
-  assert.equal(await figure("iteration"), told.iteration);
-  assert.equal(await page.locator("#figure-error").textContent(), `${(100 * judged.error).toFixed(1)}%`);
+  assert.equal(await figure("error"), learned.error);
+  assert.equal(await figure("dot_error"), dot.error);
+  assert.equal(await figure("n_features"), explained.n_features);
+  assert.equal(await figure("n_pairs"), explained.n_pairs);
+  assert.equal(await figure("n_atoms"), explained.n_atoms);
+  assert.equal(await figure("lambda"), explained.lambda);
+  assert.equal(await figure("iteration"), explained.iteration);
+  assert.equal(await page.locator("#figure-error").textContent(), `${(100 * learned.error).toFixed(1)}%`);
 
   const features = await allRows(page, "#features-table", (rows) => rows.map((r) => [r.cells[0].textContent, Number(r.querySelector("data").value), Number(r.cells[3].textContent)]));
-  assert.deepEqual(features, told.features.map((f) => [f.name, f.weight, f.n_pairs]));
+  assert.deepEqual(features, explained.features.map((f) => [f.name, f.weight, f.n_pairs]));
   const pairs = await allRows(page, "#pairs-table", (rows) => rows.map((r) => [r.cells[0].textContent, r.cells[1].textContent, r.cells[2].textContent, Number(r.querySelector("data").value)]));
-  assert.deepEqual(pairs, told.pairs.map((p) => [p.name_i, p.name_j, p.weight > 0 ? "together they mean alike" : "together they mean unlike", p.weight]));
+  assert.deepEqual(pairs, explained.pairs.map((p) => [p.name_i, p.name_j, p.weight > 0 ? "more similar" : "less similar", p.weight]));
 
   const byName = (list) => list.map(String).sort();
-  for (const [button, evaluation] of [["#errors-learned", judged], ["#errors-dot", plain]]) {
+  for (const [button, evaluation] of [["#errors-learned", learned], ["#errors-dot", dot]]) {
     await page.locator(button).click();
     await page.locator("#confusion-table summary").click();
     const cells = await allRows(page, "#confusion-table", (rows) => rows.map((r) => [r.cells[0].textContent, r.cells[1].textContent, Number(r.querySelector("data").value)]));
@@ -119,7 +119,7 @@ test("figures are those of explain and evaluate", async () => {
   await close();
 });
 
-test("neighbors and their reasons are those of neighbors and explain, and add up", async () => {
+test("neighbors and contributions agree with neighbors and explain, and add up", async () => {
   const { page, close } = await open(demo);
   const rows = await page.locator("#row-choice option").evaluateAll((all) => all.map((o) => o.textContent.match(/^row ([\d,]+)/)[1].replace(",", "")));
   for (const at of [0, 7, rows.length - 1]) {
@@ -128,20 +128,20 @@ test("neighbors and their reasons are those of neighbors and explain, and add up
     assert.equal(await page.locator("#row-detail").getAttribute("data-row"), row);
     for (const [list, model] of [[0, "identity"], [1, demo.model]]) {
       const near = json("neighbors", model, "--train", demo.train, demo.test, "--rows", row, "-k", "6").rows[0].neighbors;
-      const shown = await page.locator(".lists > div").nth(list).locator(".near").evaluateAll((cards) => cards.map((card) => ({
+      const shown = await page.locator(".lists > div").nth(list).locator(".neighbor").evaluateAll((cards) => cards.map((card) => ({
         row: Number(card.querySelector(".head span").textContent.match(/row ([\d,]+)/)[1].replace(",", "")),
         class: card.querySelectorAll(".head span")[1].textContent,
         score: Number(card.querySelector("data.score").value),
-        reasons: [...card.querySelectorAll(".reasons tbody data")].map((d) => Number(d.value)),
+        contributions: [...card.querySelectorAll(".contributions tbody data")].map((d) => Number(d.value)),
       })));
       assert.deepEqual(shown.map(({ row, class: c, score }) => ({ row, score, class: c })), near.map(({ row, score, class: c }) => ({ row, score, class: c })));
       for (const card of shown) {
-        const sum = card.reasons.reduce((a, b) => a + b, 0);
+        const sum = card.contributions.reduce((a, b) => a + b, 0);
         assert.ok(Math.abs(sum - card.score) <= 1e-9 * Math.max(1, Math.abs(card.score)), `${sum} for ${card.score}`);
       }
       if (model === "identity") continue;
-      const why = json("explain", model, "--pair", `${demo.test}:${row}`, `${demo.train}:${shown[0].row}`);
-      assert.deepEqual(shown[0].reasons.slice(0, Math.min(8, why.contributions.length)), why.contributions.slice(0, 8).map((c) => c.value));
+      const explained = json("explain", model, "--pair", `${demo.test}:${row}`, `${demo.train}:${shown[0].row}`);
+      assert.deepEqual(shown[0].contributions.slice(0, Math.min(8, explained.contributions.length)), explained.contributions.slice(0, 8).map((c) => c.value));
     }
   }
   await close();
@@ -180,7 +180,7 @@ test("tables and the graph can be searched", async () => {
   await page.waitForFunction(() => document.getElementById("graph-chart").dataset.drawn);
   await page.locator("#graph-search").fill("stale");
   assert.equal(await page.locator("#graph-found").textContent(), "1 feature found");
-  assert.match(await page.locator("#graph-detail").textContent(), /stale, in 3 pairs/);
+  assert.match(await page.locator("#graph-detail").textContent(), /stale: 3 pairs/);
   await page.waitForFunction(() => [...document.querySelectorAll("#graph-chart .textpoint text")].filter((t) => t.textContent).map((t) => t.textContent).join() === "stale");
   assert.deepEqual(trouble, []);
   await close();
@@ -217,7 +217,7 @@ test("the matrix zooms by buttons and by mouse, from all features to the used on
   await close();
 });
 
-test("rows can be chosen by list, by button, from a mistake and on the map", async () => {
+test("rows can be chosen by list, by button, from an error and on the map", async () => {
   const { page, trouble, close } = await open(demo);
   const shown = () => page.locator("#row-detail").getAttribute("data-row");
   await page.locator("#row-choice").selectOption({ index: 3 });
@@ -227,10 +227,10 @@ test("rows can be chosen by list, by button, from a mistake and on the map", asy
   await page.locator("#row-before").click();
   assert.equal(await shown(), third);
   await page.locator("#row-filter").selectOption("wrong");
-  assert.match(await page.locator("#row-choice option").first().textContent(), /taken for/);
-  const mistake = page.locator("#mistakes-table tbody button").nth(2);
-  const row = (await mistake.textContent()).replace("row ", "").replace(",", "");
-  await mistake.click();
+  assert.match(await page.locator("#row-choice option").first().textContent(), /predicted/);
+  const wrong = page.locator("#misclassified-table tbody button").nth(2);
+  const row = (await wrong.textContent()).replace("row ", "").replace(",", "");
+  await wrong.click();
   assert.equal(await shown(), row);
   assert.match(await page.locator("#row-detail").textContent(), /wrong/);
   const chart = page.locator("#map-learned-chart");
@@ -265,7 +265,7 @@ test("colors can be switched, and charts follow", async () => {
   await close();
 });
 
-test("hostile names, classes and texts stay words", async () => {
+test("hostile names, classes and texts stay text", async () => {
   const { page, trouble, close } = await open(hostile);
   await drawAll(page);
   await page.locator("#row-filter").selectOption("wrong");
@@ -295,7 +295,7 @@ test("hostile names, classes and texts stay words", async () => {
   await close();
 });
 
-test("a model alone makes a page that says what is left out", async () => {
+test("a page about a model alone lists the missing input", async () => {
   const { page, trouble, close } = await open(alone);
   await drawAll(page);
   const missing = await page.locator("#missing").textContent();
@@ -307,7 +307,7 @@ test("a model alone makes a page that says what is left out", async () => {
   await close();
 });
 
-test("a large page is small enough and can be used", async () => {
+test("a large page has less than 10 MB and works", async () => {
   assert.ok(statSync(large.page).size < 10_000_000);
   const { page, trouble, close } = await open(large);
   const [needed, there] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
@@ -316,7 +316,7 @@ test("a large page is small enough and can be used", async () => {
   await page.locator("#graph-search").fill("word76067");
   assert.match(await page.locator("#graph-found").textContent(), /1 feature found/);
   await page.locator("#pairs-table thead button").first().click();
-  await page.locator("#mistakes-table tbody button").first().click();
+  await page.locator("#misclassified-table tbody button").first().click();
   assert.match(await page.locator("#row-note").textContent(), /300 of 5,000 test rows/);
   assert.match(await page.locator("#map-caption").textContent(), /2,500 of 5,000/);
   assert.deepEqual(trouble, []);
@@ -343,21 +343,21 @@ test("the keyboard reaches the report at once", async () => {
 });
 
 test("an accessibility checker finds nothing serious", async () => {
-  const looks = [
+  const cases = [
     [demo, wide, "light"], [demo, wide, "dark"], [demo, phone, "light"], [demo, phone, "dark"], [alone, wide, "light"], [hostile, phone, "dark"],
   ];
-  for (const [report, viewport, colorScheme] of looks) {
+  for (const [report, viewport, colorScheme] of cases) {
     const { page, close } = await open(report, { viewport, colorScheme });
     await drawAll(page);
     for (const summary of await page.locator("details.table summary").all()) await summary.click();
-    // Evaluated from outside the page, whose policy would not let it in.
+    // Evaluated from outside the page, whose content security policy does not admit it.
     await page.evaluate(axe);
-    // Charts are images with a label; their thousands of marks are nothing to a screen reader.
+    // Charts are images with a label, so their marks are not checked.
     const { violations, passes } = await page.evaluate(() => window.axe.run({ exclude: [".chart .svg-container"] }, { resultTypes: ["violations"] }));
-    assert.ok(passes.length > 20, "the checker has looked");
+    assert.ok(passes.length > 20, "the checker ran");
     const serious = violations.filter((v) => ["serious", "critical"].includes(v.impact));
-    const told = serious.map((v) => `${v.id}: ${v.help}; ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160)).join(" | ")}`);
-    assert.deepEqual(told, [], `${report.page}, ${colorScheme}, ${viewport.width} wide`);
+    const found = serious.map((v) => `${v.id}: ${v.help}; ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160)).join(" | ")}`);
+    assert.deepEqual(found, [], `${report.page}, ${colorScheme}, ${viewport.width} wide`);
     await close();
   }
 });

@@ -1,5 +1,4 @@
-//! A page at the limits of what it is made for: 2,000 atoms, 100,000 features, 20,000 rows, names that would be
-//! markup. `cargo run --release -p hdsl-report --example large -- large.html`
+//! A page at the intended size limits: 2,000 atoms, 100,000 features, 20,000 rows, and names that contain markup. `cargo run --release -p hdsl-report --example large -- large.html`
 
 use hdsl::atoms::{Path, Step};
 use hdsl::{Atom, Labels, Model, ModelParts, Rows, Sign, SparseRow};
@@ -8,11 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
 const FEATURES: u32 = 100_000;
-const ATOMS: usize = 2_000;
-const TRAIN: usize = 15_000;
-const TEST: usize = 5_000;
-const CLASSES: u32 = 20;
-/// Features that atoms are made of.
+/// The number of features that occur in atoms: every 61st one.
 const USED: u32 = 1_500;
 
 fn rows(n: usize, random: &mut ChaCha8Rng) -> (Rows, Labels, Vec<String>) {
@@ -20,9 +15,9 @@ fn rows(n: usize, random: &mut ChaCha8Rng) -> (Rows, Labels, Vec<String>) {
     let mut classes = Vec::new();
     let mut texts = Vec::new();
     for _ in 0..n {
-        let class = random.next_u32() % CLASSES;
+        let class = random.next_u32() % 20;
         let mut features: Vec<u32> = (0..50).map(|_| random.next_u32() % FEATURES).collect();
-        // A few that are more frequent in the class.
+        // Some features are more frequent in this class.
         features.extend((0..8).map(|_| (class * 67 + random.next_u32() % 90) % USED * 61));
         features.sort_unstable();
         features.dedup();
@@ -37,9 +32,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let out = std::env::args().nth(1).unwrap_or("large.html".into());
     let mut random = ChaCha8Rng::seed_from_u64(1);
     let mut atoms: Vec<Atom> = Vec::new();
-    while atoms.len() < ATOMS {
+    while atoms.len() < 2_000 {
         let i = random.next_u32() % USED;
-        // Mostly near each other, so that there are groups to be seen.
+        // Features with similar indices, so that the graph has groups.
         let j = (i + 1 + random.next_u32() % 40) % USED;
         let sign = if random.next_u32().is_multiple_of(3) {
             Sign::Minus
@@ -66,8 +61,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             _ => format!("word{f}"),
         })
         .collect();
-    let (train, train_labels, train_texts) = rows(TRAIN, &mut random);
-    let (test, test_labels, test_texts) = rows(TEST, &mut random);
+    let (train, train_labels, train_texts) = rows(15_000, &mut random);
+    let (test, test_labels, test_texts) = rows(5_000, &mut random);
     let mut input = Input::new(&model, "large.hdsl");
     input.names = Some(&names);
     input.train = Some(Part {

@@ -29,7 +29,7 @@ impl Classes {
         classes
     }
 
-    /// The class of each row.
+    /// The class of each row, as an index into `names`.
     pub(crate) fn codes(&self, labels: &Labels) -> Vec<u32> {
         let translate: Vec<u32> = labels.names().iter().map(|n| self.codes[n]).collect();
         labels

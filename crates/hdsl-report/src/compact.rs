@@ -1,20 +1,20 @@
-//! The few lines a notebook shows for a fitted model: no script, and styles that stay inside.
+//! The short form of a report for notebooks: no script, and only inline styles.
 
 use crate::format::{count, percent, short, thousands};
 use askama::Template;
 use hdsl::Model;
 
-/// Features and pairs listed.
+/// The number of features and pairs listed.
 const LISTED: usize = 8;
 
 #[derive(Template)]
 #[template(path = "compact.html")]
 struct Compact<'a> {
     title: &'a str,
-    uses: String,
+    size: String,
     path: String,
-    scale: String,
-    valid: Option<String>,
+    lambda: String,
+    validation_error: Option<String>,
     features: Vec<(String, String)>,
     pairs: Vec<CompactPair>,
     more: Option<String>,
@@ -23,13 +23,13 @@ struct Compact<'a> {
 struct CompactPair {
     i: String,
     j: String,
-    alike: bool,
+    is_positive: bool,
     weight: String,
 }
 
-/// A model as a small piece of HTML: what it uses and the strongest features and pairs. Names are escaped.
+/// A model as an HTML fragment: its size, and the features and pairs of largest weight. Names are escaped.
 ///
-/// `names` gives a feature its name, if it is to have another than in the model.
+/// `names` returns the name of a feature, or `None` for the name in the model.
 ///
 /// ```
 /// use hdsl::atoms::Path;
@@ -47,19 +47,19 @@ pub fn compact(model: &Model, title: &str, names: impl Fn(u32) -> Option<String>
     let best = model.parts().evaluations.iter().map(|e| e.1);
     let page = Compact {
         title,
-        uses: format!(
+        size: format!(
             "{} of {} in {}",
             thousands(learned.n_features_used()),
             count(model.n_features(), "feature"),
             count(pairs.len(), "pair")
         ),
         path: format!(
-            "{} of {} kept",
+            "iterate {} of {}",
             thousands(model.chosen()),
-            count(model.path().len(), "iteration")
+            thousands(model.path().len())
         ),
-        scale: short(model.parts().scale),
-        valid: best.min_by(f64::total_cmp).map(percent),
+        lambda: short(model.parts().scale),
+        validation_error: best.min_by(f64::total_cmp).map(percent),
         features: features
             .iter()
             .take(LISTED)
@@ -71,13 +71,13 @@ pub fn compact(model: &Model, title: &str, names: impl Fn(u32) -> Option<String>
             .map(|p| CompactPair {
                 i: name(p.i),
                 j: name(p.j),
-                alike: p.weight > 0.0,
+                is_positive: p.weight > 0.0,
                 weight: short(p.weight),
             })
             .collect(),
         more: (pairs.len() > LISTED || features.len() > LISTED).then(|| {
             format!(
-                "The strongest {LISTED} of {} and {}; .report() shows all.",
+                "The {LISTED} largest of {} and {}; .report() lists all.",
                 count(features.len(), "feature"),
                 count(pairs.len(), "pair")
             )

@@ -1,4 +1,4 @@
-//! Section 5: what the error would be with fewer features and dimensions (Fig. 3 for this model).
+//! Section 5: the error of smaller models along the path (Fig. 3 for this model).
 
 use crate::input::Input;
 use crate::ranking::Rankings;
@@ -7,27 +7,25 @@ use hdsl::Result;
 use hdsl::knn::evaluate_similarity;
 use serde::Serialize;
 
-/// Points of the path at which test rows are judged.
-const POINTS: usize = 30;
-/// Test rows judged at each of them, at most: all of them would take as long as the rest of the report together.
-const MOST_ROWS: usize = 2000;
-/// How much above the lowest error the point to cut at may be.
-const SLACK: f64 = 0.01;
-/// Fewer points of validation than this are not chosen by, if there are test rows to look at.
-const FEWEST: usize = 6;
+/// Iterates evaluated on test rows.
+const N_POINTS: usize = 30;
+/// Test rows per evaluation. All rows would take as long as the rest of the report.
+const MAX_ROWS: usize = 2000;
+/// With fewer validation errors, the suggestion is based on test errors if there are any.
+const MIN_VALIDATION_POINTS: usize = 6;
 
 /// Errors along the path, up to the iterate in use.
 #[derive(Serialize)]
-pub(crate) struct DimensionStory {
-    /// On validation rows, as training saw them.
+pub(crate) struct DimensionSection {
+    /// On validation rows, during training.
     valid: Vec<Point>,
     /// On test rows.
     test: Vec<Point>,
-    /// Test rows judged at each point, and how many there are.
-    n_judged: usize,
+    /// Test rows per evaluation, and in total.
+    n_evaluated: usize,
     n_test: usize,
     dot_error: Option<f64>,
-    cut: Option<Cut>,
+    suggestion: Option<Suggestion>,
 }
 
 #[derive(Serialize, Clone, Copy)]
@@ -38,17 +36,19 @@ struct Point {
     error: f64,
 }
 
-/// The smallest model that is nearly as good as the best.
+/// The smallest model with an error close to the lowest one.
 #[derive(Serialize)]
-struct Cut {
+struct Suggestion {
     point: Point,
-    best: f64,
-    slack: f64,
-    /// Whether it was chosen on validation rows: by test rows it is a look back, not a choice.
-    by_valid: bool,
+    lowest_error: f64,
+    tolerance: f64,
+    /// Whether validation rows were used; a selection on test rows is descriptive only.
+    on_validation: bool,
+    /// The option or call that selects this model.
+    selected_by: String,
 }
 
-impl DimensionStory {
+impl DimensionSection {
     pub(crate) fn of(input: &Input<'_>, rankings: Option<&Rankings>) -> Result<Option<Self>> {
         let model = input.model;
         let counts = model.path().counts();
@@ -65,66 +65,76 @@ impl DimensionStory {
             .filter(|e| e.0 as usize <= model.chosen())
             .map(|&(iteration, error)| point(iteration as usize, error))
             .collect();
-        let mut story = Self {
+        let mut section = Self {
             valid,
             test: Vec::new(),
-            n_judged: 0,
+            n_evaluated: 0,
             n_test: 0,
             dot_error: None,
-            cut: None,
+            suggestion: None,
         };
         if let (Some(r), Some(test), Some((_, labels))) =
             (rankings, input.test, input.labeled_train())
             && let Some(truth) = test.labels
         {
-            let judged = spaced(test.rows.n_rows(), MOST_ROWS);
-            let (rows, truth) = (r.test.select(&judged), truth.select(&judged));
-            for iteration in stops(model.chosen()) {
-                let at = model.at(iteration)?;
-                let by = at.similarity();
-                let found = evaluate_similarity(by, &r.train, labels, &rows, &truth, &r.rule)?;
-                story.test.push(point(iteration, found.error));
+            let sample = spaced(test.rows.n_rows(), MAX_ROWS);
+            let (rows, truth) = (r.learned.test.select(&sample), truth.select(&sample));
+            for iteration in evaluated_iterates(model.chosen()) {
+                let iterate = model.at(iteration)?;
+                let similarity = iterate.similarity();
+                let train = &r.learned.train;
+                let evaluation =
+                    evaluate_similarity(similarity, train, labels, &rows, &truth, &r.rule)?;
+                section.test.push(point(iteration, evaluation.error));
             }
-            story.n_judged = judged.len();
-            story.n_test = test.rows.n_rows();
-            story.dot_error = r.dot.evaluation.as_ref().map(|e| e.error);
+            section.n_evaluated = sample.len();
+            section.n_test = test.rows.n_rows();
+            section.dot_error = r.dot.evaluation.as_ref().map(|e| e.error);
         }
-        // A few validation points say little about what lies between them.
-        let by_valid = story.valid.len() >= FEWEST || story.test.is_empty();
-        story.cut = match by_valid {
-            true => cut(&story.valid, true),
-            false => cut(&story.test, false),
+        let on_validation = section.valid.len() >= MIN_VALIDATION_POINTS || section.test.is_empty();
+        section.suggestion = match on_validation {
+            true => suggestion(input, &section.valid, true),
+            false => suggestion(input, &section.test, false),
         };
-        Ok((!story.valid.is_empty() || !story.test.is_empty()).then_some(story))
+        Ok((!section.valid.is_empty() || !section.test.is_empty()).then_some(section))
     }
 }
 
-/// Iterates to look at: the first few one by one, then wider and wider apart, the last included.
-fn stops(last: usize) -> Vec<usize> {
-    let mut stops: Vec<usize> = (0..POINTS)
+/// Iterates at logarithmic distances, the first and the last included.
+fn evaluated_iterates(last: usize) -> Vec<usize> {
+    let mut iterates: Vec<usize> = (0..N_POINTS)
         .map(|at| {
-            ((last as f64 + 1.0).powf(at as f64 / (POINTS - 1) as f64) - 1.0).round() as usize
+            ((last as f64 + 1.0).powf(at as f64 / (N_POINTS - 1) as f64) - 1.0).round() as usize
         })
         .chain([last])
         .filter(|&iteration| iteration <= last)
         .collect();
-    stops.sort_unstable();
-    stops.dedup();
-    stops
+    iterates.sort_unstable();
+    iterates.dedup();
+    iterates
 }
 
-fn cut(points: &[Point], by_valid: bool) -> Option<Cut> {
-    let best = points.iter().map(|p| p.error).min_by(f64::total_cmp)?;
-    let point = points
-        .iter()
-        .filter(|p| p.error <= best + SLACK)
-        .min_by_key(|p| (p.n_features, p.n_atoms, p.iteration))?;
-    Some(Cut {
-        point: *point,
-        best,
-        slack: SLACK,
-        by_valid,
+/// How far the error of the suggested model may be above the lowest one.
+const TOLERANCE: f64 = 0.01;
+
+fn suggestion(input: &Input<'_>, points: &[Point], on_validation: bool) -> Option<Suggestion> {
+    let lowest_error = points.iter().map(|p| p.error).min_by(f64::total_cmp)?;
+    let point = smallest(points, lowest_error + TOLERANCE)?;
+    Some(Suggestion {
+        point,
+        selected_by: input.select_iterate(point.iteration),
+        lowest_error,
+        tolerance: TOLERANCE,
+        on_validation,
     })
+}
+
+/// The smallest model with at most this error.
+fn smallest(points: &[Point], max_error: f64) -> Option<Point> {
+    let accepted = points.iter().filter(|p| p.error <= max_error);
+    accepted
+        .min_by_key(|p| (p.n_features, p.n_atoms, p.iteration))
+        .copied()
 }
 
 #[cfg(test)]
@@ -132,16 +142,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stops_begin_and_end_where_the_path_does() {
-        assert_eq!(stops(0), [0]);
-        assert_eq!(stops(3), [0, 1, 2, 3]);
-        let long = stops(1000);
+    fn first_and_last_iterates_are_evaluated() {
+        assert_eq!(evaluated_iterates(0), [0]);
+        assert_eq!(evaluated_iterates(3), [0, 1, 2, 3]);
+        let long = evaluated_iterates(1000);
         assert_eq!((long[0], *long.last().unwrap()), (0, 1000));
-        assert!(long.len() <= POINTS + 1 && long.windows(2).all(|w| w[0] < w[1]));
+        assert!(long.len() <= N_POINTS + 1 && long.windows(2).all(|w| w[0] < w[1]));
     }
 
     #[test]
-    fn the_cut_is_the_smallest_that_is_nearly_best() {
+    fn the_smallest_model_within_the_tolerance_is_suggested() {
         let point = |iteration, n_features, error| Point {
             iteration,
             n_features,
@@ -154,7 +164,7 @@ mod tests {
             point(20, 16, 0.1),
             point(30, 20, 0.12),
         ];
-        assert_eq!(cut(&points, true).unwrap().point.iteration, 10);
-        assert!(cut(&[], true).is_none());
+        assert_eq!(smallest(&points, 0.11).unwrap().iteration, 10);
+        assert!(smallest(&[], 1.0).is_none());
     }
 }

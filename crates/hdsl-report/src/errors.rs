@@ -1,37 +1,37 @@
-//! Section 8: where the learned similarity is wrong, the surest mistakes first.
+//! Section 8: confusion matrices and the misclassified test rows.
 
 use crate::classes::Classes;
 use crate::input::Input;
 use crate::ranking::Rankings;
 use hdsl::knn::Evaluation;
-use hdsl::{KnnIndex, Result};
+use hdsl::{KnnIndex, Neighbors, Result};
 use serde::Serialize;
 
-/// Mistakes listed at most.
-const MOST_LISTED: usize = 100;
+/// Misclassified rows in the table.
+const MAX_LISTED: usize = 100;
 
 /// The section.
 #[derive(Serialize)]
-pub(crate) struct ErrorStory {
-    learned: Table,
-    dot: Table,
-    mistakes: Vec<Mistake>,
-    n_mistakes: usize,
+pub(crate) struct ErrorSection {
+    learned: Confusion,
+    dot: Confusion,
+    misclassified: Vec<Misclassified>,
+    n_misclassified: usize,
     k: usize,
 }
 
-/// What a similarity gets right and wrong.
+/// The error and the confusion matrix of one similarity.
 #[derive(Serialize)]
-struct Table {
+struct Confusion {
     error: f64,
     balanced_error: f64,
     n_wrong: usize,
     n_test: usize,
-    /// (true class, given class, how often).
+    /// (true class, predicted class, number of test rows).
     cells: Vec<(u32, u32, usize)>,
 }
 
-impl Table {
+impl Confusion {
     fn of(evaluation: &Evaluation, classes: &Classes) -> Self {
         let code = |c: u32| classes.code(&evaluation.classes[c as usize]);
         let cells = evaluation.cells.iter();
@@ -45,64 +45,71 @@ impl Table {
     }
 }
 
-/// A test row with a wrong class.
+/// A test row that the learned similarity misclassifies.
 #[derive(Serialize, Clone, Copy)]
-pub(crate) struct Mistake {
+pub(crate) struct Misclassified {
     pub(crate) row: u32,
-    truth: u32,
-    given: u32,
-    /// How many of the k neighbors voted for the wrong class.
+    class: u32,
+    predicted: u32,
+    /// How many of the k neighbors have the predicted class.
     votes: usize,
-    /// By how much the nearest row of the wrong class beats the nearest of the right one, if there is one.
+    /// The score of the nearest row of the predicted class minus that of the nearest row of the true class, if training
+    /// rows have that class.
     margin: Option<f64>,
 }
 
-/// All mistakes, the surest first: by votes, then by margin.
-pub(crate) fn mistakes(
+/// All misclassified rows, by decreasing votes for the predicted class, then by decreasing margin.
+pub(crate) fn misclassified(
     input: &Input<'_>,
     rankings: &Rankings,
     classes: &Classes,
-) -> Result<Vec<Mistake>> {
+) -> Result<Vec<Misclassified>> {
     let (Some((_, labels)), Some(test)) = (input.labeled_train(), input.test) else {
         return Ok(Vec::new());
     };
-    let (Some(truth), Some(predicted)) = (test.labels, &rankings.learned.predicted) else {
+    let ranked = &rankings.learned;
+    let (Some(truth), Some(predicted)) = (test.labels, &ranked.predicted) else {
         return Ok(Vec::new());
     };
-    let (truth, given) = (classes.codes(truth), classes.codes(predicted));
-    let voters = classes.codes(labels);
+    let (truth, predicted) = (classes.codes(truth), classes.codes(predicted));
+    let train_classes = classes.codes(labels);
     let wrong: Vec<u32> = (0..truth.len() as u32)
-        .filter(|&row| truth[row as usize] != given[row as usize])
+        .filter(|&row| truth[row as usize] != predicted[row as usize])
         .collect();
     if wrong.is_empty() {
         return Ok(Vec::new());
     }
-    let formed = rankings.rule.normalization.of(input.model.similarity());
-    let index = KnnIndex::new(&formed, &rankings.train);
-    let right = index.neighbors_where(&rankings.test.select(&wrong), 1, |query, row| {
-        voters[row as usize] == truth[wrong[query as usize] as usize]
-    })?;
-    let mut list: Vec<Mistake> = wrong
+    let normalized = rankings.rule.normalization.of(input.model.similarity());
+    let index = KnnIndex::new(&normalized, &ranked.train);
+    let queries = ranked.test.select(&wrong);
+    let nearest_of = |class: &[u32]| {
+        index.neighbors_where(&queries, 1, |query, row| {
+            train_classes[row as usize] == class[wrong[query as usize] as usize]
+        })
+    };
+    let (nearest_predicted, nearest_true) = (nearest_of(&predicted)?, nearest_of(&truth)?);
+    let score = |nearest: &Neighbors, query: usize| Some(nearest.get(query).first()?.score);
+    let mut list: Vec<Misclassified> = wrong
         .iter()
-        .zip(right.iter())
-        .map(|(&row, right)| {
+        .enumerate()
+        .map(|(query, &row)| {
             let at = row as usize;
-            let near = &rankings.learned.near.get(at)[..rankings.rule.k];
-            let votes = near.iter().filter(|n| voters[n.row as usize] == given[at]);
-            let best = votes.clone().next().map(|n| n.score);
-            Mistake {
+            let voters = ranked.neighbors.get(at).iter().take(rankings.rule.k);
+            Misclassified {
                 row,
-                truth: truth[at],
-                given: given[at],
-                votes: votes.count(),
-                margin: best
-                    .zip(right.first())
-                    .map(|(wrong, right)| wrong - right.score),
+                class: truth[at],
+                predicted: predicted[at],
+                votes: voters
+                    .filter(|n| train_classes[n.row as usize] == predicted[at])
+                    .count(),
+                margin: score(&nearest_predicted, query)
+                    .zip(score(&nearest_true, query))
+                    .map(|(predicted, truth)| predicted - truth),
             }
         })
         .collect();
-    // A class that training never saw cannot be right: no margin says more than any.
-    let margin = |m: &Mistake| m.margin.unwrap_or(f64::INFINITY);
+    // Rows of a class that training rows do not have come first.
+    let margin = |m: &Misclassified| m.margin.unwrap_or(f64::INFINITY);
     list.sort_by(|a, b| {
         b.votes
             .cmp(&a.votes)
@@ -112,15 +119,18 @@ pub(crate) fn mistakes(
     Ok(list)
 }
 
-impl ErrorStory {
-    pub(crate) fn of(rankings: &Rankings, mistakes: &[Mistake], classes: &Classes) -> Option<Self> {
-        let learned = rankings.learned.evaluation.as_ref()?;
-        let dot = rankings.dot.evaluation.as_ref()?;
+impl ErrorSection {
+    pub(crate) fn of(
+        rankings: &Rankings,
+        misclassified: &[Misclassified],
+        classes: &Classes,
+    ) -> Option<Self> {
+        let (dot, learned) = rankings.evaluations()?;
         Some(Self {
-            learned: Table::of(learned, classes),
-            dot: Table::of(dot, classes),
-            mistakes: mistakes.iter().take(MOST_LISTED).copied().collect(),
-            n_mistakes: mistakes.len(),
+            learned: Confusion::of(learned, classes),
+            dot: Confusion::of(dot, classes),
+            misclassified: misclassified.iter().take(MAX_LISTED).copied().collect(),
+            n_misclassified: misclassified.len(),
             k: rankings.rule.k,
         })
     }

@@ -1,5 +1,4 @@
-//! Numbers as people read them, on pages and on the command line. The page's script has the same rules, so that no number
-//! is told in two ways.
+//! Numbers as people read them, on pages and on the command line. The page's script follows the same rules.
 
 pub use hdsl::format::thousands;
 
@@ -9,16 +8,16 @@ pub fn percent(share: f64) -> String {
 }
 
 /// `1 row`, `2 rows`, `2 classes`.
-pub fn count(n: usize, what: &str) -> String {
-    let plural = match (n, what.strip_suffix("ss")) {
-        (1, _) => what.to_owned(),
+pub fn count(n: usize, noun: &str) -> String {
+    let plural = match (n, noun.strip_suffix("ss")) {
+        (1, _) => noun.to_owned(),
         (_, Some(stem)) => format!("{stem}sses"),
-        _ => format!("{what}s"),
+        _ => format!("{noun}s"),
     };
     format!("{} {plural}", thousands(n))
 }
 
-/// A number in at most four significant digits, without a tail of zeros.
+/// A number with at most four significant digits, without trailing zeros.
 pub fn short(x: f64) -> String {
     if x == 0.0 {
         return "0".into();
@@ -35,23 +34,40 @@ pub fn short(x: f64) -> String {
     }
 }
 
+/// A whole number, in millions or billions if it is that large.
+pub(crate) fn rough(n: f64) -> String {
+    match n {
+        n if n >= 1e9 => format!("{} billion", short(n / 1e9)),
+        n if n >= 1e6 => format!("{} million", short(n / 1e6)),
+        n => thousands(n as usize),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn numbers_are_short() {
-        assert_eq!(percent(0.0543), "5.4%");
-        assert_eq!(thousands(1_234_567), "1,234,567");
-        assert_eq!(count(1, "row"), "1 row");
-        assert_eq!(count(1, "class"), "1 class");
-        assert_eq!(count(2000, "class"), "2,000 classes");
-        assert_eq!(count(1000, "triplet"), "1,000 triplets");
-        assert_eq!(short(0.0), "0");
-        assert_eq!(short(0.123456), "0.1235");
-        assert_eq!(short(1234.0), "1234");
-        assert_eq!(short(100.0), "100");
-        assert_eq!(short(-2.5), "-2.5");
-        assert_eq!(short(1e-9), "1.000e-9");
+        for (text, expected) in [
+            (percent(0.0543), "5.4%"),
+            (thousands(1_234_567), "1,234,567"),
+            (count(1, "row"), "1 row"),
+            (count(1, "class"), "1 class"),
+            (count(2000, "class"), "2,000 classes"),
+            (count(1000, "triplet"), "1,000 triplets"),
+            (short(0.0), "0"),
+            (short(0.123456), "0.1235"),
+            (short(1234.0), "1234"),
+            (short(100.0), "100"),
+            (short(-2.5), "-2.5"),
+            (short(1e-9), "1.000e-9"),
+            (rough(0.0), "0"),
+            (rough(45.0), "45"),
+            (rough(12_497_500.0), "12.5 million"),
+            (rough(4_999_950_000.0), "5 billion"),
+        ] {
+            assert_eq!(text, expected);
+        }
     }
 }

@@ -1,17 +1,17 @@
-//! What a report is made from.
+//! The input of a report.
 
 use hdsl::{Dataset, Labels, Model, PredictionRule, Rows, Triplets};
 
-/// Rows of one kind: those the model was trained on, or those it is judged by. All raw, as in their files.
+/// Training rows or test rows, before preprocessing.
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'a> {
     /// The rows.
     pub rows: &'a Rows,
     /// Their classes, if they have any.
     pub labels: Option<&'a Labels>,
-    /// Their texts, one a row, if there are any.
+    /// Their texts, one per row, if there are any.
     pub texts: Option<&'a [String]>,
-    /// What to call them, such as the name of their file.
+    /// The name of the rows on the page, such as their file name.
     pub source: &'a str,
 }
 
@@ -27,44 +27,44 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Whom the page talks to: it names the flag or the argument that would add what is missing.
+/// Where the reader of the page calls the library from. Hints on the page name its options or arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Voice {
+pub enum Interface {
     /// `hdsl report --test FILE`.
     CommandLine,
     /// `model.report(X_test=...)`.
     Python,
 }
 
-/// Everything a report may be made from. Only the model is needed.
+/// The input of a report. Only the model is required.
 #[derive(Clone, Debug)]
 pub struct Input<'a> {
-    /// The model, at the point of its path that is of interest.
+    /// The model, at the selected iterate of its path.
     pub model: &'a Model,
-    /// What to call the model, such as the name of its file.
+    /// The name of the model on the page, such as its file name.
     pub title: &'a str,
-    /// Names by feature, instead of those in the model.
+    /// Feature names, instead of those in the model.
     pub names: Option<&'a [String]>,
-    /// The rows the model was trained on, neighbors are sought among.
+    /// The training rows, among which neighbors are searched.
     pub train: Option<Part<'a>>,
-    /// Rows the model has not seen.
+    /// Test rows, which were not used for training.
     pub test: Option<Part<'a>>,
-    /// How classes are decided; by default as the model does.
+    /// The prediction rule; by default that of the model.
     pub rule: PredictionRule,
-    /// The triplets the model was trained on, where they cannot be mined again from labels.
+    /// The triplets of the training, if they cannot be mined again from labels.
     pub triplets: Option<&'a Triplets>,
-    /// How long training took, which models do not keep: same seed, same bytes.
+    /// The training time. It is not part of a model, because the same seed must give the same bytes.
     pub train_seconds: Option<f64>,
     /// The command that made the page, if there was one.
     pub command: Option<&'a str>,
-    /// What makes the model, instead of the call of `hdsl train` that a model remembers.
+    /// Code that trains the model, shown instead of the `hdsl train` command derived from its configuration.
     pub made_by: Option<&'a str>,
-    /// Whom the page talks to.
-    pub voice: Voice,
+    /// Which options or arguments the hints on the page name.
+    pub interface: Interface,
 }
 
 impl<'a> Input<'a> {
-    /// A report of the model alone.
+    /// The input for a report about the model alone.
     pub fn new(model: &'a Model, title: &'a str) -> Self {
         Self {
             model,
@@ -77,59 +77,71 @@ impl<'a> Input<'a> {
             train_seconds: None,
             command: None,
             made_by: None,
-            voice: Voice::CommandLine,
+            interface: Interface::CommandLine,
         }
     }
 
-    /// The training rows with their labels.
+    /// The training rows and their labels.
     pub(crate) fn labeled_train(&self) -> Option<(&'a Rows, &'a Labels)> {
         let part = self.train?;
         Some((part.rows, part.labels?))
     }
 
-    /// What to call a feature.
+    /// The name of a feature: the given one, the one in the model, or its number.
     pub(crate) fn name(&self, feature: u32) -> String {
         match self.names.and_then(|names| names.get(feature as usize)) {
             Some(name) if !name.is_empty() => name.clone(),
-            _ => self.named(feature),
+            _ => self.default_name(feature),
         }
     }
 
-    /// The name in the model, or a number as those who read the page count.
-    fn named(&self, feature: u32) -> String {
+    /// The name in the model, or a number in the style of the interface.
+    fn default_name(&self, feature: u32) -> String {
         let names = &self.model.parts().names;
-        match (self.voice, names.binary_search_by_key(&feature, |n| n.0)) {
-            (Voice::Python, Err(_)) => format!("x{feature}"),
+        match (
+            self.interface,
+            names.binary_search_by_key(&feature, |n| n.0),
+        ) {
+            (Interface::Python, Err(_)) => format!("x{feature}"),
             _ => self.model.name(feature).into_owned(),
         }
     }
 
-    /// What would add something: a flag, or an argument.
-    pub(crate) fn hint(&self, what: Hint) -> &'static str {
-        match (self.voice, what) {
-            (Voice::CommandLine, Hint::Train) => "--train FILE",
-            (Voice::CommandLine, Hint::Test) => "--test FILE",
-            (Voice::CommandLine, Hint::Labels) => "labels for them (--train-labels, --test-labels)",
-            (Voice::CommandLine, Hint::Text) => "--text TRAIN TEST",
-            (Voice::CommandLine, Hint::Run) => "--run FILE, with what hdsl train --json printed",
-            (Voice::CommandLine, Hint::Triplets) => "--triplets FILE",
-            (Voice::Python, Hint::Train) => "X_train and y_train",
-            (Voice::Python, Hint::Test) => "X_test",
-            (Voice::Python, Hint::Labels) => "y_train and y_test",
-            (Voice::Python, Hint::Text) => "train_texts and test_texts",
-            (Voice::Python, Hint::Run) => "a model that was fitted in this session",
-            (Voice::Python, Hint::Triplets) => "triplets from labels",
+    /// The option or call that selects an iterate of the model.
+    pub(crate) fn select_iterate(&self, iteration: usize) -> String {
+        match self.interface {
+            Interface::CommandLine => format!("--iteration {iteration}"),
+            Interface::Python => format!("model.at(iteration={iteration})"),
+        }
+    }
+
+    /// The options or arguments that supply a missing input.
+    pub(crate) fn hint(&self, missing: Missing) -> &'static str {
+        let (command_line, python) = match missing {
+            Missing::Train => ("--train FILE", "X_train and y_train"),
+            Missing::Test => ("--test FILE", "X_test"),
+            Missing::Labels => ("--train-labels and --test-labels", "y_train and y_test"),
+            Missing::Texts => ("--text TRAIN TEST", "train_texts and test_texts"),
+            Missing::TrainTime => (
+                "--run FILE with the output of hdsl train --json",
+                "a model that was fitted in this session",
+            ),
+            Missing::Triplets => ("--triplets FILE", "triplets from labels"),
+        };
+        match self.interface {
+            Interface::CommandLine => command_line,
+            Interface::Python => python,
         }
     }
 }
 
-/// What may be missing.
+/// Optional input that was not given.
 #[derive(Clone, Copy)]
-pub(crate) enum Hint {
+pub(crate) enum Missing {
     Train,
     Test,
     Labels,
-    Text,
-    Run,
+    Texts,
+    TrainTime,
     Triplets,
 }

@@ -1,9 +1,9 @@
-//! One HTML page that tells the story of a learned similarity: what it uses, how it came about, what it does to the
-//! data, whom it takes for neighbors and where it is wrong.
+//! HTML reports about a learned similarity: errors, training run, matrix, features and pairs, nearest neighbors, and
+//! misclassified rows.
 //!
-//! The page is one file that opens offline. [`page()`] makes it from a model and, where they are given, the training and
-//! test rows; what cannot be shown without them is left out, and the page says which input would add it. The same input
-//! gives the same bytes.
+//! A report is one file that opens offline. [`page()`] makes it from a model and, optionally, the training and test rows.
+//! Sections that need more input are left out, and the page names the input that adds them. The same input gives the same
+//! bytes.
 //!
 //! ```
 //! use hdsl::atoms::Path;
@@ -19,20 +19,20 @@
 //! # Ok::<(), hdsl::Error>(())
 //! ```
 //!
-//! | file | what is there |
+//! | file | contents |
 //! |---|---|
-//! | `input` | what a report is made from |
-//! | `glance`, `run`, `pairs`, `graph`, `dimension`, `map`, `neighbors`, `errors` | the figures of each section |
-//! | `story` | all of them together, in the order of the page |
-//! | `page` | the template, the data as JSON, the scripts and the policy that admits no other |
-//! | `compact` | the few lines a notebook shows |
+//! | `input` | the input of a report |
+//! | `ranking`, `triplets` | nearest neighbors and satisfied triplets, used by several sections |
+//! | `summary`, `run`, `pairs`, `graph`, `dimension`, `map`, `neighbors`, `errors` | the figures of one section each |
+//! | `sections` | all sections, in the order of the page |
+//! | `page` | the template, the data as JSON, the scripts, the content security policy |
+//! | `compact` | the short form for notebooks |
 
 mod classes;
 mod compact;
 mod dimension;
 mod errors;
 pub mod format;
-mod glance;
 mod graph;
 mod input;
 mod map;
@@ -44,8 +44,11 @@ mod ranking;
 mod run;
 mod sample;
 mod script;
-mod story;
+mod sections;
+mod summary;
+mod texts;
+mod triplets;
 
 pub use compact::compact;
-pub use input::{Input, Part, Voice};
+pub use input::{Input, Interface, Part};
 pub use page::page;

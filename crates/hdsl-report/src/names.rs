@@ -1,11 +1,11 @@
-//! The names on the page: each feature that is mentioned gets a short number there, and its name is written once.
+//! The feature names on the page. Each mentioned feature gets a short id, and its name is stored once.
 
 use crate::input::Input;
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// Letters of a name that are kept: some vocabularies hold whole addresses, and the page is to stay small.
-const LONGEST: usize = 200;
+/// Longer names are cut: some vocabularies contain whole addresses.
+const MAX_CHARS: usize = 200;
 
 /// Features in the order of their first mention.
 pub(crate) struct Names<'a, 'b> {
@@ -14,12 +14,11 @@ pub(crate) struct Names<'a, 'b> {
     list: NameList,
 }
 
-/// What the page knows about features.
+/// The mentioned features, by id.
 #[derive(Serialize, Default)]
 pub(crate) struct NameList {
-    /// The number of each in the data, counted from 0.
+    /// Feature index in the data, counted from 0.
     feature: Vec<u32>,
-    /// Its name.
     name: Vec<String>,
 }
 
@@ -32,7 +31,7 @@ impl<'a, 'b> Names<'a, 'b> {
         }
     }
 
-    /// The short number of a feature.
+    /// The id of a feature.
     pub(crate) fn id(&mut self, feature: u32) -> u32 {
         *self.ids.entry(feature).or_insert_with(|| {
             self.list.feature.push(feature);
@@ -47,7 +46,7 @@ impl<'a, 'b> Names<'a, 'b> {
 }
 
 fn cut(name: String) -> String {
-    match name.char_indices().nth(LONGEST) {
+    match name.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}…", &name[..end]),
         None => name,
     }

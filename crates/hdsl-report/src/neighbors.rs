@@ -1,35 +1,31 @@
-//! Section 7: whom single test rows are near to, under both similarities, and why.
+//! Section 7: the nearest training rows of single test rows under both similarities, with the contributions to each score.
 
 use crate::classes::Classes;
-use crate::errors::Mistake;
+use crate::errors::Misclassified;
 use crate::input::Input;
 use crate::names::Names;
-use crate::ranking::{Ranked, Rankings, in_words};
+use crate::ranking::{Ranked, Rankings, voting_neighbors};
 use crate::sample::thinned;
-use hdsl::{Normalization, Rows, SparseRow};
+use crate::texts::Texts;
+use hdsl::{Labels, Normalization, SparseRow};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// Test rows with neighbors on the page: mistakes, then rows the dot product gets wrong, then others.
-const MOST_MISTAKES: usize = 150;
-const MOST_CURED: usize = 100;
-const MOST_ROWS: usize = 300;
-/// Contributions listed for one neighbor; the rest is summed up.
-const MOST_REASONS: usize = 8;
-/// Bytes of all texts together, and of one text.
-const MOST_BYTES: usize = 2_000_000;
-const LONGEST_TEXT: usize = 3000;
+/// Test rows on the page: misclassified rows first, then rows that only the dot product misclassifies, then others.
+const MAX_ROWS: usize = 300;
+const MAX_MISCLASSIFIED: usize = 150;
+const MAX_CORRECTED: usize = 100;
 
-/// Test rows that can be looked at.
+/// Test rows with their neighbors.
 #[derive(Serialize)]
-pub(crate) struct NeighborStory {
+pub(crate) struct NeighborSection {
     k: usize,
-    /// How neighbors decide, in words.
+    /// Which neighbors vote, in words.
     rule: String,
     n_test: usize,
     n_train: usize,
     rows: Vec<Query>,
-    /// Texts of the test rows above and of the training rows near them.
+    /// Texts of these test rows and of their neighbors.
     texts: Option<Texts>,
 }
 
@@ -37,154 +33,182 @@ pub(crate) struct NeighborStory {
 struct Query {
     row: u32,
     class: Option<u32>,
-    /// The class each similarity gives it.
-    by_dot: Option<u32>,
-    by_learned: Option<u32>,
-    dot: Vec<Near>,
-    learned: Vec<Near>,
+    predicted_by_dot: Option<u32>,
+    predicted_by_learned: Option<u32>,
+    dot: Vec<Neighbor>,
+    learned: Vec<Neighbor>,
 }
 
-/// One neighbor and what its score is made of.
+/// One neighbor and the contributions to its score.
 #[derive(Serialize)]
-struct Near {
+struct Neighbor {
     row: u32,
     score: f64,
     class: Option<u32>,
-    /// (feature, feature, who has which, value): 0 both have it, 1 the first is in the test row, 2 the second, 3 both
-    /// ways round.
-    why: Vec<(u32, u32, u8, f64)>,
-    /// How many contributions are not listed, and their sum.
+    /// (feature, feature, case, value). Cases: 0, both rows contain the feature; 1, the test row contains the first
+    /// feature; 2, it contains the second; 3, both rows contain both.
+    contributions: Vec<(u32, u32, u8, f64)>,
+    /// The number of contributions that are not listed, and their sum.
     rest: (usize, f64),
 }
 
-#[derive(Serialize)]
-struct Texts {
-    test: Vec<(u32, String)>,
-    train: Vec<(u32, String)>,
-    /// Bytes after which texts are cut.
-    bytes: usize,
-    n_cut: usize,
+/// The value that a pair of features adds to the score of two rows; a feature with itself for the dot product.
+type Contribution = (u32, u32, f64);
+
+/// The classes of all rows, as far as they are known.
+struct RowClasses {
+    train: Option<Vec<u32>>,
+    test: Option<Vec<u32>>,
+    predicted_by_dot: Option<Vec<u32>>,
+    predicted_by_learned: Option<Vec<u32>>,
 }
 
-impl NeighborStory {
+impl RowClasses {
+    fn of(input: &Input<'_>, rankings: &Rankings, classes: &Classes) -> Self {
+        let codes = |labels: Option<&Labels>| labels.map(|labels| classes.codes(labels));
+        Self {
+            train: codes(input.train.and_then(|part| part.labels)),
+            test: codes(input.test.and_then(|part| part.labels)),
+            predicted_by_dot: codes(rankings.dot.predicted.as_ref()),
+            predicted_by_learned: codes(rankings.learned.predicted.as_ref()),
+        }
+    }
+
+    /// Test rows that the dot product misclassifies and the learned similarity does not.
+    fn corrected(&self) -> Vec<u32> {
+        let (Some(class), Some(dot), Some(learned)) = (
+            &self.test,
+            &self.predicted_by_dot,
+            &self.predicted_by_learned,
+        ) else {
+            return Vec::new();
+        };
+        (0..class.len() as u32)
+            .filter(|&row| {
+                let at = row as usize;
+                class[at] != dot[at] && class[at] == learned[at]
+            })
+            .collect()
+    }
+}
+
+impl NeighborSection {
     pub(crate) fn of(
         input: &Input<'_>,
         rankings: &Rankings,
-        mistakes: &[Mistake],
+        misclassified: &[Misclassified],
         classes: &Classes,
         names: &mut Names<'_, '_>,
     ) -> Self {
-        let n_test = rankings.test.n_rows();
-        let truth = input.test.and_then(|t| t.labels).map(|l| classes.codes(l));
-        let guesses = |ranked: &Ranked| ranked.predicted.as_ref().map(|p| classes.codes(p));
-        let (by_dot, by_learned) = (guesses(&rankings.dot), guesses(&rankings.learned));
-        let voters = input.train.and_then(|t| t.labels).map(|l| classes.codes(l));
-        let mut chosen: Vec<u32> = mistakes.iter().take(MOST_MISTAKES).map(|m| m.row).collect();
-        if let (Some(truth), Some(dot), Some(learned)) = (&truth, &by_dot, &by_learned) {
-            let cured = (0..n_test).filter(|&r| truth[r] != dot[r] && truth[r] == learned[r]);
-            let cured: Vec<u32> = cured.map(|r| r as u32).collect();
-            chosen.extend(thinned(&cured, MOST_CURED));
-        }
-        let taken: BTreeSet<u32> = chosen.iter().copied().collect();
-        let others: Vec<u32> = (0..n_test as u32).filter(|r| !taken.contains(r)).collect();
-        let room = MOST_ROWS.saturating_sub(chosen.len());
-        chosen.extend(thinned(&others, room));
-        chosen.sort_unstable();
-
+        let n_test = rankings.learned.test.n_rows();
+        let classes = RowClasses::of(input, rankings, classes);
         let learned = input.model.similarity();
-        let rows: Vec<Query> = chosen
-            .iter()
-            .map(|&row| {
-                let at = row as usize;
-                let mut list = |ranked: &Ranked, queries: &Rows, items: &Rows, is_learned: bool| {
-                    let query = queries.row(at);
-                    let near = ranked.near.get(at).iter();
-                    near.map(|n| {
-                        let item = items.row(n.row as usize);
-                        let reasons = match is_learned {
-                            true => learned
-                                .explain_pair(query, item)
-                                .pairs
-                                .iter()
-                                .map(|p| (p.i, p.j, p.value))
-                                .collect(),
-                            false => shared(query, item),
-                        };
-                        let class = voters.as_ref().map(|v| v[n.row as usize]);
-                        // Reasons add up to the similarity itself, in whatever form it ranks.
-                        let score = match is_learned
-                            && rankings.rule.normalization == Normalization::Cosine
-                        {
-                            true => learned.score(query, item),
-                            false => n.score,
-                        };
-                        near_of(n.row, score, class, &reasons, query, item, names)
-                    })
-                    .collect::<Vec<Near>>()
-                };
+        let is_cosine = rankings.rule.normalization == Normalization::Cosine;
+        let explain_learned = |query: SparseRow<'_>, item: SparseRow<'_>, score: f64| {
+            let pairs = learned.explain_pair(query, item).pairs;
+            let contributions: Vec<Contribution> =
+                pairs.iter().map(|p| (p.i, p.j, p.value)).collect();
+            // Contributions add up to the score before normalization.
+            match is_cosine {
+                true => (learned.score(query, item), contributions),
+                false => (score, contributions),
+            }
+        };
+        let explain_dot = |query: SparseRow<'_>, item: SparseRow<'_>, score: f64| {
+            (score, dot_contributions(query, item))
+        };
+        let train_classes = classes.train.as_deref();
+        let rows: Vec<Query> = selected_rows(n_test, misclassified, &classes.corrected())
+            .into_iter()
+            .map(|row| {
+                let of_row = |codes: &Option<Vec<u32>>| codes.as_ref().map(|c| c[row as usize]);
                 Query {
                     row,
-                    class: truth.as_ref().map(|t| t[at]),
-                    by_dot: by_dot.as_ref().map(|p| p[at]),
-                    by_learned: by_learned.as_ref().map(|p| p[at]),
-                    dot: list(
-                        &rankings.dot,
-                        &rankings.plain_test,
-                        &rankings.plain_train,
-                        false,
+                    class: of_row(&classes.test),
+                    predicted_by_dot: of_row(&classes.predicted_by_dot),
+                    predicted_by_learned: of_row(&classes.predicted_by_learned),
+                    dot: neighbors(&rankings.dot, row, train_classes, explain_dot, names),
+                    learned: neighbors(
+                        &rankings.learned,
+                        row,
+                        train_classes,
+                        explain_learned,
+                        names,
                     ),
-                    learned: list(&rankings.learned, &rankings.test, &rankings.train, true),
                 }
             })
             .collect();
         Self {
             k: rankings.rule.k,
-            rule: in_words(rankings.rule).1,
+            rule: voting_neighbors(rankings.rule),
             n_test,
-            n_train: rankings.train.n_rows(),
+            n_train: rankings.learned.train.n_rows(),
             texts: texts(input, &rows),
             rows,
         }
     }
 }
 
-fn near_of(
-    row: u32,
-    score: f64,
-    class: Option<u32>,
-    reasons: &[(u32, u32, f64)],
-    query: SparseRow<'_>,
-    item: SparseRow<'_>,
-    names: &mut Names<'_, '_>,
-) -> Near {
-    let listed = &reasons[..reasons.len().min(MOST_REASONS)];
-    let why = listed
-        .iter()
-        .map(|&(i, j, value)| {
-            let here = query.get(i) * item.get(j) != 0.0;
-            let there = query.get(j) * item.get(i) != 0.0;
-            let way = match (i == j, here, there) {
-                (true, _, _) => 0,
-                (_, true, true) => 3,
-                (_, false, true) => 2,
-                _ => 1,
-            };
-            (names.id(i), names.id(j), way, value)
-        })
+/// The test rows on the page, in increasing order.
+fn selected_rows(n_test: usize, misclassified: &[Misclassified], corrected: &[u32]) -> Vec<u32> {
+    let first = misclassified.iter().take(MAX_MISCLASSIFIED);
+    let mut selected: BTreeSet<u32> = first.map(|m| m.row).collect();
+    selected.extend(thinned(corrected, MAX_CORRECTED));
+    let others: Vec<u32> = (0..n_test as u32)
+        .filter(|row| !selected.contains(row))
         .collect();
-    let rest = &reasons[listed.len()..];
-    Near {
-        row,
-        score,
-        class,
-        why,
-        rest: (rest.len(), rest.iter().map(|r| r.2).sum()),
+    selected.extend(thinned(&others, MAX_ROWS.saturating_sub(selected.len())));
+    selected.into_iter().collect()
+}
+
+/// Contributions listed per neighbor; the others are summed up.
+const MAX_CONTRIBUTIONS: usize = 8;
+
+/// The neighbors of a test row. `explain` turns a query, a neighbor and the score that ranked it into the score to show
+/// and its contributions, the largest first.
+fn neighbors(
+    ranked: &Ranked,
+    row: u32,
+    train_classes: Option<&[u32]>,
+    explain: impl Fn(SparseRow<'_>, SparseRow<'_>, f64) -> (f64, Vec<Contribution>),
+    names: &mut Names<'_, '_>,
+) -> Vec<Neighbor> {
+    let query = ranked.test.row(row as usize);
+    let found = ranked.neighbors.get(row as usize).iter();
+    found
+        .map(|n| {
+            let item = ranked.train.row(n.row as usize);
+            let (score, all) = explain(query, item, n.score);
+            let (listed, rest) = all.split_at(all.len().min(MAX_CONTRIBUTIONS));
+            let contributions = listed
+                .iter()
+                .map(|&(i, j, value)| (names.id(i), names.id(j), case(query, item, i, j), value));
+            Neighbor {
+                row: n.row,
+                score,
+                class: train_classes.map(|classes| classes[n.row as usize]),
+                contributions: contributions.collect(),
+                rest: (rest.len(), rest.iter().map(|c| c.2).sum()),
+            }
+        })
+        .collect()
+}
+
+/// Which row contains which feature: see [`Neighbor::contributions`].
+fn case(query: SparseRow<'_>, item: SparseRow<'_>, i: u32, j: u32) -> u8 {
+    let i_in_query = query.get(i) * item.get(j) != 0.0;
+    let j_in_query = query.get(j) * item.get(i) != 0.0;
+    match (i == j, i_in_query, j_in_query) {
+        (true, _, _) => 0,
+        (_, true, true) => 3,
+        (_, false, true) => 2,
+        _ => 1,
     }
 }
 
 /// The contributions to a dot product, the largest first, then by feature.
-fn shared(a: SparseRow<'_>, b: SparseRow<'_>) -> Vec<(u32, u32, f64)> {
-    let mut list: Vec<(u32, u32, f64)> = a
+fn dot_contributions(a: SparseRow<'_>, b: SparseRow<'_>) -> Vec<Contribution> {
+    let mut list: Vec<Contribution> = a
         .iter()
         .map(|(feature, value)| (feature, feature, value * b.get(feature)))
         .filter(|c| c.2 != 0.0)
@@ -193,61 +217,14 @@ fn shared(a: SparseRow<'_>, b: SparseRow<'_>) -> Vec<(u32, u32, f64)> {
     list
 }
 
+/// The texts of the rows and of their neighbors, if there are any texts.
 fn texts(input: &Input<'_>, rows: &[Query]) -> Option<Texts> {
     let (train, test) = (input.train?.texts, input.test?.texts);
     if train.is_none() && test.is_none() {
         return None;
     }
-    let asked: BTreeSet<u32> = rows.iter().map(|q| q.row).collect();
-    let near: BTreeSet<u32> = rows
-        .iter()
-        .flat_map(|q| q.dot.iter().chain(&q.learned))
-        .map(|n| n.row)
-        .collect();
-    let n = asked.len() + near.len();
-    let bytes = (MOST_BYTES / n.max(1)).min(LONGEST_TEXT);
-    let mut n_cut = 0;
-    let mut pick = |which: &BTreeSet<u32>, texts: Option<&[String]>| -> Vec<(u32, String)> {
-        let Some(texts) = texts else {
-            return Vec::new();
-        };
-        which
-            .iter()
-            .map(|&row| {
-                let text = &texts[row as usize];
-                let kept = match text.len() > bytes {
-                    true => format!("{}…", &text[..boundary(text, bytes)]),
-                    false => text.clone(),
-                };
-                n_cut += usize::from(text.len() > bytes);
-                (row, kept)
-            })
-            .collect()
-    };
-    Some(Texts {
-        test: pick(&asked, test),
-        train: pick(&near, train),
-        bytes,
-        n_cut,
-    })
-}
-
-/// The last place up to `at` where a text can be cut.
-fn boundary(text: &str, at: usize) -> usize {
-    (0..=at)
-        .rev()
-        .find(|&b| text.is_char_boundary(b))
-        .unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_are_cut_between_letters() {
-        assert_eq!(boundary("añb", 0), 0);
-        assert_eq!(boundary("añb", 2), 1);
-        assert_eq!(boundary("añb", 3), 3);
-    }
+    let queries = rows.iter().map(|q| q.row).collect();
+    let neighbors = rows.iter().flat_map(|q| q.dot.iter().chain(&q.learned));
+    let neighbors = neighbors.map(|n| n.row).collect();
+    Some(Texts::of((&queries, test), (&neighbors, train)))
 }

@@ -1,11 +1,11 @@
-//! The page itself: a template that the compiler checks, the figures as JSON, and a policy under which nothing else
-//! runs and nothing is fetched.
+//! The page itself: a template checked at compile time, the sections as JSON, and a content security policy that admits
+//! only the page's own scripts and no requests.
 
-use crate::glance::Glance;
 use crate::input::Input;
-use crate::ranking::in_words;
+use crate::ranking::prediction_rule;
 use crate::script;
-use crate::story::{Story, gather};
+use crate::sections::{Sections, compute};
+use crate::summary::Summary;
 use askama::Template;
 use hdsl::{Error, Result};
 
@@ -19,49 +19,50 @@ struct Page<'a> {
     policy: String,
     style: &'a str,
     plotly: &'a str,
-    ours: &'a str,
-    /// JSON that cannot end the element it stands in.
+    script: &'a str,
+    /// The sections as JSON, escaped so that they cannot end their script element.
     data: String,
-    glance: &'a Glance,
-    story: &'a Story,
+    summary: &'a Summary,
+    sections: &'a Sections,
     command: Option<&'a str>,
-    /// How a test row gets its class, in words.
+    /// How classes are predicted.
     rule: String,
     train: Option<&'a str>,
     test: Option<&'a str>,
 }
 
-/// The report as one HTML file. `each` hears what is being done, in words, since large data take a while.
+/// The report as one HTML file. `on_stage` is called with the name of each stage of the work, for progress messages.
 ///
-/// Fails if labels or texts do not fit their rows, or if no neighbor is to decide.
-pub fn page(input: &Input<'_>, each: &mut dyn FnMut(&str)) -> Result<String> {
-    let (story, glance) = gather(input, each)?;
-    each("writing the page");
-    let (plotly, ours) = (script::plotly(), script::ours());
+/// Fails if there are more or fewer labels or texts than rows, or if the prediction rule has no neighbors.
+pub fn page(input: &Input<'_>, on_stage: &mut dyn FnMut(&str)) -> Result<String> {
+    let (sections, summary) = compute(input, on_stage)?;
+    on_stage("writing the page");
+    let (plotly, script) = (script::plotly(), script::own());
+    let json = serde_json::to_string(&sections).map_err(|e| Error::Data(e.to_string()))?;
     let page = Page {
         title: input.title,
         version: env!("CARGO_PKG_VERSION"),
         policy: format!(
             "default-src 'none'; script-src {} {}; style-src 'unsafe-inline'; img-src data: blob:",
             script::hash(&plotly),
-            script::hash(&ours)
+            script::hash(&script)
         ),
         style: STYLE,
         plotly: &plotly,
-        ours: &ours,
-        data: inert(&serde_json::to_string(&story).map_err(|e| Error::Data(e.to_string()))?),
-        glance: &glance,
-        story: &story,
+        script: &script,
+        data: escape_json(&json),
+        summary: &summary,
+        sections: &sections,
         command: input.command,
-        rule: in_words(input.rule).0,
+        rule: prediction_rule(input.rule),
         train: input.train.map(|part| part.source),
         test: input.test.map(|part| part.source),
     };
     page.render().map_err(|e| Error::Data(e.to_string()))
 }
 
-/// JSON in which no character means anything to a reader of HTML: `</script>` in a name stays a name.
-fn inert(json: &str) -> String {
+/// JSON without characters that have a meaning in HTML, so that `</script>` in a name cannot end the script element.
+fn escape_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
         match c {
@@ -84,8 +85,8 @@ mod tests {
     fn data_cannot_end_its_element() {
         let hostile = "</script><script>alert(1)</script>&\u{2028}\"};";
         let json = serde_json::to_string(hostile).unwrap();
-        let inert = inert(&json);
-        assert!(!inert.contains(['<', '>', '&', '\u{2028}']));
-        assert_eq!(serde_json::from_str::<String>(&inert).unwrap(), hostile);
+        let escaped = escape_json(&json);
+        assert!(!escaped.contains(['<', '>', '&', '\u{2028}']));
+        assert_eq!(serde_json::from_str::<String>(&escaped).unwrap(), hostile);
     }
 }

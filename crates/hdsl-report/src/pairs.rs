@@ -1,26 +1,27 @@
-//! Sections 3 and 4: the entries of M, as features and pairs, and how often each is met in the data.
+//! Sections 3 and 4: the entries of M, as features and pairs, and their frequencies in the training rows.
 
 use crate::classes::Classes;
-use crate::input::Input;
+use crate::input::{Input, Part};
 use crate::names::Names;
 use crate::sample::rounded;
 use hdsl::Rows;
 use serde::Serialize;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
-/// Classes told apart at most; of more, the largest.
-const MOST_CLASSES: usize = 12;
+/// Frequencies by class are listed for the largest classes only.
+const MAX_CLASSES: usize = 12;
 
-/// All entries of M that are not 0.
+/// All non-zero entries of M.
 #[derive(Serialize)]
 pub(crate) struct Entries {
-    /// How many features there are, used or not.
+    /// The number of features in the data, used or not.
     n_features: usize,
     features: FeatureTable,
     pairs: PairTable,
-    /// Whether training rows were there to count in.
+    /// Whether there were training rows to compute frequencies from.
     counted: bool,
-    /// The classes counted separately, by number.
+    /// The classes with frequencies of their own, as indices into the list of classes.
     classes: Vec<u32>,
     n_rows: usize,
 }
@@ -30,34 +31,37 @@ struct FeatureTable {
     id: Vec<u32>,
     weight: Vec<f64>,
     n_pairs: Vec<usize>,
-    /// The share of training rows that have the feature.
+    /// The share of training rows that contain the feature.
     share: Vec<f64>,
-    /// The same for each class, a list a feature.
+    /// The same for each class, one list per feature.
     by_class: Vec<Vec<f64>>,
 }
 
+/// A pair of features contributes to the score of two rows if one row contains the first feature and the other row
+/// contains the second.
 #[derive(Serialize, Default)]
 struct PairTable {
     i: Vec<u32>,
     j: Vec<u32>,
     weight: Vec<f64>,
-    /// How often one of two training rows of the same class has the one feature and the other the other.
+    /// How often the pair contributes to the score of two training rows of the same class.
     same: Vec<f64>,
-    /// The same of two rows of different classes.
+    /// How often the pair contributes to the score of two training rows of different classes.
     different: Vec<f64>,
-    /// The same for two rows of each class, a list a pair.
+    /// How often the pair contributes to the score of two rows of each class, one list per pair.
     by_class: Vec<Vec<f64>>,
 }
 
-/// Of two different rows out of `n`, how often one has the first feature and the other the second, counted in ordered
-/// pairs of rows: `has_i` rows have the first, `has_j` the second, `both` both.
-fn fires(has_i: usize, has_j: usize, both: usize) -> f64 {
+/// The number of ordered pairs of different rows to whose score a pair of features contributes. `has_i` rows contain the
+/// first feature, `has_j` the second, `both` both.
+fn contributing(has_i: usize, has_j: usize, both: usize) -> f64 {
     let (i, j, b) = (has_i as f64, has_j as f64, both as f64);
-    // One way round, the other way round, less those that are both.
+    // First feature in the first row, or in the second row, minus those counted twice.
     2.0 * (i * j - b) - b * (b - 1.0)
 }
 
-fn couples(n: usize) -> f64 {
+/// The number of ordered pairs of different rows.
+fn row_pairs(n: usize) -> f64 {
     n as f64 * (n as f64 - 1.0)
 }
 
@@ -91,149 +95,166 @@ impl Entries {
             entries.pairs.j.push(names.id(p.j));
             entries.pairs.weight.push(p.weight);
         }
-        let features: Vec<u32> = features.iter().map(|f| f.feature).collect();
-        let pairs: Vec<(u32, u32)> = pairs.iter().map(|p| (p.i, p.j)).collect();
-        entries.count(input, classes, &features, &pairs);
+        if let Some(train) = input.train {
+            let features: Vec<u32> = features.iter().map(|f| f.feature).collect();
+            let pairs: Vec<(u32, u32)> = pairs.iter().map(|p| (p.i, p.j)).collect();
+            let counter = Counter::new(&features, &pairs);
+            entries.count(train, &rows_by_class(train, classes), &counter);
+        }
         entries
     }
 
-    fn count(
-        &mut self,
-        input: &Input<'_>,
-        classes: &Classes,
-        features: &[u32],
-        pairs: &[(u32, u32)],
-    ) {
-        let Some(train) = input.train else {
-            return;
-        };
-        let codes = match train.labels {
-            Some(labels) => classes.codes(labels),
-            None => vec![0; train.rows.n_rows()],
-        };
+    /// Fills in the frequencies. Classes are counted one by one, so that memory does not grow with their number.
+    fn count(&mut self, train: Part<'_>, rows_by_class: &[Vec<u32>], counter: &Counter) {
         let n = train.rows.n_rows();
-        let n_classes = classes.names.len().max(1);
-        let mut rows_of: Vec<Vec<u32>> = vec![Vec::new(); n_classes];
-        for (row, &class) in codes.iter().enumerate() {
-            rows_of[class as usize].push(row as u32);
-        }
-        let mut listed: Vec<usize> = match train.labels {
-            Some(_) => (0..n_classes).filter(|&c| !rows_of[c].is_empty()).collect(),
+        let listed = match train.labels {
+            Some(_) => largest_classes(rows_by_class),
             None => Vec::new(),
         };
-        listed.sort_by_key(|&c| (std::cmp::Reverse(rows_of[c].len()), c));
-        listed.truncate(MOST_CLASSES);
-        listed.sort_unstable();
-        let counter = Counter::new(features, pairs);
-        let mut all = Counts::new(features.len(), pairs.len());
-        let mut in_same = vec![0.0; pairs.len()];
-        let mut same_couples = 0.0;
-        self.features.by_class = vec![Vec::new(); features.len()];
-        self.pairs.by_class = vec![Vec::new(); pairs.len()];
-        // Class by class, so that memory does not grow with their number.
-        for (class, rows) in rows_of.iter().enumerate() {
-            if rows.is_empty() {
-                continue;
+        let mut total = counter.zero();
+        let mut same = vec![0.0; counter.pairs.len()];
+        let mut same_row_pairs = 0.0;
+        self.features.by_class = vec![Vec::new(); total.has.len()];
+        self.pairs.by_class = vec![Vec::new(); same.len()];
+        for (class, rows) in rows_by_class.iter().enumerate() {
+            let counts = counter.count(train.rows, rows);
+            let contributing = counter.contributing(&counts);
+            total.add(&counts);
+            same_row_pairs += row_pairs(rows.len());
+            for (sum, n) in same.iter_mut().zip(&contributing) {
+                *sum += n;
             }
-            let found = counter.count(train.rows, rows);
-            let couples = couples(rows.len());
-            same_couples += couples;
-            let is_listed = listed.binary_search(&class).is_ok();
-            for (at, &has) in found.has.iter().enumerate() {
-                all.has[at] += has;
-                if is_listed {
-                    self.features.by_class[at].push(share(has as f64, rows.len() as f64));
-                }
-            }
-            for (number, &(i, j)) in counter.places.iter().enumerate() {
-                all.both[number] += found.both[number];
-                let fired = fires(found.has[i], found.has[j], found.both[number]);
-                in_same[number] += fired;
-                if is_listed {
-                    self.pairs.by_class[number].push(share(fired, couples));
-                }
+            if listed.contains(&class) {
+                self.push_class(rows.len(), &counts, &contributing);
             }
         }
-        self.features.share = all
-            .has
-            .iter()
-            .map(|&has| share(has as f64, n as f64))
-            .collect();
-        for (number, &(i, j)) in counter.places.iter().enumerate() {
-            let fired = fires(all.has[i], all.has[j], all.both[number]);
-            let different = share(fired - in_same[number], couples(n) - same_couples);
-            self.pairs.same.push(share(in_same[number], same_couples));
-            self.pairs.different.push(different);
+        let shares = total.has.iter().map(|&has| share(has as f64, n as f64));
+        self.features.share = shares.collect();
+        let different_row_pairs = row_pairs(n) - same_row_pairs;
+        for (all, same) in counter.contributing(&total).into_iter().zip(same) {
+            self.pairs.same.push(share(same, same_row_pairs));
+            self.pairs
+                .different
+                .push(share(all - same, different_row_pairs));
         }
         self.counted = true;
         self.n_rows = n;
         self.classes = listed.into_iter().map(|c| c as u32).collect();
     }
+
+    /// Adds the frequencies within a class of `n` rows.
+    fn push_class(&mut self, n: usize, counts: &Counts, contributing: &[f64]) {
+        for (list, &has) in self.features.by_class.iter_mut().zip(&counts.has) {
+            list.push(share(has as f64, n as f64));
+        }
+        for (list, &contributing) in self.pairs.by_class.iter_mut().zip(contributing) {
+            list.push(share(contributing, row_pairs(n)));
+        }
+    }
 }
 
-/// How many rows have each feature, and both features of each pair.
+/// The training rows of each class; all in one list if they have no labels.
+fn rows_by_class(train: Part<'_>, classes: &Classes) -> Vec<Vec<u32>> {
+    let Some(labels) = train.labels else {
+        return vec![(0..train.rows.n_rows() as u32).collect()];
+    };
+    let mut rows = vec![Vec::new(); classes.names.len()];
+    for (row, &class) in classes.codes(labels).iter().enumerate() {
+        rows[class as usize].push(row as u32);
+    }
+    rows
+}
+
+/// The non-empty classes with the most rows, in increasing order.
+fn largest_classes(rows_by_class: &[Vec<u32>]) -> Vec<usize> {
+    let size = |&class: &usize| rows_by_class[class].len();
+    let mut classes: Vec<usize> = (0..rows_by_class.len()).filter(|c| size(c) > 0).collect();
+    classes.sort_by_key(|class| (Reverse(size(class)), *class));
+    classes.truncate(MAX_CLASSES);
+    classes.sort_unstable();
+    classes
+}
+
+/// The number of rows that contain each feature, and both features of each pair.
 struct Counts {
     has: Vec<usize>,
     both: Vec<usize>,
 }
 
 impl Counts {
-    fn new(n_features: usize, n_pairs: usize) -> Self {
-        Self {
-            has: vec![0; n_features],
-            both: vec![0; n_pairs],
-        }
+    fn add(&mut self, other: &Self) {
+        let has = self.has.iter_mut().zip(&other.has);
+        let both = self.both.iter_mut().zip(&other.both);
+        has.chain(both).for_each(|(sum, n)| *sum += n);
     }
 }
 
-/// Where features stand in the table, and with which others they form pairs.
+/// Counts the features and pairs of the tables, by their positions there.
 struct Counter {
-    place: HashMap<u32, usize>,
-    /// The places of both features of each pair.
-    places: Vec<(usize, usize)>,
-    /// For each feature, the others of its pairs and the numbers of the pairs; each pair once.
+    position: HashMap<u32, usize>,
+    /// The positions of both features of each pair.
+    pairs: Vec<(usize, usize)>,
+    /// For each feature, the second features and the numbers of the pairs in which it is first.
     partners: Vec<Vec<(usize, usize)>>,
 }
 
 impl Counter {
     fn new(features: &[u32], pairs: &[(u32, u32)]) -> Self {
-        let place: HashMap<u32, usize> = features
+        let position: HashMap<u32, usize> = features
             .iter()
             .enumerate()
             .map(|(at, &f)| (f, at))
             .collect();
-        let places: Vec<(usize, usize)> = pairs.iter().map(|(i, j)| (place[i], place[j])).collect();
+        let pairs: Vec<(usize, usize)> = pairs
+            .iter()
+            .map(|(i, j)| (position[i], position[j]))
+            .collect();
         let mut partners = vec![Vec::new(); features.len()];
-        for (number, &(i, j)) in places.iter().enumerate() {
+        for (number, &(i, j)) in pairs.iter().enumerate() {
             partners[i].push((j, number));
         }
         Self {
-            place,
-            places,
+            position,
+            pairs,
             partners,
         }
     }
 
-    fn count(&self, rows: &Rows, which: &[u32]) -> Counts {
-        let mut counts = Counts::new(self.partners.len(), self.places.len());
-        let mut present = vec![false; self.partners.len()];
-        for &row in which {
-            let met: Vec<usize> = rows
+    fn zero(&self) -> Counts {
+        Counts {
+            has: vec![0; self.partners.len()],
+            both: vec![0; self.pairs.len()],
+        }
+    }
+
+    fn count(&self, rows: &Rows, selected: &[u32]) -> Counts {
+        let mut counts = self.zero();
+        let mut is_present = vec![false; self.partners.len()];
+        for &row in selected {
+            let present: Vec<usize> = rows
                 .row(row as usize)
                 .iter()
                 .filter(|&(_, value)| value != 0.0)
-                .filter_map(|(feature, _)| self.place.get(&feature).copied())
+                .filter_map(|(feature, _)| self.position.get(&feature).copied())
                 .collect();
-            met.iter().for_each(|&at| present[at] = true);
-            for &at in &met {
+            present.iter().for_each(|&at| is_present[at] = true);
+            for &at in &present {
                 counts.has[at] += 1;
                 for &(other, number) in &self.partners[at] {
-                    counts.both[number] += usize::from(present[other]);
+                    counts.both[number] += usize::from(is_present[other]);
                 }
             }
-            met.iter().for_each(|&at| present[at] = false);
+            present.iter().for_each(|&at| is_present[at] = false);
         }
         counts
+    }
+
+    /// For each pair of features, the number of row pairs to whose score it contributes.
+    fn contributing(&self, counts: &Counts) -> Vec<f64> {
+        let pairs = self.pairs.iter().zip(&counts.both);
+        pairs
+            .map(|(&(i, j), &both)| contributing(counts.has[i], counts.has[j], both))
+            .collect()
     }
 }
 
@@ -242,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn firing_is_what_counting_all_couples_of_rows_finds() {
+    fn contributing_row_pairs_agree_with_brute_force() {
         let rows = [
             (true, false),
             (false, true),
@@ -260,7 +281,7 @@ mod tests {
         let has_i = rows.iter().filter(|r| r.0).count();
         let has_j = rows.iter().filter(|r| r.1).count();
         let both = rows.iter().filter(|r| r.0 && r.1).count();
-        assert_eq!(fires(has_i, has_j, both), counted as f64);
-        assert_eq!(couples(rows.len()), 30.0);
+        assert_eq!(contributing(has_i, has_j, both), counted as f64);
+        assert_eq!(row_pairs(rows.len()), 30.0);
     }
 }

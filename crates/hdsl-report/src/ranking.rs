@@ -1,5 +1,5 @@
-//! Who is near whom: test rows ranked among training rows, by the dot product and by the learned similarity. Found
-//! once, and used by the sections on errors and neighbors.
+//! Test rows ranked against training rows by the dot product and by the learned similarity: nearest neighbors and
+//! predictions. Computed once, and used by several sections.
 
 use crate::format::count;
 use crate::input::Input;
@@ -9,146 +9,145 @@ use hdsl::{
     Similarity, Vote,
 };
 
-/// How many neighbors are listed for a row, unless more of them vote.
+/// Neighbors listed per row, unless more of them vote.
 const LISTED: usize = 6;
 
-/// The neighbors of every test row under one similarity.
+/// The neighbors of every test row under one similarity, and the preprocessed rows.
 pub(crate) struct Ranked {
-    pub(crate) near: Neighbors,
-    /// The class each test row is given, where training rows have classes.
+    pub(crate) train: Rows,
+    pub(crate) test: Rows,
+    pub(crate) neighbors: Neighbors,
+    /// The predicted class of each test row, if training rows have classes.
     pub(crate) predicted: Option<Labels>,
-    /// How often that is wrong, where test rows have classes too.
+    /// The errors of the predictions, if test rows have classes, too.
     pub(crate) evaluation: Option<Evaluation>,
 }
 
-/// Both rankings, and the rows they were made from.
+/// The rankings under both similarities.
 pub(crate) struct Rankings {
-    /// Rows scaled for the dot product: all features.
-    pub(crate) plain_train: Rows,
-    pub(crate) plain_test: Rows,
-    /// Rows scaled for the model.
-    pub(crate) train: Rows,
-    pub(crate) test: Rows,
+    /// By the dot product over all features.
     pub(crate) dot: Ranked,
+    /// By the learned similarity.
     pub(crate) learned: Ranked,
-    /// How the learned similarity decides; with fewer neighbors than asked for if there are not so many training rows.
+    /// The rule for the learned similarity; k is at most the number of training rows.
     pub(crate) rule: PredictionRule,
 }
 
 impl Rankings {
-    /// Nothing unless there are training and test rows.
+    /// `None` unless there are training and test rows.
     pub(crate) fn of(input: &Input<'_>) -> Result<Option<Self>> {
         let (Some(train), Some(test)) = (input.train, input.test) else {
             return Ok(None);
         };
-        if train.rows.n_rows() == 0 || test.rows.n_rows() == 0 {
+        let n_train = train.rows.n_rows();
+        if n_train == 0 || test.rows.n_rows() == 0 {
             return Ok(None);
         }
-        let n_train = train.rows.n_rows();
         let rule = PredictionRule {
             k: input.rule.k.min(n_train),
             ..input.rule
         };
+        let (labels, truth) = (train.labels, test.labels);
         let listed = LISTED.max(rule.k).min(n_train);
-        let preprocess = plain_preprocess(input, train.rows);
-        let (plain_train, plain_test) = (preprocess.apply(train.rows), preprocess.apply(test.rows));
-        let (scaled, asked) = (
-            input.model.prepare(train.rows),
-            input.model.prepare(test.rows),
-        );
         let rank = |similarity: &dyn Similarity,
                     rule: PredictionRule,
-                    items: &Rows,
-                    queries: &Rows|
+                    preprocess: &dyn Fn(&Rows) -> Rows|
          -> Result<Ranked> {
-            let formed = rule.normalization.of(similarity);
-            let near = KnnIndex::new(&formed, items).neighbors(queries, listed)?;
-            let predicted = match train.labels {
-                None => None,
-                Some(labels) => Some(classify(similarity, items, labels, queries, &rule)?),
-            };
-            let evaluation = match (&predicted, test.labels) {
+            let (train, test) = (preprocess(train.rows), preprocess(test.rows));
+            let normalized = rule.normalization.of(similarity);
+            let neighbors = KnnIndex::new(&normalized, &train).neighbors(&test, listed)?;
+            let predicted = labels
+                .map(|labels| classify(similarity, &train, labels, &test, &rule))
+                .transpose()?;
+            let evaluation = match (&predicted, truth) {
                 (Some(predicted), Some(truth)) => Some(evaluate(predicted, truth)?),
                 _ => None,
             };
             Ok(Ranked {
-                near,
+                train,
+                test,
+                neighbors,
                 predicted,
                 evaluation,
             })
         };
-        let dot = rank(
-            &Dot,
-            PredictionRule::nearest(rule.k),
-            &plain_train,
-            &plain_test,
-        )?;
-        let learned = rank(input.model.similarity(), rule, &scaled, &asked)?;
+        let preprocessor = dot_preprocessor(input, train.rows);
+        let majority = PredictionRule::nearest(rule.k);
+        let model = input.model;
         Ok(Some(Self {
-            plain_train,
-            plain_test,
-            train: scaled,
-            test: asked,
-            dot,
-            learned,
+            dot: rank(&Dot, majority, &|rows| preprocessor.apply(rows))?,
+            learned: rank(model.similarity(), rule, &|rows| model.prepare(rows))?,
             rule,
         }))
     }
-}
 
-/// The preprocessing of the model's kind, fitted on all features instead of those in use, as the dot product needs it.
-pub(crate) fn plain_preprocess(input: &Input<'_>, train: &Rows) -> Preprocessor {
-    Preprocessor::fit(input.model.preprocess().kind(), train)
-}
-
-/// Who decides, in a few words.
-pub(crate) fn in_short(rule: PredictionRule) -> String {
-    let neighbors = count(rule.k, "neighbor");
-    let who = match rule.vote {
-        Vote::Majority => format!("the vote of {neighbors}"),
-        Vote::Weighted => format!("the weighted vote of {neighbors}"),
-        Vote::ClassMean => "the mean similarity to each class".into(),
-    };
-    match rule.normalization {
-        Normalization::Dot => who,
-        Normalization::Cosine => who + " in the cosine normalization",
+    /// The errors under the dot product and under the learned similarity, if rows have classes.
+    pub(crate) fn evaluations(&self) -> Option<(&Evaluation, &Evaluation)> {
+        let dot = self.dot.evaluation.as_ref()?;
+        Some((dot, self.learned.evaluation.as_ref()?))
     }
 }
 
-/// How a decision is made, as a sentence about a test row and as half of one about its neighbors.
-pub(crate) fn in_words(rule: PredictionRule) -> (String, String) {
+/// The kind of preprocessing of the model, fitted on all features instead of the used ones, for the dot product.
+pub(crate) fn dot_preprocessor(input: &Input<'_>, train: &Rows) -> Preprocessor {
+    Preprocessor::fit(input.model.preprocess().kind(), train)
+}
+
+/// The rule in a few words, such as `majority vote of 3 nearest neighbors`.
+pub(crate) fn rule_name(rule: PredictionRule) -> String {
+    let neighbors = count(rule.k, "nearest neighbor");
+    let vote = match rule.vote {
+        Vote::Majority => format!("majority vote of {neighbors}"),
+        Vote::Weighted => format!("similarity-weighted vote of {neighbors}"),
+        Vote::ClassMean => "highest mean similarity to a class".into(),
+    };
+    match rule.normalization {
+        Normalization::Dot => vote,
+        Normalization::Cosine => vote + ", cosine normalization",
+    }
+}
+
+/// How classes are predicted: a paragraph for the first section.
+pub(crate) fn prediction_rule(rule: PredictionRule) -> String {
     let k = rule.k;
-    let (row, near) = match rule.vote {
-        Vote::Majority => (
-            format!("A test row gets the class most of its {k} nearest training rows have"),
-            format!("the first {k} vote"),
-        ),
-        Vote::Weighted => (
+    let class = match rule.vote {
+        Vote::Majority => format!("the majority class of its {k} nearest training rows"),
+        Vote::Weighted => {
             format!(
-                "A test row gets the class that weighs most among its {k} nearest training rows, each by its similarity"
-            ),
-            format!("the first {k} vote, each with its similarity"),
-        ),
-        Vote::ClassMean => (
-            "A test row gets the class whose training rows are most similar to it on average"
-                .into(),
-            "all of them decide, by the mean of each class".into(),
+                "the class with the largest sum of similarities among its {k} nearest training rows"
+            )
+        }
+        Vote::ClassMean => {
+            "the class whose training rows have the highest mean similarity to it".into()
+        }
+    };
+    let normalized = match rule.normalization {
+        Normalization::Dot => "",
+        Normalization::Cosine => {
+            ", with similarities normalized to cosines: S(x, z) / √(S(x, x) S(z, z))"
+        }
+    };
+    let dot_rule = match rule == PredictionRule::nearest(k) {
+        true => String::new(),
+        false => format!(
+            " For the dot product, the prediction is the majority class of the {k} nearest training rows."
         ),
     };
-    let (row, near) = match rule.normalization {
-        Normalization::Dot => (row, near),
-        Normalization::Cosine => (
-            row + ", where the similarity is divided by the lengths of both rows",
-            near + "; they are ordered by the similarity divided by the lengths of both rows",
-        ),
+    format!("The prediction for a test row is {class}{normalized}.{dot_rule}")
+}
+
+/// Which of the listed neighbors vote: a sentence for the section about neighbors.
+pub(crate) fn voting_neighbors(rule: PredictionRule) -> String {
+    let k = rule.k;
+    let voters = match rule.vote {
+        Vote::Majority => format!("The first {k} vote on the class"),
+        Vote::Weighted => format!("The first {k} vote on the class, weighted by similarity"),
+        Vote::ClassMean => "The prediction is the class with the highest mean similarity".into(),
     };
-    match rule == PredictionRule::nearest(k) {
-        true => (row, near),
-        false => (
-            format!(
-                "{row}. Under the plain dot product it gets the class most of its {k} nearest have"
-            ),
-            near,
-        ),
+    match rule.normalization {
+        Normalization::Dot => voters + ".",
+        Normalization::Cosine => {
+            voters + ". Neighbors are ordered by cosine; scores are shown without normalization."
+        }
     }
 }

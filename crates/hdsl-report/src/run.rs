@@ -1,4 +1,4 @@
-//! Section 2: how the solver got there.
+//! Section 2: the training run.
 
 use crate::sample::{rounded, spaced};
 use hdsl::Model;
@@ -6,41 +6,41 @@ use hdsl::atoms::Step;
 use hdsl::solver::Search;
 use serde::Serialize;
 
-/// Points drawn at most; longer runs are thinned.
-const MOST_POINTS: usize = 1200;
+/// Longer runs are drawn with this number of points.
+const MAX_POINTS: usize = 1200;
 
-/// The run, one entry an iterate that is drawn.
+/// The run, one entry per drawn iterate.
 #[derive(Serialize)]
-pub(crate) struct RunStory {
+pub(crate) struct RunSection {
     iteration: Vec<usize>,
     objective: Vec<f64>,
     gap: Vec<f64>,
     n_atoms: Vec<usize>,
     n_features: Vec<usize>,
-    /// What led to the iterate: s(tart), f(orward), a(way), d(rop), p(airwise), w (swap).
+    /// The kind of step to each iterate: s(tart), f(orward), a(way), d(rop), p(airwise), w (swap).
     step: String,
-    /// How many steps of each kind there were, in all.
+    /// The number of steps of each kind in the whole run.
     n_steps: Vec<(&'static str, usize)>,
     chosen: usize,
     length: usize,
     /// (iteration, validation error).
     evaluations: Vec<(u32, f64)>,
     gap_certified: Option<f64>,
-    /// Whether every gap of the run is a bound.
+    /// Whether every gap of the run is certified, that is, an upper bound.
     all_certified: bool,
     stop: Option<String>,
 }
 
-impl RunStory {
+impl RunSection {
     pub(crate) fn of(model: &Model) -> Self {
         let parts = model.parts();
         let counts = parts.path.counts();
         let steps = parts.path.steps();
-        let mut shown = spaced(counts.len(), MOST_POINTS);
-        // The two that matter most are never thinned away.
-        for must in [model.chosen() as u32, counts.len() as u32 - 1] {
-            if let Err(at) = shown.binary_search(&must) {
-                shown.insert(at, must);
+        let mut shown = spaced(counts.len(), MAX_POINTS);
+        // The iterate in use and the last one are always drawn.
+        for required in [model.chosen() as u32, counts.len() as u32 - 1] {
+            if let Err(at) = shown.binary_search(&required) {
+                shown.insert(at, required);
             }
         }
         let shown: Vec<usize> = shown.into_iter().map(|i| i as usize).collect();

@@ -1,6 +1,6 @@
-//! Fewer rows where there are too many for a page.
+//! Samples of rows and points where all of them would make the page too large.
 
-/// At most `most` of `n`, evenly spaced, in increasing order.
+/// At most `most` of the indices below `n`, evenly spaced, in increasing order.
 pub(crate) fn spaced(n: usize, most: usize) -> Vec<u32> {
     match n <= most {
         true => (0..n as u32).collect(),
@@ -10,7 +10,7 @@ pub(crate) fn spaced(n: usize, most: usize) -> Vec<u32> {
     }
 }
 
-/// At most `most` of a list, evenly spaced, the order kept.
+/// At most `most` elements of a list, evenly spaced, in order.
 pub(crate) fn thinned<T: Copy>(list: &[T], most: usize) -> Vec<T> {
     spaced(list.len(), most)
         .into_iter()
@@ -18,13 +18,13 @@ pub(crate) fn thinned<T: Copy>(list: &[T], most: usize) -> Vec<T> {
         .collect()
 }
 
-/// A number with so many significant digits: shorter in the file, and nobody sees the difference in a picture.
+/// A number rounded to `digits` significant digits, to make the file smaller.
 pub(crate) fn rounded(x: f64, digits: i32) -> f64 {
     if x == 0.0 || !x.is_finite() {
         return if x.is_finite() { 0.0 } else { x };
     }
     let places = digits - 1 - x.abs().log10().floor() as i32;
-    // Beyond this the power itself is not a number any more; such values are left alone.
+    // The power of ten would overflow; such values are not rounded.
     if !(-300..=300).contains(&places) {
         return x;
     }

@@ -1,11 +1,11 @@
-//! The scripts of the page: the charting library, which comes with the plotly crate, and ours.
+//! The scripts of the page: plotly.js, which comes with the plotly crate, and the page's own script.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-/// Ours, a file a section, in the order they build on each other.
-const OURS: [&str; 11] = [
+/// The page's own script, one file per section, in the order of their dependencies.
+const OWN: [&str; 11] = [
     include_str!("../assets/base.js"),
     include_str!("../assets/charts.js"),
     include_str!("../assets/table.js"),
@@ -19,8 +19,8 @@ const OURS: [&str; 11] = [
     include_str!("../assets/errors.js"),
 ];
 
-/// plotly.js as the plotly crate embeds it. The crate hands it out between script tags and followed by MathJax, which a
-/// page without formulas has no use for.
+/// plotly.js as the plotly crate embeds it. The crate returns it between script tags and followed by MathJax, which the
+/// page does not use.
 pub(crate) fn plotly() -> String {
     let sources = plotly::Plot::offline_js_sources();
     let start = sources.find('>').map_or(0, |at| at + 1);
@@ -28,12 +28,12 @@ pub(crate) fn plotly() -> String {
     sources[start..end].to_owned()
 }
 
-/// All of ours as one script with no name of its own left behind.
-pub(crate) fn ours() -> String {
-    format!("(() => {{\n\"use strict\";\n{}\n}})();\n", OURS.join("\n"))
+/// The page's own script, wrapped in a function so that it defines no global names.
+pub(crate) fn own() -> String {
+    format!("(() => {{\n\"use strict\";\n{}\n}})();\n", OWN.join("\n"))
 }
 
-/// How a content security policy names a script that may run.
+/// The hash by which a content security policy admits a script.
 pub(crate) fn hash(script: &str) -> String {
     format!("'sha256-{}'", STANDARD.encode(Sha256::digest(script)))
 }
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_library_is_whole_and_alone() {
+    fn plotly_is_complete_and_without_mathjax() {
         let script = plotly();
         assert!(script.trim_start().starts_with("/**\n* plotly.js v"));
         assert!(script.contains("window.Plotly = Plotly"));
@@ -52,8 +52,8 @@ mod tests {
     }
 
     #[test]
-    fn our_scripts_write_no_markup() {
-        let ours = ours();
+    fn the_script_writes_no_markup() {
+        let script = own();
         for forbidden in [
             "innerHTML",
             "outerHTML",
@@ -62,13 +62,13 @@ mod tests {
             "eval(",
             "</script",
         ] {
-            assert!(!ours.contains(forbidden), "{forbidden}");
+            assert!(!script.contains(forbidden), "{forbidden}");
         }
     }
 
     #[test]
-    fn hashes_are_those_of_browsers() {
-        // The example of the CSP specification.
+    fn hashes_agree_with_the_csp_specification() {
+        // The example in the specification.
         assert_eq!(
             hash("alert('Hello, world.');"),
             "'sha256-qznLcsROx4GACP2dm0UCKCzCG+HiZ1guq6ZZDob/Tng='"

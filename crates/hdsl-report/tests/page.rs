@@ -1,5 +1,5 @@
-//! Pages of small problems: the figures, the bytes, and inputs that have little to show. How pages look and behave is
-//! tried in a browser, see `browser/`.
+//! Pages of small problems: figures, reproducibility, and small or invalid input. `browser/` tests appearance and
+//! behavior.
 
 use hdsl::atoms::Path;
 use hdsl::data::{Planted, PlantedParams, planted};
@@ -14,26 +14,23 @@ use std::sync::LazyLock;
 
 static PROBLEM: LazyLock<(Planted, Model)> = LazyLock::new(|| {
     let params = PlantedParams {
-        n_train: 160,
-        n_valid: 80,
-        n_test: 80,
         n_features: 400,
         noise_words: 10,
+        n_train: 160,
+        n_test: 80,
         ..PlantedParams::default()
     };
     let problem = planted(5, &params).unwrap();
     let mut config = TrainConfig::new(10.0);
     config.max_iter = 60;
-    let (train, valid) = (&problem.train, &problem.valid);
-    let mut given = hdsl::TrainData::new(train);
-    given.valid = Some(valid.into());
-    given.names = Some(&problem.names);
-    let trained = hdsl::train(&given, &config, &mut ());
-    let model = trained.unwrap().model;
+    let mut data = hdsl::TrainData::new(&problem.train);
+    data.valid = Some((&problem.valid).into());
+    data.names = Some(&problem.names);
+    let model = hdsl::train(&data, &config, &mut ()).unwrap().model;
     (problem, model)
 });
 
-fn whole() -> Input<'static> {
+fn complete_input() -> Input<'static> {
     let (problem, model) = &*PROBLEM;
     let mut input = Input::new(model, "model.hdsl");
     input.train = Some(Part::new(&problem.train, "train.svm"));
@@ -54,18 +51,18 @@ fn data(html: &str) -> Value {
 
 #[test]
 fn same_input_same_bytes_for_any_number_of_threads() {
-    let once = write(&whole());
+    let once = write(&complete_input());
     for n_threads in [1, 3, 8] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads);
-        let again = pool.build().unwrap().install(|| write(&whole()));
+        let again = pool.build().unwrap().install(|| write(&complete_input()));
         assert!(once == again, "{n_threads} threads");
     }
 }
 
 #[test]
-fn errors_are_those_of_an_evaluation() {
+fn errors_agree_with_evaluate_similarity() {
     let (problem, model) = &*PROBLEM;
-    let told = data(&write(&whole()));
+    let shown = data(&write(&complete_input()));
     let labels = |d: &'static Dataset| d.labels.as_ref().unwrap();
     let (train, test) = (&problem.train, &problem.test);
     let preprocess = Preprocessor::fit(model.preprocess().kind(), &train.rows);
@@ -78,74 +75,75 @@ fn errors_are_those_of_an_evaluation() {
     let (a, b) = (model.prepare(&train.rows), model.prepare(&test.rows));
     let learned = evaluation(model.similarity(), &a, &b);
     for (name, found) in [("dot", dot), ("learned", learned.clone())] {
-        assert_eq!(told["errors"][name]["error"], found.error);
-        assert_eq!(told["errors"][name]["balanced_error"], found.balanced_error);
-        let cells = told["errors"][name]["cells"].as_array().unwrap();
+        assert_eq!(shown["errors"][name]["error"], found.error);
+        assert_eq!(
+            shown["errors"][name]["balanced_error"],
+            found.balanced_error
+        );
+        let cells = shown["errors"][name]["cells"].as_array().unwrap();
         assert_eq!(cells.len(), found.cells.len());
     }
-    // The path ends at the model in use, and all test rows are judged there.
-    let along = told["dimension"]["test"].as_array().unwrap();
-    assert_eq!(along.last().unwrap()["error"], learned.error);
-    let mistakes = told["errors"]["mistakes"].as_array().unwrap();
-    assert_eq!(mistakes.len(), learned.n_wrong);
-    let shown = told["neighbors"]["rows"].as_array().unwrap();
-    for mistake in mistakes {
-        assert!(
-            shown.iter().any(|q| q["row"] == mistake["row"]),
-            "every mistake can be looked at"
-        );
+    // The last iterate is the model in use, evaluated on all test rows.
+    let iterates = shown["dimension"]["test"].as_array().unwrap();
+    assert_eq!(iterates.last().unwrap()["error"], learned.error);
+    let misclassified = shown["errors"]["misclassified"].as_array().unwrap();
+    assert_eq!(misclassified.len(), learned.n_wrong);
+    let rows = shown["neighbors"]["rows"].as_array().unwrap();
+    for wrong in misclassified {
+        assert!(rows.iter().any(|q| q["row"] == wrong["row"]), "{wrong}");
     }
 }
 
 #[test]
-fn contributions_add_up_and_firing_is_counted() {
+fn contributions_add_up_and_pair_frequencies_agree_with_brute_force() {
     let (problem, model) = &*PROBLEM;
-    let told = data(&write(&whole()));
-    for query in told["neighbors"]["rows"].as_array().unwrap() {
-        for near in ["dot", "learned"]
+    let shown = data(&write(&complete_input()));
+    for query in shown["neighbors"]["rows"].as_array().unwrap() {
+        for neighbor in ["dot", "learned"]
             .iter()
             .flat_map(|&k| query[k].as_array().unwrap())
         {
-            let why = near["why"].as_array().unwrap();
-            let sum: f64 = why.iter().map(|w| w[3].as_f64().unwrap()).sum();
-            let score = near["score"].as_f64().unwrap();
-            let rest = near["rest"][1].as_f64().unwrap();
+            let contributions = neighbor["contributions"].as_array().unwrap();
+            let sum: f64 = contributions.iter().map(|c| c[3].as_f64().unwrap()).sum();
+            let score = neighbor["score"].as_f64().unwrap();
+            let rest = neighbor["rest"][1].as_f64().unwrap();
             assert!(
                 (sum + rest - score).abs() < 1e-9,
                 "{sum} and {rest} for {score}"
             );
         }
     }
-    // The first pair, by going through all couples of rows.
+    // The frequency of the first pair, over all pairs of rows.
     let pair = model.similarity().pairs_by_weight()[0];
     let (rows, labels) = (&problem.train.rows, problem.train.labels.as_ref().unwrap());
-    let (mut fired, mut couples) = ([0.0; 2], [0.0; 2]);
+    let (mut contributing, mut row_pairs) = ([0.0; 2], [0.0; 2]);
     for a in 0..rows.n_rows() {
         for b in (0..rows.n_rows()).filter(|&b| b != a) {
             let (x, y) = (rows.row(a), rows.row(b));
             let has = |r: SparseRow<'_>, f: u32| r.get(f) != 0.0;
-            let fires = (has(x, pair.i) && has(y, pair.j)) || (has(x, pair.j) && has(y, pair.i));
+            let contributes =
+                (has(x, pair.i) && has(y, pair.j)) || (has(x, pair.j) && has(y, pair.i));
             let kind = usize::from(labels.name(a) != labels.name(b));
-            couples[kind] += 1.0;
-            fired[kind] += f64::from(u8::from(fires));
+            row_pairs[kind] += 1.0;
+            contributing[kind] += f64::from(u8::from(contributes));
         }
     }
     for (kind, name) in ["same", "different"].into_iter().enumerate() {
-        let shown = told["entries"]["pairs"][name][0].as_f64().unwrap();
-        let counted = fired[kind] / couples[kind];
+        let found = shown["entries"]["pairs"][name][0].as_f64().unwrap();
+        let expected = contributing[kind] / row_pairs[kind];
         assert!(
-            (shown - counted).abs() <= 1e-3 * counted,
-            "{name}: {shown} for {counted}"
+            (found - expected).abs() <= 1e-3 * expected,
+            "{name}: {found}, expected {expected}"
         );
     }
 }
 
 #[test]
-fn little_input_makes_a_page_too() {
+fn incomplete_input_is_enough_for_a_page() {
     let path = Path::new(vec![(Atom::minus(0, 2).unwrap(), 1.0)], vec![]).unwrap();
     let model = Model::new(ModelParts::new(3, 2.0, path)).unwrap();
-    let told = data(&write(&Input::new(&model, "m.hdsl")));
-    assert!(told["errors"].is_null() && told["map"].is_null() && told["dimension"].is_null());
+    let shown = data(&write(&Input::new(&model, "m.hdsl")));
+    assert!(shown["errors"].is_null() && shown["map"].is_null() && shown["dimension"].is_null());
 
     let mut rows = Rows::new(3);
     rows.push(SparseRow::new(&[0], &[1.0]));
@@ -153,7 +151,7 @@ fn little_input_makes_a_page_too() {
     let one_class = Labels::from_names(["a", "a"]);
     let other = Labels::from_names(["new", "a"]);
     let empty = Rows::new(3);
-    let given = |rows, labels| {
+    let part = |rows, labels| {
         Some(Part {
             rows,
             labels,
@@ -162,54 +160,54 @@ fn little_input_makes_a_page_too() {
         })
     };
     let mut input = Input::new(&model, "m.hdsl");
-    // More voters than rows, one class, and a class that training never saw.
+    // k above the number of rows, one class, and a class that training rows do not have.
     input.rule.k = 9;
-    input.train = given(&rows, Some(&one_class));
-    input.test = given(&rows, Some(&other));
-    let told = data(&write(&input));
-    assert_eq!(told["errors"]["learned"]["n_wrong"], 1);
-    assert!(told["errors"]["mistakes"][0]["margin"].is_null());
-    // No classes at all.
-    input.train = given(&rows, None);
-    input.test = given(&rows, None);
-    let told = data(&write(&input));
-    assert_eq!(told["neighbors"]["rows"].as_array().unwrap().len(), 2);
-    // No rows at all.
-    input.train = given(&empty, None);
-    input.test = given(&empty, None);
+    input.train = part(&rows, Some(&one_class));
+    input.test = part(&rows, Some(&other));
+    let shown = data(&write(&input));
+    assert_eq!(shown["errors"]["learned"]["n_wrong"], 1);
+    assert!(shown["errors"]["misclassified"][0]["margin"].is_null());
+    // No classes.
+    input.train = part(&rows, None);
+    input.test = part(&rows, None);
+    let shown = data(&write(&input));
+    assert_eq!(shown["neighbors"]["rows"].as_array().unwrap().len(), 2);
+    // No rows.
+    input.train = part(&empty, None);
+    input.test = part(&empty, None);
     assert!(data(&write(&input))["neighbors"].is_null());
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn labels_and_texts_must_be_as_many_as_rows() {
     let (problem, _) = &*PROBLEM;
     let texts = vec![String::new(); 3];
-    let mut input = whole();
+    let mut input = complete_input();
     input.test = input.test.map(|part| Part {
         texts: Some(&texts),
         ..part
     });
-    let refusal = page(&input, &mut |_| {}).unwrap_err().to_string();
-    assert_eq!(refusal, "there are 3 texts for 80 test rows");
-    let mut input = whole();
+    let error = page(&input, &mut |_| {}).unwrap_err().to_string();
+    assert_eq!(error, "there are 3 texts for 80 test rows");
+    let mut input = complete_input();
     input.train = input.train.map(|part| Part {
         labels: problem.test.labels.as_ref(),
         ..part
     });
-    let refusal = page(&input, &mut |_| {}).unwrap_err().to_string();
-    assert_eq!(refusal, "there are 80 labels for 160 training rows");
-    let mut input = whole();
+    let error = page(&input, &mut |_| {}).unwrap_err().to_string();
+    assert_eq!(error, "there are 80 labels for 160 training rows");
+    let mut input = complete_input();
     input.rule.k = 0;
     assert!(page(&input, &mut |_| {}).is_err());
 }
 
 #[test]
-fn nothing_on_the_page_points_elsewhere() {
-    let html = write(&whole());
+fn the_page_has_no_links_to_other_sites() {
+    let html = write(&complete_input());
     assert!(html.contains("content=\"default-src &#39;none&#39;; script-src &#39;sha256-"));
-    // Up to the charting library, which names addresses that it never asks for here.
-    let ours = &html[..html.find("plotly.js v").unwrap()];
+    // Everything before plotly.js, which contains addresses that it does not request here.
+    let own = &html[..html.find("plotly.js v").unwrap()];
     let allowed = "http://www.w3.org/2000/svg";
-    assert!(!ours.replace(allowed, "").contains("://"));
-    assert_eq!(ours.matches("<script").count(), 3);
+    assert!(!own.replace(allowed, "").contains("://"));
+    assert_eq!(own.matches("<script").count(), 3);
 }

@@ -82,9 +82,9 @@ pub(crate) fn run(args: &Fetch, log: &Log) -> Result<(), Failure> {
     let parts: Vec<&str> = args.parts.iter().map(String::as_str).collect();
     let mut results = Vec::new();
     for set in sets {
-        let mut watch = Download::new(log, set.name);
-        let fetched = fetch(set, &parts, &options, &mut |event| watch.event(event));
-        watch.finish();
+        let mut progress = Download::new(log, set.name);
+        let fetched = fetch(set, &parts, &options, &mut |event| progress.event(event));
+        progress.finish();
         let fetched = fetched?;
         if args.paths {
             for part in &fetched.parts {
@@ -141,7 +141,7 @@ fn to_text(fetched: &Fetched, read: &[Dataset]) -> String {
             count(data.rows.n_rows(), "row"),
             count(set.n_features.max(data.rows.n_features()), "feature"),
             classes,
-            if part.is_new { "" } else { " (already there)" },
+            if part.is_new { "" } else { " (in the cache)" },
             part.data.display()
         );
     }
@@ -219,7 +219,7 @@ fn list(args: &Fetch) -> Result<(), Failure> {
             count(set.n_classes, "class"),
         );
     }
-    text += &format!("\nKept in {}.\n", folder.display());
+    text += &format!("\nCache folder: {}\n", folder.display());
     output::stdout(&text)
 }
 

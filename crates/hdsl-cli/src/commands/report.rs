@@ -15,12 +15,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Write an HTML page about a model: errors, charts, features, neighbors, mistakes
+/// Write an HTML page about a model: errors, charts, features, neighbors
 ///
-/// The page is one file that opens offline in any browser. It shows the errors before and after learning, the training
-/// run, the matrix, features and pairs in tables and as a graph, the error with fewer dimensions, a map of the rows, the
-/// neighbors of test rows with the contributions to each score, and the mistakes. Only the model is required: parts that
-/// need more input are left out, and the page says which option adds them. Large data are sampled, with a note.
+/// The page is one file that opens offline in any browser. It shows the errors under the dot product and under the learned
+/// similarity, the training run, the matrix, features and pairs in tables and as a graph, the errors of smaller models, a
+/// map of the rows, the neighbors of test rows with the contributions to each score, and the misclassified rows. Only the
+/// model is required: sections that need more input are left out, and the page names the options that add them. Large
+/// data are sampled, with a note.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:

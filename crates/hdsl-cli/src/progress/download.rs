@@ -37,9 +37,9 @@ impl<'a> Download<'a> {
                     bar.bar.set_position(done);
                 }
             }
-            Event::TryingAgain { reason, pause } => {
-                let seconds = pause.as_secs_f64();
-                self.note(format!("{reason}; trying again in {seconds:.0} s"));
+            Event::Retrying { reason, delay } => {
+                let seconds = delay.as_secs_f64();
+                self.note(format!("{reason}; retrying in {seconds:.0} s"));
             }
             Event::Locked => {
                 let name = self.name;

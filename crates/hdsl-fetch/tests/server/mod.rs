@@ -1,5 +1,5 @@
-//! A small HTTP server on the loopback address that serves the layouts of the real ones, and misbehaves as told.
-#![allow(dead_code)] // every test file uses some of this
+//! A small HTTP server on the loopback address, with the paths of the real ones and with faults on demand.
+#![allow(dead_code)] // each test file uses a part of it
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -8,20 +8,20 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// How the next request for a path is treated. Without any, it is served properly, with `Range` and `ETag`.
+/// How the server treats a request. By default, it serves the file, with `Range` and `ETag`.
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
-    /// Promises everything and closes the line after so many bytes.
+    /// Announces the whole file and closes the connection after so many bytes.
     Cut(usize),
-    /// Sends so many bytes and then nothing, with the line open.
+    /// Sends so many bytes, and then keeps the connection open.
     Hang(usize),
-    /// Another status than 200.
+    /// An error status.
     Status(u16),
     /// 302 to a path.
     Redirect(String),
-    /// All of it, whatever was asked for, and no `ETag`.
+    /// The whole file for any requested range, without `ETag`.
     NoRange,
-    /// A page that wants a password.
+    /// A login page.
     LoginPage,
 }
 
@@ -32,7 +32,7 @@ struct State {
     log: Vec<String>,
 }
 
-/// Runs until the test process ends, or until it is dropped as far as new requests go.
+/// A server that runs until the test process ends.
 pub(crate) struct Server {
     address: String,
     state: Arc<Mutex<State>>,
@@ -48,7 +48,7 @@ impl Server {
             for stream in listener.incoming().flatten() {
                 let shared = Arc::clone(&shared);
                 thread::spawn(move || {
-                    // A client that goes away is part of the tests.
+                    // Tests also close connections early.
                     let _ = answer(stream, &shared);
                 });
             }
@@ -56,24 +56,24 @@ impl Server {
         Self { address, state }
     }
 
-    /// For `--base-url`.
+    /// The address for `--base-url`.
     pub(crate) fn base(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Serves this at `https://HOST/PATH` of the real world.
+    /// Serves these bytes for `https://HOST/PATH`.
     pub(crate) fn serve(&self, url: &str, bytes: impl Into<Vec<u8>>) {
         let path = url.replacen("https:/", "", 1);
         self.state().files.insert(path, bytes.into());
     }
 
-    /// Does this for the next requests of the address, in this order.
+    /// Treats the next requests for the address in this way, in order.
     pub(crate) fn act(&self, url: &str, acts: &[Act]) {
         let path = url.replacen("https:/", "", 1);
         self.state().acts.insert(path, acts.to_vec());
     }
 
-    /// What was asked since the last call: `PATH` or `PATH Range`, one a request.
+    /// The requests since the last call: `PATH` or `PATH RANGE`.
     pub(crate) fn log(&self) -> Vec<String> {
         std::mem::take(&mut self.state().log)
     }
@@ -113,6 +113,27 @@ fn answer(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
     respond(stream, body, act, range, if_range)
 }
 
+/// A whole response.
+fn whole(status: &str, headers: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "HTTP/1.1 {status}\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    )
+}
+
+/// The response to a request that is not answered with the file.
+fn response_without_file(act: &Act) -> Option<String> {
+    match act {
+        Act::Status(status) => Some(whole(&format!("{status} Sorry"), "", "")),
+        Act::Redirect(to) => Some(whole("302 Found", &format!("Location: {to}\r\n"), "")),
+        Act::LoginPage => {
+            let page = "<html><body>Please log in to the network</body></html>";
+            Some(whole("200 OK", "Content-Type: text/html\r\n", page))
+        }
+        Act::Cut(_) | Act::Hang(_) | Act::NoRange => None,
+    }
+}
+
 fn respond(
     mut out: TcpStream,
     body: Option<Vec<u8>>,
@@ -120,28 +141,11 @@ fn respond(
     range: Option<String>,
     if_range: Option<String>,
 ) -> std::io::Result<()> {
-    let plain = |status: &str, more: &str, body: &str| {
-        let length = body.len();
-        format!(
-            "HTTP/1.1 {status}\r\n{more}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-        )
-    };
-    match &act {
-        Some(Act::Status(status)) => {
-            return out.write_all(plain(&format!("{status} Sorry"), "", "").as_bytes());
-        }
-        Some(Act::Redirect(to)) => {
-            return out
-                .write_all(plain("302 Found", &format!("Location: {to}\r\n"), "").as_bytes());
-        }
-        Some(Act::LoginPage) => {
-            let page = "<html><body>Please log in to the network</body></html>";
-            return out.write_all(plain("200 OK", "Content-Type: text/html\r\n", page).as_bytes());
-        }
-        _ => {}
+    if let Some(response) = act.as_ref().and_then(response_without_file) {
+        return out.write_all(response.as_bytes());
     }
     let Some(body) = body else {
-        return out.write_all(plain("404 Not Found", "", "no such file").as_bytes());
+        return out.write_all(whole("404 Not Found", "", "no such file").as_bytes());
     };
     let sum: u64 = body
         .iter()
@@ -155,7 +159,7 @@ fn respond(
     let total = body.len();
     if first >= total && first > 0 {
         let more = format!("Content-Range: bytes */{total}\r\n");
-        return out.write_all(plain("416 Range Not Satisfiable", &more, "").as_bytes());
+        return out.write_all(whole("416 Range Not Satisfiable", &more, "").as_bytes());
     }
     let mut head = match first {
         0 => "HTTP/1.1 200 OK\r\n".to_owned(),
@@ -195,7 +199,7 @@ pub(crate) fn zip_of(members: &[(&str, &[u8])]) -> Vec<u8> {
     zip.finish().expect("memory can be written").into_inner()
 }
 
-/// Text as the LIBSVM collection packs it.
+/// Text compressed like the files of LIBSVM.
 pub(crate) fn bz2_of(text: &str) -> Vec<u8> {
     let mut out = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
     out.write_all(text.as_bytes())
@@ -203,7 +207,7 @@ pub(crate) fn bz2_of(text: &str) -> Vec<u8> {
     out.finish().expect("memory can be written")
 }
 
-/// The zip of dexter, with few rows and the layout of the real one: validation labels lie above the other files.
+/// A small version of dexter.zip, with the paths of the real one: the validation labels are in another folder.
 pub(crate) fn dexter_zip() -> Vec<u8> {
     zip_of(&[
         (

@@ -1,12 +1,11 @@
-//! Groups of nodes that are joined more closely with each other than with the rest, by the method of Blondel et al.
-//! (*Fast unfolding of communities in large networks*, 2008): nodes move to the neighboring group that raises the
-//! modularity most, groups become nodes, and so on until nothing moves. Nodes are visited in order, so the same graph
-//! gives the same groups.
+//! Communities of a graph by the Louvain method (Blondel et al., *Fast unfolding of communities in large networks*, 2008):
+//! each node moves to the neighboring group with the largest gain in modularity; then groups become the nodes of a
+//! smaller graph, until no node moves. Nodes are visited in order, so the same graph gives the same groups.
 
 use super::Graph;
 
-/// Sweeps over the nodes of one level at most: a guard, a handful is usual.
-const MOST_SWEEPS: usize = 100;
+/// A limit on the sweeps over the nodes of one level. Usually, a few suffice.
+const MAX_SWEEPS: usize = 100;
 
 /// The group of each node, numbered by size, the largest first.
 pub(super) fn communities(graph: &Graph) -> Vec<usize> {
@@ -21,19 +20,19 @@ pub(super) fn communities(graph: &Graph) -> Vec<usize> {
         if n_found == level.own.len() {
             return by_size(group);
         }
-        level = level.folded(&found, n_found);
+        level = level.aggregated(&found, n_found);
     }
 }
 
-/// A graph whose nodes are groups of the graph before.
+/// A graph whose nodes are the groups of the previous level.
 struct Level {
     neighbors: Vec<Vec<(usize, f64)>>,
-    /// The weight inside each node, counted from both ends.
+    /// Twice the weight of the edges inside each node.
     own: Vec<f64>,
 }
 
 impl Level {
-    /// Moves nodes while modularity rises. Returns the group of each node and how many groups there are.
+    /// Moves nodes while the modularity increases. Returns the group of each node and the number of groups.
     fn improve(&self) -> (Vec<usize>, usize) {
         let n = self.own.len();
         let degree: Vec<f64> = (0..n)
@@ -43,7 +42,7 @@ impl Level {
         let mut group: Vec<usize> = (0..n).collect();
         let mut in_group = degree.clone();
         let mut joined = vec![0.0; n];
-        for _ in 0..MOST_SWEEPS {
+        for _ in 0..MAX_SWEEPS {
             let mut moved = false;
             for node in 0..n {
                 let mut candidates = vec![group[node]];
@@ -57,7 +56,7 @@ impl Level {
                 let gain = |g: usize| joined[g] - degree[node] * in_group[g] / total;
                 let mut best = group[node];
                 for &g in &candidates {
-                    // A little more than equal, so that rounding cannot send a node to and fro.
+                    // The tolerance prevents cycles caused by rounding.
                     if gain(g) > gain(best) + 1e-12 {
                         best = g;
                     }
@@ -84,7 +83,7 @@ impl Level {
     }
 
     /// The graph whose nodes are the groups.
-    fn folded(&self, group: &[usize], n_groups: usize) -> Self {
+    fn aggregated(&self, group: &[usize], n_groups: usize) -> Self {
         let mut own = vec![0.0; n_groups];
         let mut between: Vec<std::collections::BTreeMap<usize, f64>> =
             vec![Default::default(); n_groups];
@@ -163,7 +162,7 @@ mod tests {
 
     #[test]
     fn groups_of_a_ring_have_a_high_modularity() {
-        // A ring of small groups with weights that repeat with no pattern.
+        // A ring with short edges of varying weights.
         let mut edges = Vec::new();
         for a in 0..60usize {
             for step in [1, 2, 7] {

@@ -1,31 +1,33 @@
-//! Places for the nodes of a graph: each connected part by forces (Fruchterman and Reingold, *Graph drawing by
-//! force-directed placement*, 1991: edges pull, nodes push), then all parts side by side, the largest in the middle.
+//! Positions of the nodes of a graph: each connected component by forces (Fruchterman and Reingold, *Graph drawing by
+//! force-directed placement*, 1991: edges attract, nodes repel), then all components side by side, the largest in the
+//! center.
 
 use super::Graph;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-const ROUNDS: usize = 300;
-/// Nodes push each other within this many edge lengths, once the rough shape is found.
+const ITERATIONS: usize = 300;
+/// After the first iterations, nodes repel each other only within this distance, in edge lengths.
 const REACH: f64 = 5.0;
-/// Rounds in which every node pushes every other, so that large parts unfold.
-const FULL_ROUNDS: usize = 60;
-/// Parts larger than this have fewer such rounds: their cost is the square of the nodes.
+/// Iterations in which all nodes repel each other, so that large components unfold.
+const FULL_ITERATIONS: usize = 60;
+/// Larger components have fewer such iterations, whose cost is quadratic in the number of nodes.
 const LARGE: usize = 1500;
 
-/// A place for each node. Edges come out about one unit long.
-pub(super) fn places(graph: &Graph) -> Vec<(f64, f64)> {
-    let mut places = vec![(0.0, 0.0); graph.n];
-    let mut parts = parts(graph);
-    parts.sort_by_key(|part| (std::cmp::Reverse(part.len()), part[0]));
+/// The position of each node. Edges are about one unit long.
+pub(super) fn positions(graph: &Graph) -> Vec<(f64, f64)> {
+    let mut positions = vec![(0.0, 0.0); graph.n];
+    let mut components = components(graph);
+    components.sort_by_key(|nodes| (std::cmp::Reverse(nodes.len()), nodes[0]));
     let mut number = vec![0; graph.n];
     let mut discs: Vec<Disc> = Vec::new();
     let neighbors = graph.neighbors();
-    for part in &parts {
-        part.iter()
+    for nodes in &components {
+        nodes
+            .iter()
             .enumerate()
             .for_each(|(at, &node)| number[node] = at);
-        let edges: Vec<(usize, usize, f64)> = part
+        let edges: Vec<(usize, usize, f64)> = nodes
             .iter()
             .flat_map(|&node| {
                 let here = number[node];
@@ -36,17 +38,17 @@ pub(super) fn places(graph: &Graph) -> Vec<(f64, f64)> {
             })
             .filter(|e| e.0 < e.1)
             .collect();
-        let mut local = forces(part.len(), &edges);
+        let mut local = forces(nodes.len(), &edges);
         let (cx, cy) = center(&local);
         local.iter_mut().for_each(|p| *p = (p.0 - cx, p.1 - cy));
         let radius = local.iter().map(|p| p.0.hypot(p.1)).fold(0.0, f64::max) + 0.6;
         let disc = fit(&discs, radius);
-        for (&node, p) in part.iter().zip(&local) {
-            places[node] = (p.0 + disc.x, p.1 + disc.y);
+        for (&node, p) in nodes.iter().zip(&local) {
+            positions[node] = (p.0 + disc.x, p.1 + disc.y);
         }
         discs.push(disc);
     }
-    places
+    positions
 }
 
 struct Disc {
@@ -55,15 +57,15 @@ struct Disc {
     radius: f64,
 }
 
-/// The first free place for a disc along a spiral from the middle.
+/// The first free position for a disc along a spiral from the center.
 fn fit(discs: &[Disc], radius: f64) -> Disc {
-    let mut turn = 0.0f64;
+    let mut angle = 0.0f64;
     loop {
-        let away = 0.25 * turn;
+        let distance = 0.25 * angle;
         let disc = Disc {
-            // Wider than high, as pages are.
-            x: 1.35 * away * turn.cos(),
-            y: away * turn.sin(),
+            // Wider than high, like the chart.
+            x: 1.35 * distance * angle.cos(),
+            y: distance * angle.sin(),
             radius,
         };
         let free =
@@ -72,45 +74,45 @@ fn fit(discs: &[Disc], radius: f64) -> Disc {
             return disc;
         }
         // About half a unit further along the spiral.
-        turn += 0.5 / away.max(0.5);
+        angle += 0.5 / distance.max(0.5);
     }
 }
 
-/// The connected parts, each with its nodes in increasing order.
-fn parts(graph: &Graph) -> Vec<Vec<usize>> {
+/// The connected components, each with its nodes in increasing order.
+fn components(graph: &Graph) -> Vec<Vec<usize>> {
     let neighbors = graph.neighbors();
     let mut seen = vec![false; graph.n];
-    let mut parts = Vec::new();
+    let mut components = Vec::new();
     for start in 0..graph.n {
         if seen[start] {
             continue;
         }
         seen[start] = true;
-        let mut part = vec![start];
+        let mut nodes = vec![start];
         let mut at = 0;
-        while at < part.len() {
-            for &(other, _) in &neighbors[part[at]] {
+        while at < nodes.len() {
+            for &(other, _) in &neighbors[nodes[at]] {
                 if !std::mem::replace(&mut seen[other], true) {
-                    part.push(other);
+                    nodes.push(other);
                 }
             }
             at += 1;
         }
-        part.sort_unstable();
-        parts.push(part);
+        nodes.sort_unstable();
+        components.push(nodes);
     }
-    parts
+    components
 }
 
-fn center(places: &[(f64, f64)]) -> (f64, f64) {
-    let n = places.len().max(1) as f64;
-    let sum = places
+fn center(positions: &[(f64, f64)]) -> (f64, f64) {
+    let n = positions.len().max(1) as f64;
+    let sum = positions
         .iter()
         .fold((0.0, 0.0), |s, p| (s.0 + p.0, s.1 + p.1));
     (sum.0 / n, sum.1 / n)
 }
 
-/// One connected part.
+/// The positions of the nodes of one component, by simulated forces.
 fn forces(n: usize, edges: &[(usize, usize, f64)]) -> Vec<(f64, f64)> {
     match n {
         1 => return vec![(0.0, 0.0)],
@@ -120,60 +122,66 @@ fn forces(n: usize, edges: &[(usize, usize, f64)]) -> Vec<(f64, f64)> {
     let mut random = ChaCha8Rng::seed_from_u64(n as u64);
     let mut uniform = || random.next_u32() as f64 / u32::MAX as f64 - 0.5;
     let side = (n as f64).sqrt();
-    let mut places: Vec<(f64, f64)> = (0..n)
+    let mut positions: Vec<(f64, f64)> = (0..n)
         .map(|_| (side * uniform(), side * uniform()))
         .collect();
-    let full_rounds = FULL_ROUNDS * LARGE.pow(2) / n.max(LARGE).pow(2);
-    for round in 0..ROUNDS {
-        let mut push = vec![(0.0, 0.0); n];
-        match round < full_rounds || n < 200 {
+    let full_iterations = FULL_ITERATIONS * LARGE.pow(2) / n.max(LARGE).pow(2);
+    for iteration in 0..ITERATIONS {
+        let mut force = vec![(0.0, 0.0); n];
+        match iteration < full_iterations || n < 200 {
             true => {
                 for a in 0..n {
                     for b in 0..a {
-                        repel(&places, &mut push, a, b);
+                        repel(&positions, &mut force, a, b);
                     }
                 }
             }
-            false => near(&places, |a, b| repel(&places, &mut push, a, b)),
+            false => close_pairs(&positions, |a, b| repel(&positions, &mut force, a, b)),
         }
         for &(a, b, _) in edges {
-            let (dx, dy) = (places[a].0 - places[b].0, places[a].1 - places[b].1);
+            let (dx, dy) = (
+                positions[a].0 - positions[b].0,
+                positions[a].1 - positions[b].1,
+            );
             let pull = dx.hypot(dy);
-            push[a] = (push[a].0 - dx * pull, push[a].1 - dy * pull);
-            push[b] = (push[b].0 + dx * pull, push[b].1 + dy * pull);
+            force[a] = (force[a].0 - dx * pull, force[a].1 - dy * pull);
+            force[b] = (force[b].0 + dx * pull, force[b].1 + dy * pull);
         }
-        // Moves get smaller, so that the picture settles.
-        let most = 0.15 * side * (1.0 - round as f64 / ROUNDS as f64).powi(2) + 0.002;
-        for (place, force) in places.iter_mut().zip(&push) {
+        // The longest allowed move decreases, so that the layout converges.
+        let longest = 0.15 * side * (1.0 - iteration as f64 / ITERATIONS as f64).powi(2) + 0.002;
+        for (position, force) in positions.iter_mut().zip(&force) {
             let size = force.0.hypot(force.1).max(1e-9);
-            let step = size.min(most) / size;
-            // A little of it leads to the middle: a part stays together however long its arms are.
-            place.0 += step * force.0 - 0.002 * place.0;
-            place.1 += step * force.1 - 0.002 * place.1;
+            let step = size.min(longest) / size;
+            // A weak attraction to the center keeps long components compact.
+            position.0 += step * force.0 - 0.002 * position.0;
+            position.1 += step * force.1 - 0.002 * position.1;
         }
     }
-    places
+    positions
 }
 
-fn repel(places: &[(f64, f64)], push: &mut [(f64, f64)], a: usize, b: usize) {
-    let (dx, dy) = (places[a].0 - places[b].0, places[a].1 - places[b].1);
+fn repel(positions: &[(f64, f64)], force: &mut [(f64, f64)], a: usize, b: usize) {
+    let (dx, dy) = (
+        positions[a].0 - positions[b].0,
+        positions[a].1 - positions[b].1,
+    );
     let squared = (dx * dx + dy * dy).max(1e-4);
     let (fx, fy) = (dx / squared, dy / squared);
-    push[a] = (push[a].0 + fx, push[a].1 + fy);
-    push[b] = (push[b].0 - fx, push[b].1 - fy);
+    force[a] = (force[a].0 + fx, force[a].1 + fy);
+    force[b] = (force[b].0 - fx, force[b].1 - fy);
 }
 
-/// Calls for every two nodes in the same or in neighboring cells of a grid, in a fixed order.
-fn near(places: &[(f64, f64)], mut each: impl FnMut(usize, usize)) {
+/// Calls `each` for every two nodes in the same or in neighboring cells of a grid, in a fixed order.
+fn close_pairs(positions: &[(f64, f64)], mut each: impl FnMut(usize, usize)) {
     let cell = |p: &(f64, f64)| ((p.0 / REACH).floor() as i64, (p.1 / REACH).floor() as i64);
     let mut grid: std::collections::BTreeMap<(i64, i64), Vec<usize>> = Default::default();
-    for (node, place) in places.iter().enumerate() {
-        grid.entry(cell(place)).or_default().push(node);
+    for (node, position) in positions.iter().enumerate() {
+        grid.entry(cell(position)).or_default().push(node);
     }
     for (&(x, y), nodes) in &grid {
         for (at, &a) in nodes.iter().enumerate() {
             nodes[..at].iter().for_each(|&b| each(a, b));
-            // Half of the neighbors; the other half has this cell among its own.
+            // Half of the neighboring cells: each pair of cells is visited once.
             for beside in [(x + 1, y), (x - 1, y + 1), (x, y + 1), (x + 1, y + 1)] {
                 grid.get(&beside)
                     .into_iter()
@@ -189,13 +197,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nodes_do_not_lie_on_each_other_and_edges_are_short() {
-        // A tree, two small parts and a lone node.
+    fn nodes_do_not_overlap_and_edges_are_short() {
+        // A tree, two small components and an isolated node.
         let mut edges: Vec<(usize, usize, f64)> = (1..60).map(|n| (n, (n - 1) / 3, 1.0)).collect();
         edges.extend([(60, 61, 1.0), (62, 63, 1.0), (63, 64, 1.0), (64, 62, 1.0)]);
         let graph = Graph { n: 66, edges };
-        let places = places(&graph);
-        let gap = |a: usize, b: usize| (places[a].0 - places[b].0).hypot(places[a].1 - places[b].1);
+        let positions = positions(&graph);
+        let gap = |a: usize, b: usize| {
+            (positions[a].0 - positions[b].0).hypot(positions[a].1 - positions[b].1)
+        };
         let mut closest = f64::INFINITY;
         for a in 0..66 {
             for b in 0..a {
@@ -207,6 +217,6 @@ mod tests {
         let mean = lengths.iter().sum::<f64>() / lengths.len() as f64;
         let spread = (0..66).map(|a| gap(a, 0)).fold(0.0, f64::max);
         assert!(mean < spread / 3.0, "edges {mean}, spread {spread}");
-        assert_eq!(places, super::places(&graph));
+        assert_eq!(positions, super::positions(&graph));
     }
 }

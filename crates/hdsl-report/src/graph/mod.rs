@@ -1,4 +1,4 @@
-//! Section 4, the graph: features as nodes, pairs as edges, with groups and places.
+//! Section 4, the graph: features as nodes, pairs as edges, with communities and positions.
 
 mod communities;
 mod layout;
@@ -9,13 +9,13 @@ use hdsl::Model;
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// Nodes in the order of the features by weight; edges are the pairs of the table beside it.
+/// The nodes, by decreasing weight of the feature. The edges are the pairs in `Entries`.
 #[derive(Serialize)]
-pub(crate) struct GraphStory {
+pub(crate) struct GraphSection {
     id: Vec<u32>,
     x: Vec<f64>,
     y: Vec<f64>,
-    /// The group of each node; the largest group is 0.
+    /// The community of each node; the largest one is 0.
     group: Vec<usize>,
     n_groups: usize,
 }
@@ -38,7 +38,7 @@ impl Graph {
     }
 }
 
-impl GraphStory {
+impl GraphSection {
     pub(crate) fn of(model: &Model, names: &mut Names<'_, '_>) -> Self {
         let learned = model.similarity();
         let features: Vec<u32> = learned
@@ -46,7 +46,7 @@ impl GraphStory {
             .iter()
             .map(|f| f.feature)
             .collect();
-        let place: HashMap<u32, usize> = features
+        let node: HashMap<u32, usize> = features
             .iter()
             .enumerate()
             .map(|(at, &f)| (f, at))
@@ -55,18 +55,18 @@ impl GraphStory {
         let largest = pairs.first().map_or(1.0, |p| p.weight.abs());
         let graph = Graph {
             n: features.len(),
-            // Relative to the largest, so that no λ is too large or too small for the sums below.
+            // Relative to the largest, so that the result does not depend on λ.
             edges: pairs
                 .iter()
-                .map(|p| (place[&p.i], place[&p.j], p.weight.abs() / largest))
+                .map(|p| (node[&p.i], node[&p.j], p.weight.abs() / largest))
                 .collect(),
         };
         let group = communities::communities(&graph);
-        let places = layout::places(&graph);
+        let positions = layout::positions(&graph);
         Self {
             id: features.iter().map(|&f| names.id(f)).collect(),
-            x: places.iter().map(|p| rounded(p.0, 4)).collect(),
-            y: places.iter().map(|p| rounded(p.1, 4)).collect(),
+            x: positions.iter().map(|p| rounded(p.0, 4)).collect(),
+            y: positions.iter().map(|p| rounded(p.1, 4)).collect(),
             n_groups: group.iter().max().map_or(0, |g| g + 1),
             group,
         }

@@ -1,20 +1,20 @@
-//! The two principal components of sparse rows, by subspace iteration on the centerd rows, which are never made: the
-//! mean is taken off where it is needed. One thread and a fixed start, so the same rows give the same axes.
+//! The first two principal components of sparse rows, by subspace iteration. The rows are not centered explicitly: the
+//! mean is subtracted from the products. One thread and a fixed seed, so the same rows give the same axes.
 
 use hdsl::Rows;
 use nalgebra::DMatrix;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// Directions carried along; more than two, so that the first two settle soon.
-const CARRIED: usize = 12;
-const ROUNDS: usize = 40;
+/// The dimension of the subspace; more than two, so that the first two components converge quickly.
+const SUBSPACE: usize = 12;
+const ITERATIONS: usize = 40;
 
-/// Two orthonormal directions and the mean they start from.
+/// Two orthonormal directions, the principal components.
 pub(super) struct Components {
-    /// A column each.
+    /// One column per component.
     directions: DMatrix<f64>,
-    /// Mean times direction.
+    /// The mean row times each direction.
     offsets: [f64; 2],
     shares: [f64; 2],
 }
@@ -30,30 +30,30 @@ impl Components {
             total += value * value;
         }
         total -= n * mean.iter().map(|m| m * m).sum::<f64>();
-        let width = CARRIED.min(d);
+        let width = SUBSPACE.min(d);
         let mut random = ChaCha8Rng::seed_from_u64(0);
         let start = DMatrix::from_fn(d, width, |_, _| {
             random.next_u32() as f64 / u32::MAX as f64 - 0.5
         });
         let mut basis = start.qr().q();
-        for _ in 0..ROUNDS {
-            basis = spread(rows, &mean, &basis).qr().q();
+        for _ in 0..ITERATIONS {
+            basis = covariance_times(rows, &mean, &basis).qr().q();
         }
-        // What the covariance does within the subspace: its eigenvectors are the components.
-        let seen = basis.tr_mul(&spread(rows, &mean, &basis));
-        let eigen = ((&seen + seen.transpose()) * 0.5).symmetric_eigen();
+        // The covariance restricted to the subspace: its eigenvectors give the components.
+        let restricted = basis.tr_mul(&covariance_times(rows, &mean, &basis));
+        let eigen = ((&restricted + restricted.transpose()) * 0.5).symmetric_eigen();
         let mut order: Vec<usize> = (0..width).collect();
         order.sort_by(|&a, &b| eigen.eigenvalues[b].total_cmp(&eigen.eigenvalues[a]));
         let mut directions = DMatrix::zeros(d, 2);
         let mut shares = [0.0; 2];
         for c in 0..2 {
             let mut direction = &basis * eigen.eigenvectors.column(order[c]);
-            // The sign of a direction means nothing; this one is the same on every machine.
-            let head = direction
+            // The sign of a direction is arbitrary: the largest entry is made positive.
+            let largest = direction
                 .iter()
                 .copied()
                 .fold(0.0f64, |m, v| if v.abs() > m.abs() + 1e-9 { v } else { m });
-            direction *= if head < 0.0 { -1.0 } else { 1.0 };
+            direction *= if largest < 0.0 { -1.0 } else { 1.0 };
             directions.set_column(c, &direction);
             shares[c] =
                 (eigen.eigenvalues[order[c]].max(0.0) / total.max(f64::MIN_POSITIVE)).min(1.0);
@@ -82,23 +82,23 @@ impl Components {
         })
     }
 
-    /// The share of the variance along each.
+    /// The share of the variance along each direction.
     pub(super) fn shares(&self) -> [f64; 2] {
         self.shares
     }
 }
 
-/// The covariance (times the number of rows) applied to a basis: Xᵀ X B - n m (mᵀ B).
-fn spread(rows: &Rows, mean: &[f64], basis: &DMatrix<f64>) -> DMatrix<f64> {
+/// The covariance (times the number of rows) times a basis: Xᵀ X B - n m (mᵀ B).
+fn covariance_times(rows: &Rows, mean: &[f64], basis: &DMatrix<f64>) -> DMatrix<f64> {
     let width = basis.ncols();
-    // Row by row in memory, since features are met one by one.
+    // Row-major, since features are accessed one by one.
     let flat: Vec<f64> = basis.transpose().as_slice().to_vec();
     let mut out = vec![0.0; flat.len()];
     let mut along = vec![0.0; width];
-    let mut of_mean = vec![0.0; width];
+    let mut mean_along = vec![0.0; width];
     for (feature, &m) in mean.iter().enumerate() {
         for c in 0..width {
-            of_mean[c] += m * flat[feature * width + c];
+            mean_along[c] += m * flat[feature * width + c];
         }
     }
     for row in rows.iter() {
@@ -119,7 +119,7 @@ fn spread(rows: &Rows, mean: &[f64], basis: &DMatrix<f64>) -> DMatrix<f64> {
     let n = rows.n_rows() as f64;
     for (feature, &m) in mean.iter().enumerate() {
         for c in 0..width {
-            out[feature * width + c] -= n * m * of_mean[c];
+            out[feature * width + c] -= n * m * mean_along[c];
         }
     }
     DMatrix::from_row_slice(mean.len(), width, &out)
@@ -148,8 +148,8 @@ mod tests {
         }
         let dense = DMatrix::from_fn(80, 15, |r, c| rows.row(r).get(c as u32));
         let mean = dense.row_mean();
-        let centerd = DMatrix::from_fn(80, 15, |r, c| dense[(r, c)] - mean[c]);
-        let eigen = centerd.tr_mul(&centerd).symmetric_eigen();
+        let centered = DMatrix::from_fn(80, 15, |r, c| dense[(r, c)] - mean[c]);
+        let eigen = centered.tr_mul(&centered).symmetric_eigen();
         let mut values: Vec<f64> = eigen.eigenvalues.iter().copied().collect();
         values.sort_by(|a, b| b.total_cmp(a));
         let total: f64 = values.iter().sum();
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_are_all_alike_have_no_spread() {
+    fn equal_rows_have_no_variance() {
         let mut rows = Rows::new(4);
         (0..5).for_each(|_| rows.push(SparseRow::new(&[1], &[2.0])));
         let found = Components::fit(&rows);

@@ -1,23 +1,23 @@
-//! Section 6: rows as points of a plane, before and after learning.
+//! Section 6: rows projected to two principal components, before and after the learned transformation.
 
 mod components;
 
 use crate::classes::Classes;
 use crate::input::Input;
-use crate::ranking::plain_preprocess;
+use crate::ranking::dot_preprocessor;
 use crate::sample::{rounded, spaced};
 use components::Components;
 use hdsl::Rows;
 use serde::Serialize;
 
-/// Rows the axes are found from, at most.
-const MOST_FITTED: usize = 4000;
-/// Points drawn in each map, at most.
-const MOST_POINTS: usize = 2500;
+/// Training rows from which the components are computed.
+const MAX_FITTED: usize = 4000;
+/// Points in each map.
+const MAX_POINTS: usize = 2500;
 
 /// Two maps of the same rows.
 #[derive(Serialize)]
-pub(crate) struct MapStory {
+pub(crate) struct MapSection {
     /// Whether the points are test rows; training rows otherwise.
     of_test: bool,
     row: Vec<u32>,
@@ -34,7 +34,7 @@ pub(crate) struct MapStory {
 struct Plane {
     x: Vec<f64>,
     y: Vec<f64>,
-    /// The share of the variance of the rows that each axis shows.
+    /// The share of the variance along each axis.
     variance: [f64; 2],
 }
 
@@ -50,17 +50,17 @@ impl Plane {
     }
 }
 
-impl MapStory {
+impl MapSection {
     pub(crate) fn of(input: &Input<'_>, classes: &Classes) -> Option<Self> {
         let train = input.train?;
         let points = input.test.unwrap_or(train);
         if train.rows.n_rows() < 3 || points.rows.n_rows() == 0 {
             return None;
         }
-        let fitted = train.rows.select(&spaced(train.rows.n_rows(), MOST_FITTED));
-        let shown = spaced(points.rows.n_rows(), MOST_POINTS);
+        let fitted = train.rows.select(&spaced(train.rows.n_rows(), MAX_FITTED));
+        let shown = spaced(points.rows.n_rows(), MAX_POINTS);
         let rows = points.rows.select(&shown);
-        let preprocess = plain_preprocess(input, train.rows);
+        let preprocess = dot_preprocessor(input, train.rows);
         let raw = Plane::of(&preprocess.apply(&fitted), &preprocess.apply(&rows));
         let learned = Plane::of(
             &input.model.transform_rows(&fitted),

@@ -1,0 +1,245 @@
+//! Section 1: the key figures, and the input that would add more.
+
+use crate::format::{count, percent, rough, short, thousands};
+use crate::input::{Input, Missing, Part};
+use crate::ranking::{Rankings, rule_name};
+use crate::triplets::Satisfied;
+use hdsl::knn::Evaluation;
+use hdsl::model::CommandFiles;
+use std::cmp::Ordering;
+
+/// One figure: its exact value for programs, its text for people.
+pub(crate) struct Figure {
+    pub(crate) key: &'static str,
+    pub(crate) label: &'static str,
+    pub(crate) value: String,
+    pub(crate) text: String,
+    pub(crate) note: String,
+}
+
+/// The section, as the template shows it.
+pub(crate) struct Summary {
+    pub(crate) headline: String,
+    /// Test errors under both similarities, if they are known.
+    pub(crate) errors: Option<Errors>,
+    pub(crate) figures: Vec<Figure>,
+    /// The command or code that trains the model.
+    pub(crate) command: String,
+    /// The introduction of the section about the training run.
+    pub(crate) run: String,
+    /// What is left out, and the input that adds it.
+    pub(crate) missing: Vec<String>,
+}
+
+/// Test errors as figures and as two horizontal bars.
+pub(crate) struct Errors {
+    pub(crate) dot: Figure,
+    pub(crate) learned: Figure,
+    /// Widths of the bars; the larger one is 100.
+    pub(crate) dot_width: f64,
+    pub(crate) learned_width: f64,
+}
+
+impl Summary {
+    pub(crate) fn of(
+        input: &Input<'_>,
+        rankings: Option<&Rankings>,
+        satisfied: Option<&Satisfied>,
+    ) -> Self {
+        let evaluations = rankings.and_then(Rankings::evaluations);
+        let mut figures = model_figures(input);
+        figures.extend(satisfied.map(|s| Figure {
+            key: "satisfied",
+            label: "triplets satisfied",
+            value: s.learned.to_string(),
+            text: percent(s.learned),
+            note: format!("of {}; dot product: {}", thousands(s.n), percent(s.dot)),
+        }));
+        figures.extend(run_figures(input));
+        Self {
+            headline: headline(input, rankings),
+            errors: evaluations.map(|(dot, learned)| Errors::of(dot, learned)),
+            figures,
+            command: input
+                .made_by
+                .map_or_else(|| train_command(input), str::to_owned),
+            run: run_introduction(input),
+            missing: missing(input, rankings, satisfied),
+        }
+    }
+}
+
+impl Errors {
+    fn of(dot: &Evaluation, learned: &Evaluation) -> Self {
+        let figure = |key, label, e: &Evaluation| Figure {
+            key,
+            label,
+            value: e.error.to_string(),
+            text: percent(e.error),
+            note: format!(
+                "{} of {}",
+                thousands(e.n_wrong),
+                count(e.n_test, "test row")
+            ),
+        };
+        let largest = dot.error.max(learned.error).max(1e-12);
+        Self {
+            dot: figure("dot_error", "dot product", dot),
+            learned: figure("error", "learned similarity", learned),
+            dot_width: 100.0 * dot.error / largest,
+            learned_width: 100.0 * learned.error / largest,
+        }
+    }
+}
+
+/// The size of the model.
+fn model_figures(input: &Input<'_>) -> Vec<Figure> {
+    let model = input.model;
+    let learned = model.similarity();
+    let figure = |key, label, n: usize, note| Figure {
+        key,
+        label,
+        value: n.to_string(),
+        text: thousands(n),
+        note,
+    };
+    let d = model.n_features();
+    let used = learned.n_features_used();
+    let share = used as f64 / d.max(1) as f64;
+    let of_features = match share < 0.0005 {
+        true => format!("of {}", thousands(d)),
+        false => format!("of {}, {}", thousands(d), percent(share)),
+    };
+    let possible_pairs = rough(d as f64 * (d as f64 - 1.0) / 2.0);
+    let one_per_atom = "of transformed rows, one per atom".to_owned();
+    vec![
+        figure("n_features", "features used", used, of_features),
+        figure(
+            "n_pairs",
+            "feature pairs",
+            learned.pairs_by_weight().len(),
+            format!("of {possible_pairs} possible"),
+        ),
+        figure("n_atoms", "dimensions", learned.atoms().len(), one_per_atom),
+        Figure {
+            key: "lambda",
+            label: "λ",
+            value: model.parts().scale.to_string(),
+            text: short(model.parts().scale),
+            note: "domain size: the trace of M is 2λ".into(),
+        },
+    ]
+}
+
+/// The length of the training run.
+fn run_figures(input: &Input<'_>) -> Vec<Figure> {
+    let (chosen, length) = (input.model.chosen(), input.model.path().len());
+    let mut figures = vec![Figure {
+        key: "iteration",
+        label: "selected iterate",
+        value: chosen.to_string(),
+        text: thousands(chosen),
+        note: format!("of {}", count(length, "iteration")),
+    }];
+    figures.extend(input.train_seconds.map(|seconds| Figure {
+        key: "train_seconds",
+        label: "training time",
+        value: seconds.to_string(),
+        text: match seconds < 100.0 {
+            true => format!("{seconds:.2} s"),
+            false => format!("{} min", short(seconds / 60.0)),
+        },
+        note: "in the solver".into(),
+    }));
+    figures
+}
+
+fn headline(input: &Input<'_>, rankings: Option<&Rankings>) -> String {
+    let learned = input.model.similarity();
+    let size = format!(
+        "The model uses {} of {}, in {}.",
+        thousands(learned.n_features_used()),
+        count(input.model.n_features(), "feature"),
+        count(learned.pairs_by_weight().len(), "pair"),
+    );
+    let Some((rankings, (dot, learned))) = rankings.and_then(|r| Some((r, r.evaluations()?)))
+    else {
+        return size;
+    };
+    let (before, after) = (percent(dot.error), percent(learned.error));
+    let rows = count(learned.n_test, "test row");
+    let rule = rule_name(rankings.rule);
+    let error = match learned.n_wrong.cmp(&dot.n_wrong) {
+        Ordering::Less => {
+            format!("Training reduced the error on {rows} from {before} to {after} ({rule}).")
+        }
+        Ordering::Equal => {
+            format!("The error on {rows} is {after} ({rule}), the same as with the dot product.")
+        }
+        Ordering::Greater => format!(
+            "Training did not help: the error on {rows} is {after} ({rule}), compared to {before} with the dot product."
+        ),
+    };
+    format!("{error} {size}")
+}
+
+/// How the path came about: by the solver, or as the average of several models.
+fn run_introduction(input: &Input<'_>) -> String {
+    match input.model.parts().config.n_estimators {
+        several @ 2.. => format!(
+            "This model is the average of {several} models trained with different seeds. Its path is not that of a solver: it \
+             adds the atoms of the average in order of decreasing weight. The dotted line marks the model in use."
+        ),
+        _ => "Training minimizes the objective, the mean loss over all triplets, with a Frank-Wolfe algorithm. It starts with \
+              one atom, that is, one pair of features. A forward step adds an atom or increases its weight, an away step \
+              decreases the weight of an atom, and a drop step removes one. The dotted line marks the iterate in use."
+            .to_owned(),
+    }
+}
+
+/// The `hdsl train` command for this model, as far as its configuration contains it.
+fn train_command(input: &Input<'_>) -> String {
+    let mut files = CommandFiles::default();
+    files.train = input.train.map(|part| part.source.into());
+    files.output = Some(input.title.into());
+    let command = input.model.command_line(&files);
+    command
+        .unwrap_or_else(|| "this model continues an earlier one that was fitted in Python".into())
+}
+
+fn missing(
+    input: &Input<'_>,
+    rankings: Option<&Rankings>,
+    satisfied: Option<&Satisfied>,
+) -> Vec<String> {
+    let mut list = Vec::new();
+    let mut add = |what: &str, hint: &str| list.push(format!("{what}: give {hint}."));
+    let needs_train = "Errors, nearest neighbors, the map of the rows and pair frequencies";
+    let (train, test) = (input.hint(Missing::Train), input.hint(Missing::Test));
+    match (input.train, input.test) {
+        (None, None) => add(needs_train, &format!("{train} and {test}")),
+        (None, Some(_)) => add(needs_train, train),
+        (Some(_), None) => add("Errors and nearest neighbors of test rows", test),
+        (Some(_), Some(_)) if rankings.and_then(Rankings::evaluations).is_none() => {
+            add(
+                "Errors and classes of neighbors",
+                input.hint(Missing::Labels),
+            );
+        }
+        _ => {}
+    }
+    if input.train.is_some() && satisfied.is_none() {
+        add("Triplets satisfied", input.hint(Missing::Triplets));
+    }
+    let has_texts = |part: Option<Part<'_>>| part.is_some_and(|p| p.texts.is_some());
+    if rankings.is_some() && !has_texts(input.train) && !has_texts(input.test) {
+        add("Texts of the rows", input.hint(Missing::Texts));
+    }
+    if input.train_seconds.is_none() {
+        add(
+            "Training time, which a model file does not contain",
+            input.hint(Missing::TrainTime),
+        );
+    }
+    list
+}

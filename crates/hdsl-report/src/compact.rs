@@ -54,9 +54,9 @@ pub fn compact(model: &Model, title: &str, names: impl Fn(u32) -> Option<String>
             count(pairs.len(), "pair")
         ),
         path: format!(
-            "{} of {} kept",
+            "iterate {} of {}",
             thousands(model.chosen()),
-            count(model.path().len(), "iteration")
+            thousands(model.path().len())
         ),
         lambda: short(model.parts().scale),
         validation_error: best.min_by(f64::total_cmp).map(percent),

@@ -136,10 +136,10 @@ fn run_figures(input: &Input<'_>) -> Vec<Figure> {
     let (chosen, length) = (input.model.chosen(), input.model.path().len());
     let mut figures = vec![Figure {
         key: "iteration",
-        label: "iterations kept",
+        label: "selected iterate",
         value: chosen.to_string(),
         text: thousands(chosen),
-        note: format!("of {}", thousands(length)),
+        note: format!("of {}", count(length, "iteration")),
     }];
     figures.extend(input.train_seconds.map(|seconds| Figure {
         key: "train_seconds",

@@ -104,7 +104,7 @@ fn training_ends_before_the_first_iteration_and_not_later() {
         (trained, watcher.heard.into_inner())
     };
     // Before anything; after the triplets are there; when the run has begun.
-    for (at, events) in [(0, 0), (1, 2), (2, 2)] {
+    for (at, events) in [(0, 0), (1, 1), (2, 2)] {
         let (trained, heard) = outcome(at);
         assert!(matches!(trained, Err(Error::Stopped)), "{at}");
         assert_eq!(heard, events, "{at}");

@@ -25,7 +25,7 @@ if (map) {
     const title = (n, share) => ({ title: { text: `component ${n} (${percent(share)} of the variance)` }, showticklabels: false, ticks: "", zeroline: false });
     return { traces, layout: layout({ height: Math.max(330, Math.min(560, byId(id).clientWidth)), margin: { l: 40, r: 8, t: 8, b: 40 }, xaxis: axis(title(1, variance[0])), yaxis: axis(title(2, variance[1])) }) };
   }, { ready: (div) => div.on("plotly_click", (event) => { if (map.of_test) chooseRow(event.points[0].customdata, true); }) });
-  const planes = [plane("map-raw-chart", "raw", "The original rows along their first two principal components."), plane("map-learned-chart", "learned", "The transformed rows along their first two principal components.")];
+  const planes = [plane("map-raw-chart", "raw", "The preprocessed rows along their first two principal components."), plane("map-learned-chart", "learned", "The transformed rows along their first two principal components.")];
 
   const paths = { circle: "M8 2a6 6 0 1 0 .01 0z", square: "M2.5 2.5h11v11h-11z", diamond: "M8 1l7 7-7 7-7-7z", "triangle-up": "M8 2l7 12H1z", cross: "M6 1h4v5h5v4h-5v5H6v-5H1V6h5z", "triangle-down": "M8 14L1 2h14z", x: "M3 1l5 5 5-5 2 2-5 5 5 5-2 2-5-5-5 5-2-2 5-5-5-5z", star: "M8 1l2 5 5 .3-4 3.4 1.4 5L8 12l-4.400 2.700L5 9.700 1 6.300 6 6z" };
   const chips = byId("map-classes");

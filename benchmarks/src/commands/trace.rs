@@ -65,24 +65,23 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         match *event {
             Event::Triplets { seconds, .. } => mine_seconds = seconds,
             Event::LambdaStarted { lambda: next, .. } => scale = next,
-            Event::Iteration(now, _) => {
+            Event::Iteration(now, active) => {
                 solver_seconds = now.seconds;
                 if valid.is_none() {
-                    iterations.push(json!([now.seconds, now.n_atoms]));
+                    iterations.push(json!([now.seconds, active.len()]));
                 }
             }
             Event::Evaluated {
-                iter,
-                n_features,
+                iteration,
+                active,
                 error,
-                ..
             } => evaluations.push(json!({
                 "scale": scale,
-                "iteration": iter,
+                "iteration": iteration.iter,
                 "seconds": started.elapsed().as_secs_f64(),
                 "solver_seconds": solver_seconds,
                 "error": error,
-                "features": n_features,
+                "features": active.n_features(),
             })),
             _ => {}
         }

@@ -279,8 +279,8 @@ fn tell(watch: &mut Watch<'_>, facts: &mut Facts, event: &Event<'_>) -> ControlF
                 iteration: now.iter,
                 objective: now.objective,
                 gap: now.gap.value(),
-                n_atoms: now.n_atoms,
-                n_features: now.n_active_features,
+                n_atoms: active.len(),
+                n_features: active.n_features(),
                 seconds: now.seconds,
                 ..*facts
             };

@@ -1,6 +1,6 @@
 //! What a run reports: events for one observer, which may end it, and the reason why it ended.
 
-use crate::atoms::{ActiveSet, Step};
+use crate::atoms::ActiveSet;
 use crate::cancel::CancelToken;
 use crate::named::named_enum;
 use std::ops::ControlFlow;
@@ -79,16 +79,10 @@ pub enum Event<'a> {
     },
     /// Validation rows were classified under the iterate.
     Evaluated {
-        /// The number of the iterate.
-        iter: usize,
-        /// f there.
-        objective: f64,
-        /// The gap before its last step.
-        gap: Gap,
-        /// Active atoms.
-        n_atoms: usize,
-        /// Features they use.
-        n_features: usize,
+        /// The iteration that gave the iterate.
+        iteration: &'a Iteration,
+        /// The iterate.
+        active: &'a ActiveSet,
         /// k-NN error on the validation rows.
         error: f64,
     },
@@ -151,18 +145,10 @@ pub enum Event<'a> {
 pub struct Iteration {
     /// Its number, from 1.
     pub iter: usize,
-    /// The step taken.
-    pub step: Step,
-    /// γ of the line search.
-    pub gamma: f64,
     /// f after the step.
     pub objective: f64,
     /// The gap before the step, where the direction was chosen.
     pub gap: Gap,
-    /// Active atoms after the step.
-    pub n_atoms: usize,
-    /// Features they use.
-    pub n_active_features: usize,
     /// Seconds of solver time so far, without the time of the observer.
     pub seconds: f64,
 }
@@ -248,20 +234,18 @@ named_enum! {
 
 /// The time of a run, without that of its observer.
 pub(crate) struct Stopwatch {
+    /// When it started, or would have started had it never been paused.
     started: Instant,
-    paused: Duration,
 }
 
 impl Stopwatch {
     pub(crate) fn start() -> Self {
-        Self {
-            started: Instant::now(),
-            paused: Duration::ZERO,
-        }
+        let started = Instant::now();
+        Self { started }
     }
 
     pub(crate) fn elapsed(&self) -> Duration {
-        self.started.elapsed() - self.paused
+        self.started.elapsed()
     }
 
     pub(crate) fn seconds(&self) -> f64 {
@@ -276,7 +260,7 @@ impl Stopwatch {
     ) -> ControlFlow<()> {
         let begin = Instant::now();
         let answer = observer.on_event(event);
-        self.paused += begin.elapsed();
+        self.started += begin.elapsed();
         answer
     }
 }

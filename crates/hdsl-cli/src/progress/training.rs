@@ -2,7 +2,8 @@
 
 use super::{Bar, ctrl_c, unless_stopped};
 use crate::output::{Log, count, percent, short};
-use hdsl::observer::{Event, Gap, Observer};
+use hdsl::atoms::ActiveSet;
+use hdsl::observer::{Event, Iteration, Observer};
 use hdsl::{CancelToken, TrainConfig};
 use std::ops::ControlFlow;
 
@@ -38,12 +39,17 @@ impl<'a> TrainingProgress<'a> {
     }
 
     /// One line about an iterate.
-    fn iterate(iter: usize, objective: f64, gap: Gap, n_features: usize) -> String {
-        let sign = if gap.is_certified() { "<=" } else { "~" };
+    fn iterate(iteration: &Iteration, active: &ActiveSet) -> String {
+        let sign = match iteration.gap.is_certified() {
+            true => "<=",
+            false => "~",
+        };
         format!(
-            "iteration {iter:>5}  objective {:<9}  gap {sign} {:<9}  {n_features} features",
-            short(objective),
-            short(gap.value())
+            "iteration {:>5}  objective {:<9}  gap {sign} {:<9}  {} features",
+            iteration.iter,
+            short(iteration.objective),
+            short(iteration.gap.value()),
+            active.n_features()
         )
     }
 
@@ -91,27 +97,22 @@ impl Observer for TrainingProgress<'_> {
                 self.bar.detail(&self.model);
             }
             Event::LambdaStarted { index, of, lambda } => self.run_started(index, of, lambda),
-            Event::Iteration(now, _) => {
+            Event::Iteration(now, active) => {
                 self.bar.bar.set_position(now.iter as u64);
                 // Without validation rows, this line replaces that of an evaluation.
                 let is_due = now.iter.is_multiple_of(self.eval_every);
                 if !self.validated && self.is_verbose && is_due {
-                    let n_features = now.n_active_features;
-                    let line = Self::iterate(now.iter, now.objective, now.gap, n_features);
-                    self.bar.detail(line);
+                    self.bar.detail(Self::iterate(now, active));
                 }
-                self.message(now.objective, now.n_active_features);
+                self.message(now.objective, active.n_features());
             }
             Event::Evaluated {
-                iter,
-                objective,
-                gap,
-                n_features,
+                iteration,
+                active,
                 error,
-                ..
             } => {
                 self.best_error = Some(self.best_error.map_or(error, |best| best.min(error)));
-                let line = Self::iterate(iter, objective, gap, n_features);
+                let line = Self::iterate(iteration, active);
                 self.bar.detail(format!("{line}  error {}", percent(error)));
             }
             Event::LambdaDone {

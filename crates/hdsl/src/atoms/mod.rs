@@ -76,7 +76,7 @@ impl Atom {
     }
 
     /// x_i ± x_j, the coordinate of a row under this atom.
-    pub fn project(&self, x: SparseRow<'_>) -> f64 {
+    pub(crate) fn project(&self, x: SparseRow<'_>) -> f64 {
         x.get(self.i) + self.sign.value() * x.get(self.j)
     }
 }
@@ -124,7 +124,7 @@ pub enum Step {
 
 impl Step {
     /// The atoms whose weights change by more than the rescaling of all.
-    pub(crate) fn atoms(self) -> impl Iterator<Item = Atom> {
+    pub(crate) fn atoms_mut(&mut self) -> impl Iterator<Item = &mut Atom> {
         let (first, second) = match self {
             Step::Forward { atom, .. } | Step::Away { atom, .. } | Step::Drop { atom } => {
                 (atom, None)
@@ -132,19 +132,6 @@ impl Step {
             Step::Pairwise { to, from, .. } | Step::Swap { to, from } => (to, Some(from)),
         };
         std::iter::once(first).chain(second)
-    }
-
-    /// The same step with other atoms.
-    pub(crate) fn map_atoms(mut self, map: impl Fn(Atom) -> Atom) -> Self {
-        match &mut self {
-            Step::Forward { atom, .. } | Step::Away { atom, .. } | Step::Drop { atom } => {
-                *atom = map(*atom);
-            }
-            Step::Pairwise { to, from, .. } | Step::Swap { to, from } => {
-                (*to, *from) = (map(*to), map(*from));
-            }
-        }
-        self
     }
 }
 
@@ -159,7 +146,7 @@ pub struct ActiveSet {
 
 impl ActiveSet {
     /// All weight on one atom.
-    pub fn single(atom: Atom) -> Self {
+    pub(crate) fn single(atom: Atom) -> Self {
         let mut set = Self::default();
         set.add(atom, 1.0);
         set
@@ -219,13 +206,13 @@ impl ActiveSet {
     }
 
     /// The position of an atom in [`ActiveSet::atoms`], by a linear scan.
-    pub fn position(&self, atom: Atom) -> Option<usize> {
+    pub(crate) fn position(&self, atom: Atom) -> Option<usize> {
         self.atoms.iter().position(|&active| active == atom)
     }
 
-    fn place(&self, atom: Atom) -> usize {
-        self.position(atom)
-            .expect("a step takes weight from active atoms only")
+    fn weight_mut(&mut self, atom: Atom) -> &mut f64 {
+        let at = self.position(atom);
+        &mut self.weights[at.expect("a step takes weight from active atoms only")]
     }
 
     /// How many distinct features the active atoms use.
@@ -234,12 +221,12 @@ impl ActiveSet {
     }
 
     /// Whether an active atom uses this feature.
-    pub fn uses_feature(&self, feature: u32) -> bool {
+    pub(crate) fn uses_feature(&self, feature: u32) -> bool {
         self.uses.contains_key(&feature)
     }
 
     /// The distinct features the active atoms use, in increasing order.
-    pub fn features(&self) -> Vec<u32> {
+    pub(crate) fn features(&self) -> Vec<u32> {
         let mut features: Vec<u32> = self.uses.keys().copied().collect();
         features.sort_unstable();
         features
@@ -257,24 +244,20 @@ impl ActiveSet {
             }
             Step::Away { atom, gamma } => {
                 self.rescale(1.0 + gamma);
-                let at = self.place(atom);
-                self.weights[at] -= gamma;
+                *self.weight_mut(atom) -= gamma;
             }
             Step::Drop { atom } => {
-                let at = self.place(atom);
-                let weight = self.weights[at];
-                self.remove(at);
+                let weight = std::mem::take(self.weight_mut(atom));
                 self.rescale(1.0 / (1.0 - weight));
             }
             Step::Pairwise { to, from, gamma } => {
-                let at = self.place(from);
-                self.weights[at] -= gamma;
+                *self.weight_mut(from) -= gamma;
                 self.add(to, gamma);
             }
             Step::Swap { to, from } => {
-                let at = self.place(from);
-                let weight = self.weights[at];
-                self.remove(at);
+                let weight = std::mem::take(self.weight_mut(from));
+                // Removes `from`.
+                self.rescale(1.0);
                 self.add(to, weight);
             }
         }
@@ -286,11 +269,9 @@ impl ActiveSet {
             Step::Forward { gamma, .. } => gamma > 0.0 && gamma <= 1.0,
             Step::Away { atom, gamma } => {
                 let weight = self.weight(atom);
-                self.len() > 1
-                    && gamma > 0.0
-                    && gamma.is_finite()
-                    && weight < 1.0
-                    && weight * (1.0 + gamma) - gamma > 0.0
+                // Not a number for an infinite γ.
+                let rest = weight * (1.0 + gamma) - gamma;
+                self.len() > 1 && gamma > 0.0 && weight < 1.0 && rest > 0.0
             }
             Step::Drop { atom } => {
                 let weight = self.weight(atom);

@@ -71,6 +71,11 @@ impl Path {
         Ok(Self { start, steps })
     }
 
+    /// Adds a step that the last iterate accepts.
+    pub(crate) fn push(&mut self, step: Step) {
+        self.steps.push(step);
+    }
+
     /// The atoms and weights of iterate 0.
     pub fn start(&self) -> &[(Atom, f64)] {
         &self.start
@@ -142,12 +147,11 @@ impl Path {
 
     /// Every feature that any iterate uses, in increasing order.
     pub fn features(&self) -> Vec<u32> {
-        let start = self.start.iter().map(|weighted| weighted.0);
-        let stepped = self.steps.iter().flat_map(|step| step.atoms());
-        let features: BTreeSet<u32> = start
-            .chain(stepped)
-            .flat_map(|atom| [atom.i(), atom.j()])
-            .collect();
+        let mut atoms: Vec<Atom> = self.start.iter().map(|weighted| weighted.0).collect();
+        for mut step in self.steps.iter().copied() {
+            atoms.extend(step.atoms_mut().map(|atom| *atom));
+        }
+        let features: BTreeSet<u32> = atoms.iter().flat_map(|a| [a.i(), a.j()]).collect();
         features.into_iter().collect()
     }
 

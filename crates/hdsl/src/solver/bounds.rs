@@ -1,5 +1,8 @@
 //! Upper bounds of |v · x|, which spare the product: |v · x| <= min(‖v‖_∞ ‖x‖_1, ‖v‖_2 ‖x‖_2).
 
+use crate::atoms::{Atom, Sign};
+use crate::objective::{Problem, Scored};
+
 /// Bounds and products round differently: leave room for that.
 pub(super) const SLACK: f64 = 1.0 + 1e-9;
 
@@ -54,4 +57,21 @@ impl Size {
     pub(super) fn times(self, [sum, length]: [f64; 2]) -> f64 {
         SLACK * (self.largest * sum).min(self.length * length)
     }
+}
+
+/// The better of `best` and the best atom of these two features, given D_i + D_j and H_ij.
+pub(super) fn better_pair(
+    problem: &Problem<'_>,
+    best: Scored,
+    [i, j]: [u32; 2],
+    diagonals: f64,
+    h: f64,
+) -> Scored {
+    let score = diagonals + h.abs();
+    if score < best.1 {
+        return best;
+    }
+    let sign = if h < 0.0 { Sign::Minus } else { Sign::Plus };
+    let atom = Atom::new(i, j, sign).expect("a partner is another feature");
+    problem.better(best, (atom, score))
 }

@@ -22,50 +22,41 @@ pub(super) struct Candidates {
 
 impl Candidates {
     /// The candidates at the iterate, whose gradient is up to date.
+    ///
+    /// In mini-batch mode, rates come from a second batch. The atom that scores best on a batch, among many, is mostly one
+    /// whose score was overestimated; the second batch is unbiased. The best active atom, which was chosen among few,
+    /// replaces the forward atom if it is better there.
     pub(super) fn find<'p>(
         gradient: &mut impl SymmetrizedGradient<'p>,
-        oracle: &mut impl Oracle,
+        oracle: &mut Oracle,
         iter: usize,
         rng: &mut ChaCha8Rng,
     ) -> Self {
         let (best, worst) = best_and_worst_active(gradient);
-        let answer = oracle.forward(gradient, best, iter, rng);
+        let (forward, exact) = oracle.forward(gradient, best, iter, rng);
+        let away = worst.map(|worst| worst.0);
+        let atoms: Vec<Atom> = [best.0, forward.0].into_iter().chain(away).collect();
+        if let Some(rates) = gradient.reestimated_rates(&atoms, rng) {
+            let at = usize::from(rates[1] > rates[0]);
+            return Self {
+                forward: atoms[at],
+                away,
+                forward_rate: rates[at],
+                away_rate: rates.get(2).map_or(0.0, |rate| -rate),
+                gap: Gap::Estimate(rates[at].max(0.0)),
+            };
+        }
         let of_model = gradient.gain_of_model();
-        let forward_rate = gradient.gain(answer.forward.1) - of_model;
-        let candidates = Self {
-            forward: answer.forward.0,
-            away: worst.map(|worst| worst.0),
+        let forward_rate = gradient.gain(forward.1) - of_model;
+        Self {
+            forward: forward.0,
+            away,
             forward_rate,
             away_rate: worst.map_or(0.0, |worst| of_model - gradient.gain(worst.1)),
-            gap: match answer.exact {
+            gap: match exact {
                 true => Gap::Certified(forward_rate.max(0.0)),
                 false => Gap::Estimate(forward_rate),
             },
-        };
-        candidates.reestimated(gradient, best.0, rng)
-    }
-
-    /// The same with rates from a second batch, in mini-batch mode. The atom that scores best on a batch, among many, is
-    /// mostly one whose score was overestimated; the second batch is unbiased. The best active atom, which was chosen
-    /// among few, replaces the forward atom if it is better there.
-    fn reestimated<'p>(
-        self,
-        gradient: &mut impl SymmetrizedGradient<'p>,
-        best_active: Atom,
-        rng: &mut ChaCha8Rng,
-    ) -> Self {
-        let mut atoms = vec![best_active, self.forward];
-        atoms.extend(self.away);
-        let Some(rates) = gradient.reestimated_rates(&atoms, rng) else {
-            return self;
-        };
-        let at = usize::from(rates[1] > rates[0]);
-        Self {
-            forward: atoms[at],
-            away: self.away,
-            forward_rate: rates[at],
-            away_rate: self.away.map_or(0.0, |_| -rates[2]),
-            gap: Gap::Estimate(rates[at].max(0.0)),
         }
     }
 
@@ -97,20 +88,13 @@ fn best_and_worst_active<'p>(
 ) -> (Scored, Option<Scored>) {
     let problem = gradient.problem();
     let scores = gradient.active_scores();
-    let scored = || {
-        gradient
-            .active()
-            .atoms()
-            .iter()
-            .copied()
-            .zip(scores.iter().copied())
+    let best_of = |sign: f64| {
+        let scored = gradient.active().atoms().iter().copied().zip(&scores);
+        let signed = scored.map(|(atom, score)| (atom, sign * score));
+        let best = signed.reduce(|a, b| problem.better(a, b));
+        let (atom, score) = best.expect("some atom is active");
+        (atom, sign * score)
     };
-    let best = scored().reduce(|a, b| problem.better(a, b));
-    let negated = scored().map(|(atom, score)| (atom, -score));
-    let worst = negated.reduce(|a, b| problem.better(a, b));
-    let worst = worst.filter(|_| scores.len() > 1);
-    (
-        best.expect("some atom is active"),
-        worst.map(|(atom, score)| (atom, -score)),
-    )
+    let worst = (scores.len() > 1).then(|| best_of(-1.0));
+    (best_of(1.0), worst)
 }

@@ -28,15 +28,11 @@ impl Direction {
 
     /// How many features the step adds to those of the active atoms.
     pub(crate) fn new_features(self, active: &ActiveSet) -> usize {
-        match self {
-            Direction::Forward(atom) | Direction::Pairwise { to: atom, .. } => {
-                let features = [atom.i(), atom.j()].into_iter();
-                features
-                    .filter(|&feature| !active.uses_feature(feature))
-                    .count()
-            }
-            Direction::Away(_) => 0,
-        }
+        let (Direction::Forward(to) | Direction::Pairwise { to, .. }) = self else {
+            return 0;
+        };
+        let features = [to.i(), to.j()].into_iter();
+        features.filter(|&f| !active.uses_feature(f)).count()
     }
 
     /// The step of length `gamma`. At full length, to rounding, it removes an atom.

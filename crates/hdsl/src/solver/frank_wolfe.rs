@@ -18,7 +18,6 @@ use crate::atoms::ActiveSet;
 use crate::error::Result;
 use crate::observer::{Event, Gap, Observer, Stop, Stopwatch};
 use crate::random;
-use rand_chacha::ChaCha8Rng;
 
 /// The solver's stream of random numbers; mining and splitting have others.
 const STREAM: u64 = 1;
@@ -32,7 +31,7 @@ const LEAST_FALL: f64 = 1e-12;
 /// a large λ, and thousands of iterations are then spent on undoing it.
 pub(super) fn frank_wolfe<'p>(
     engine: &mut impl Engine<'p>,
-    oracle: &mut impl Oracle,
+    oracle: &mut Oracle,
     start: Option<ActiveSet>,
     params: &SolverParams,
     clock: &mut Stopwatch,
@@ -40,7 +39,10 @@ pub(super) fn frank_wolfe<'p>(
 ) -> Result<Run> {
     let (mut rng, mut stop) = (random::rng(params.seed, STREAM), StopRules::new(params));
     // Line 1: initialize M^(0) to an atom.
-    let start = start.unwrap_or_else(|| initial_atom(engine, oracle, &mut rng));
+    let start = start.unwrap_or_else(|| {
+        engine.refresh(&mut rng);
+        ActiveSet::single(oracle.best(engine, params.search).0)
+    });
     engine.start_at(start);
     let mut trace = Trace::new(engine.problem(), engine.active())?;
     // Line 2: for k = 0, 1, 2, ...
@@ -72,23 +74,11 @@ pub(super) fn frank_wolfe<'p>(
         // Line 11: M ← M + γ D.
         let step = direction.step(gamma, engine.active());
         engine.advance(&step, gamma);
-        let iteration = trace.advance(step, gamma, engine.objective(), clock.seconds());
+        let iteration = trace.advance(step, engine.objective(), clock.seconds());
         let event = Event::Iteration(&iteration, trace.active());
-        if clock.tell(observer, &event).is_break() {
-            stop.request();
-        }
+        stop.requested = clock.tell(observer, &event).is_break();
     };
-    trace.finish(reason, clock.seconds())
-}
-
-/// The best atom for the gradient at M = 0.
-fn initial_atom<'p>(
-    engine: &mut impl Engine<'p>,
-    oracle: &mut impl Oracle,
-    rng: &mut ChaCha8Rng,
-) -> ActiveSet {
-    engine.refresh(rng);
-    ActiveSet::single(oracle.initial(engine).forward.0)
+    Ok(trace.finish(reason, clock.seconds()))
 }
 
 /// The step length along a direction on which f falls at this rate; none if the iteration is stalled: a batch may give

@@ -199,7 +199,7 @@ impl<'p> Incremental<'p> {
         let MarginStore {
             sigma, segments, ..
         } = self.margins;
-        let u = self.search.product.dense();
+        let u = &mut self.search.product.u;
         if work < self.parallel_work || self.margins.shards.len() == 1 {
             for Shard {
                 margins, triplets, ..

@@ -23,7 +23,7 @@ mod stop;
 mod tests;
 mod trace;
 
-pub use params::{Search, SolverParams, StepRule};
+pub use params::{Search, Solver, SolverParams, StepRule};
 pub use trace::{IterateFacts, Run};
 
 use crate::atoms::ActiveSet;
@@ -36,24 +36,10 @@ use crate::triplets::Triplets;
 use engine::Engine;
 use frank_wolfe::frank_wolfe;
 pub(crate) use incremental::Incremental;
-use lmo::AtomOracle;
+use lmo::Oracle;
 use minibatch::StoredMargins;
 use recomputed::{AllMargins, Recomputed};
 use std::borrow::Cow;
-
-/// Alg. 1 with checked parameters; made by [`SolverParams::build`].
-#[derive(Clone, Debug)]
-pub struct Solver {
-    pub(crate) params: SolverParams,
-}
-
-impl SolverParams {
-    /// Checks every parameter. The only way to get a [`Solver`].
-    pub fn build(self) -> Result<Solver> {
-        self.check()?;
-        Ok(Solver { params: self })
-    }
-}
 
 impl Solver {
     /// Minimizes Eq. 1 over the triplets, starting from the best single atom.
@@ -76,30 +62,11 @@ impl Solver {
         triplets: &Triplets,
         observer: &mut dyn Observer,
     ) -> Result<Run> {
-        self.run(rows, triplets, None, observer)
+        self.fit_from(rows, triplets, None, observer)
     }
 
-    /// The same, starting from an earlier solution (for this λ or another).
-    pub fn fit_from(
-        &self,
-        start: &ActiveSet,
-        rows: &Rows,
-        triplets: &Triplets,
-        observer: &mut dyn Observer,
-    ) -> Result<Run> {
-        self.run(rows, triplets, Some(start), observer)
-    }
-
-    /// An estimate of the bytes that a fit allocates at its peak, beyond the rows and triplets themselves. It is meant to
-    /// be too high rather than too low, and takes a pass over the rows.
-    ///
-    /// # Panics
-    /// If a triplet names a row that does not exist; see [`Triplets::check`].
-    pub fn memory_needed(&self, rows: &Rows, triplets: &Triplets) -> u64 {
-        memory::estimate(&self.params, rows, triplets, true)
-    }
-
-    fn run(
+    /// The same, starting from an earlier solution (for this λ or another) if there is one.
+    pub(crate) fn fit_from(
         &self,
         rows: &Rows,
         triplets: &Triplets,
@@ -109,6 +76,15 @@ impl Solver {
         let clock = Stopwatch::start();
         let problem = self.problem_of(Cow::Borrowed(rows), triplets, observer.cancel_token())?;
         self.fit_problem(&problem, start, clock, observer)
+    }
+
+    /// An estimate of the bytes that a fit allocates at its peak, beyond the rows and triplets themselves. It is meant to
+    /// be too high rather than too low, and takes a pass over the rows.
+    ///
+    /// # Panics
+    /// If a triplet names a row that does not exist; see [`Triplets::check`].
+    pub fn memory_needed(&self, rows: &Rows, triplets: &Triplets) -> u64 {
+        memory::Sizes::of(rows, triplets, true).needed(&self.params) as u64
     }
 
     /// The problem to solve, checked. Owned rows are taken over, so that there is no second copy of them.
@@ -160,19 +136,12 @@ impl Solver {
         mut clock: Stopwatch,
         observer: &mut dyn Observer,
     ) -> Result<Run> {
-        let mut oracle = AtomOracle::new(&self.params);
-        let params = &self.params;
-        let mut run = frank_wolfe(
-            &mut engine,
-            &mut oracle,
-            start,
-            params,
-            &mut clock,
-            observer,
-        )?;
+        let (params, clock) = (&self.params, &mut clock);
+        let mut oracle = Oracle::new(params);
+        let mut run = frank_wolfe(&mut engine, &mut oracle, start, params, clock, observer)?;
         if params.certify && !run.gap().is_certified() {
             engine.refresh_all();
-            let best = oracle.best(&mut engine);
+            let best = oracle.best(&mut engine, Search::Exact);
             let gap = engine.gain(best.1) - engine.gain_of_model();
             let last = run.trace.last_mut().expect("the last iterate is recorded");
             last.gap = Gap::Certified(gap.max(0.0));

@@ -45,27 +45,33 @@ pub struct SolverParams {
     pub lambda: f64,
     /// The loss of a margin.
     pub loss: LossKind,
+    /// Stop before more than this many features are used.
+    pub max_features: Option<usize>,
+    /// Stop when the solver itself has worked this long.
+    pub time_limit: Option<Duration>,
+    /// Stop after this many iterations.
+    pub max_iter: usize,
+    /// Stop when the certified gap, a bound of f - f*, is at most this. Not together with `batch`.
+    pub tolerance: Option<f64>,
+    /// End with one exact search over all triplets, so that the final gap is certified.
+    pub certify: bool,
+    /// Refuse a run that would need more than this many bytes, with [`Error::Memory`]; none: more than the system reports
+    /// as available.
+    pub memory_limit: Option<u64>,
     /// The linear minimization oracle.
     pub search: Search,
     /// Which directions a step may take.
     pub steps: StepRule,
     /// Random triplets per iteration that directions are computed from (M in Table 1); none: all triplets.
     pub batch: Option<usize>,
-    /// Stop after this many iterations.
-    pub max_iter: usize,
-    /// Stop when the certified gap, a bound of f - f*, is at most this. Not together with `batch`.
-    pub tolerance: Option<f64>,
-    /// Stop before more than this many features are used.
-    pub max_features: Option<usize>,
-    /// Stop when the solver itself has worked this long.
-    pub time_limit: Option<Duration>,
     /// Seed of random starts of the oracle and of batches.
     pub seed: u64,
-    /// End with one exact search over all triplets, so that the final gap is certified.
-    pub certify: bool,
-    /// Refuse a run that would need more than this many bytes, with [`Error::Memory`]; none: more than the system reports
-    /// as available.
-    pub memory_limit: Option<u64>,
+}
+
+/// Alg. 1 with checked parameters; made by [`SolverParams::build`].
+#[derive(Clone, Debug)]
+pub struct Solver {
+    pub(crate) params: SolverParams,
 }
 
 impl SolverParams {
@@ -74,48 +80,41 @@ impl SolverParams {
         Self {
             lambda,
             loss: LossKind::default(),
+            max_features: None,
+            time_limit: None,
+            max_iter: 1000,
+            tolerance: None,
+            certify: false,
+            memory_limit: None,
             search: Search::default(),
             steps: StepRule::default(),
             batch: None,
-            max_iter: 1000,
-            tolerance: None,
-            max_features: None,
-            time_limit: None,
             seed: 0,
-            certify: false,
-            memory_limit: None,
         }
     }
 
-    /// Checks every parameter.
-    pub(super) fn check(&self) -> Result<()> {
+    /// Checks every parameter. The only way to get a [`Solver`].
+    pub fn build(self) -> Result<Solver> {
         // Accept what is good instead of rejecting what is bad: NaN passes `lambda <= 0.0`.
-        let above_0 = |x: f64| x.is_finite() && x > 0.0;
-        let number = "a finite number above 0";
-        if !above_0(self.lambda) {
-            return Err(Error::param("lambda", self.lambda, number));
-        }
-        if let Some(tolerance) = self.tolerance {
-            if !above_0(tolerance) {
-                return Err(Error::param("tolerance", tolerance, number));
-            }
-            if self.batch.is_some() {
-                let want =
-                    "no tolerance together with `batch`: a gap over a batch certifies nothing";
-                return Err(Error::param("tolerance", tolerance, want));
+        let is_bad = |x: &f64| !(x.is_finite() && *x > 0.0);
+        for (name, number) in [("lambda", Some(self.lambda)), ("tolerance", self.tolerance)] {
+            if let Some(bad) = number.filter(is_bad) {
+                return Err(Error::param(name, bad, "a finite number above 0"));
             }
         }
-        let whole = "a whole number above 0";
-        if self.batch == Some(0) {
-            return Err(Error::param("batch", 0, whole));
+        if let (Some(tolerance), Some(_)) = (self.tolerance, self.batch) {
+            let want = "no tolerance together with `batch`: a gap over a batch certifies nothing";
+            return Err(Error::param("tolerance", tolerance, want));
         }
-        if self.max_iter == 0 {
-            return Err(Error::param("max_iter", 0, whole));
+        for (name, number) in [("batch", self.batch), ("max_iter", Some(self.max_iter))] {
+            if number == Some(0) {
+                return Err(Error::param(name, 0, "a whole number above 0"));
+            }
         }
         if let Some(most) = self.max_features.filter(|&most| most < 2) {
             let want = "at least 2: an atom has two features";
             return Err(Error::param("max_features", most, want));
         }
-        Ok(())
+        Ok(Solver { params: self })
     }
 }

@@ -10,8 +10,8 @@
 //!
 //! What is left out cannot win, so the result is that of a whole row.
 
-use super::bounds::{SLACK, Size};
-use crate::atoms::{Atom, Sign};
+use super::bounds::{SLACK, Size, better_pair};
+use crate::atoms::Atom;
 use crate::objective::{COLUMNS, Problem, Scored};
 use crate::parallel::{current_num_threads, prelude::*};
 use std::ops::Range;
@@ -32,16 +32,15 @@ const SHARE: f64 = 0.5;
 
 /// The best partner of one feature so far.
 #[derive(Clone, Copy)]
-struct Partner<'p> {
-    problem: &'p Problem<'p>,
+struct Partner {
     feature: u32,
     diagonal: f64,
     /// The size of u.
     size: Size,
-    best: Option<Scored>,
+    best: Scored,
 }
 
-impl Partner<'_> {
+impl Partner {
     /// Whether a column (or one of many) may win that has at most this D and |H_ij|.
     fn may_win(&self, diagonal: f64, h: f64) -> bool {
         diagonal + h >= self.wanted()
@@ -49,18 +48,7 @@ impl Partner<'_> {
 
     /// What D_j + |H_ij| has to reach.
     fn wanted(&self) -> f64 {
-        self.best
-            .map_or(f64::NEG_INFINITY, |best| best.1 - self.diagonal)
-    }
-
-    fn offer(&mut self, j: u32, diagonal: f64, h: f64) {
-        let score = self.diagonal + diagonal + h.abs();
-        if j != self.feature && self.best.is_none_or(|best| score >= best.1) {
-            let sign = if h < 0.0 { Sign::Minus } else { Sign::Plus };
-            let atom = Atom::new(self.feature, j, sign).expect("a partner is another feature");
-            let better = |best| self.problem.better(best, (atom, score));
-            self.best = Some(self.best.map_or((atom, score), better));
-        }
+        self.best.1 - self.diagonal
     }
 }
 
@@ -82,11 +70,11 @@ fn picked_dot(u: &[f64], rows: &[u32], values: &[f64]) -> f64 {
 
 /// u = S X_{:,i}. All 0 between searches.
 pub(super) struct Product {
-    u: Vec<f64>,
-    /// The rows where u may differ from 0, unless it is dense.
+    /// May be set as a whole, with nothing listed.
+    pub(super) u: Vec<f64>,
+    /// The rows where u may differ from 0.
     rows: Vec<u32>,
     is_listed: Vec<bool>,
-    is_dense: bool,
 }
 
 impl Product {
@@ -95,7 +83,6 @@ impl Product {
             u: vec![0.0; n_rows],
             rows: Vec::new(),
             is_listed: vec![false; n_rows],
-            is_dense: false,
         }
     }
 
@@ -107,31 +94,21 @@ impl Product {
         self.u[row] += by;
     }
 
-    /// All of u, to be set as a whole.
-    pub(super) fn dense(&mut self) -> &mut [f64] {
-        self.is_dense = true;
-        &mut self.u
+    /// Lists the rows of a u that was set as a whole.
+    fn list(&mut self) {
+        if self.rows.is_empty() {
+            let rows = (0..).zip(&self.u).filter(|(_, u)| **u != 0.0);
+            self.rows.extend(rows.map(|(row, _)| row));
+        }
     }
 
-    /// The rows where u may differ from 0, with u.
+    /// The rows listed, with u.
     fn entries(&self) -> impl Iterator<Item = (usize, f64)> + '_ {
-        let n_rows = if self.is_dense { self.u.len() } else { 0 };
-        let rows = self.rows.iter().map(|&row| row as usize).chain(0..n_rows);
+        let rows = self.rows.iter().map(|&row| row as usize);
         rows.map(|row| (row, self.u[row]))
     }
 
-    fn size(&self, non_negative: bool) -> Size {
-        if self.is_dense {
-            return Size::of(&self.u, non_negative);
-        }
-        let u: Vec<f64> = self.entries().map(|entry| entry.1).collect();
-        Size::of(&u, non_negative)
-    }
-
     fn clear(&mut self) {
-        if std::mem::take(&mut self.is_dense) {
-            self.u.fill(0.0);
-        }
         for row in self.rows.drain(..) {
             self.u[row as usize] = 0.0;
             self.is_listed[row as usize] = false;
@@ -150,7 +127,6 @@ pub(super) struct PartnerSearch<'p> {
     pub(super) product: Product,
     /// A row of H, as long as one was ever needed. All 0 between searches.
     row: Vec<f64>,
-    limits: Vec<f64>,
 }
 
 impl<'p> PartnerSearch<'p> {
@@ -169,7 +145,6 @@ impl<'p> PartnerSearch<'p> {
             block_norms,
             product: Product::new(problem.rows.n_rows()),
             row: Vec::new(),
-            limits: Vec::new(),
         }
     }
 
@@ -186,34 +161,39 @@ impl<'p> PartnerSearch<'p> {
         best_diagonal: u32,
         active: &[Atom],
     ) -> Scored {
+        self.product.list();
+        let u: Vec<f64> = self.product.entries().map(|entry| entry.1).collect();
+        let any = Atom::plus(0, 1).expect("0 and 1 differ");
         let mut partner = Partner {
-            problem: self.problem,
             feature,
             diagonal: diagonal(feature),
-            size: self.product.size(self.problem.non_negative),
-            best: floor,
+            size: Size::of(&u, self.problem.non_negative),
+            best: floor.unwrap_or((any, f64::NEG_INFINITY)),
         };
-        let mut columns = vec![best_diagonal];
-        for atom in active.iter().rev().take(LATEST) {
-            for j in [atom.i(), atom.j()] {
-                if !columns.contains(&j) {
-                    columns.push(j);
-                }
-            }
-        }
+        let latest = active.iter().rev().take(LATEST);
+        let mut columns: Vec<u32> = latest.flat_map(|atom| [atom.i(), atom.j()]).collect();
+        columns.push(best_diagonal);
+        columns.sort_unstable();
+        columns.dedup();
         self.each_in(0..columns.len(), 1, &mut partner, |partner, at| {
             self.try_column(partner, columns[at], diagonal);
         });
-        let values = self.values_reached();
-        if self.work_by_columns(&partner) < self.work_by_rows(values) {
+        let reached = self.product.entries().filter(|entry| entry.1 != 0.0);
+        let reached = reached.map(|(row, _)| self.problem.rows.nnz_of(row));
+        let values: usize = reached.sum();
+        let cost = match self.problem.n_columns() <= CACHED_COLUMNS {
+            true => 1,
+            false => UNCACHED_COST,
+        };
+        if self.work_by_columns(&partner) < cost * values {
             self.search_columns(&mut partner, diagonal);
         } else {
-            self.set_limits(&partner);
-            let end = self.add_up_rows(values, partner.size);
-            self.search_sums(&mut partner, end, diagonal);
+            let limits = self.limits(&partner);
+            let n_blocks = self.add_up_rows(values, partner.size, &limits);
+            self.search_sums(&mut partner, &limits[..n_blocks], diagonal);
         }
         self.product.clear();
-        partner.best.expect("there are at least two features")
+        partner.best
     }
 
     /// The column with the largest D, the first of equals.
@@ -233,7 +213,7 @@ impl<'p> PartnerSearch<'p> {
         best.1
     }
 
-    fn block_may_win(&self, block: usize, partner: &Partner<'p>) -> bool {
+    fn block_may_win(&self, block: usize, partner: &Partner) -> bool {
         let h = partner.size.times(self.block_norms[block]);
         partner.may_win(self.block_diagonals[block], h)
     }
@@ -246,13 +226,7 @@ impl<'p> PartnerSearch<'p> {
         block * COLUMNS..((block + 1) * COLUMNS).min(self.problem.n_columns())
     }
 
-    /// Values in the rows where u is not 0.
-    fn values_reached(&self) -> usize {
-        let rows = self.product.entries().filter(|entry| entry.1 != 0.0);
-        rows.map(|(row, _)| self.problem.rows.nnz_of(row)).sum()
-    }
-
-    fn work_by_columns(&self, partner: &Partner<'p>) -> usize {
+    fn work_by_columns(&self, partner: &Partner) -> usize {
         self.blocks()
             .filter(|&block| self.block_may_win(block, partner))
             .map(|block| {
@@ -262,19 +236,12 @@ impl<'p> PartnerSearch<'p> {
             .sum()
     }
 
-    fn work_by_rows(&self, values: usize) -> usize {
-        match self.problem.n_columns() <= CACHED_COLUMNS {
-            true => values,
-            false => UNCACHED_COST * values,
-        }
-    }
-
     /// Computes the columns that may win.
-    fn search_columns(&self, partner: &mut Partner<'p>, diagonal: &(impl Fn(u32) -> f64 + Sync)) {
-        let try_one = |partner: &mut Partner<'p>, j: usize| {
+    fn search_columns(&self, partner: &mut Partner, diagonal: &(impl Fn(u32) -> f64 + Sync)) {
+        let try_one = |partner: &mut Partner, j: usize| {
             self.try_column(partner, j as u32, diagonal);
         };
-        let try_block = |partner: &mut Partner<'p>, block: usize| {
+        let try_block = |partner: &mut Partner, block: usize| {
             if self.block_may_win(block, partner) {
                 self.columns(block).for_each(|j| try_one(partner, j));
             }
@@ -292,8 +259,8 @@ impl<'p> PartnerSearch<'p> {
         &self,
         range: Range<usize>,
         at_once: usize,
-        partner: &mut Partner<'p>,
-        try_one: impl Fn(&mut Partner<'p>, usize) + Sync,
+        partner: &mut Partner,
+        try_one: impl Fn(&mut Partner, usize) + Sync,
     ) {
         // A single thread would take halves, and the second half would not know the best of the first.
         if self.problem.rows.nnz() < self.parallel_from || current_num_threads() == 1 {
@@ -304,62 +271,53 @@ impl<'p> PartnerSearch<'p> {
             try_one(&mut partner, at);
             partner
         });
-        let found = tried.filter_map(|partner| partner.best);
+        let found = tried.map(|partner| partner.best);
         let found = found.reduce_with(|a, b| self.problem.better(a, b));
-        partner.best = found.or(partner.best);
+        partner.best = found.unwrap_or(partner.best);
     }
 
     /// Computes H_ij of one column, unless its bound rules it out.
-    fn try_column(&self, partner: &mut Partner<'p>, j: u32, diagonal: &impl Fn(u32) -> f64) {
+    fn try_column(&self, partner: &mut Partner, j: u32, diagonal: &impl Fn(u32) -> f64) {
         let h = partner.size.times(self.problem.norms(j));
         if partner.may_win(diagonal(j), h) {
             self.compute_column(partner, j, diagonal);
         }
     }
 
-    fn compute_column(&self, partner: &mut Partner<'p>, j: u32, diagonal: &impl Fn(u32) -> f64) {
-        let (rows, values) = self.problem.lists.column(j);
-        partner.offer(j, diagonal(j), picked_dot(&self.product.u, rows, values));
+    fn compute_column(&self, partner: &mut Partner, j: u32, diagonal: &impl Fn(u32) -> f64) {
+        if j != partner.feature {
+            let (rows, values) = self.problem.lists.column(j);
+            let h = picked_dot(&self.product.u, rows, values);
+            let (pair, diagonals) = ([partner.feature, j], partner.diagonal + diagonal(j));
+            partner.best = better_pair(self.problem, partner.best, pair, diagonals, h);
+        }
     }
 
     /// For each block of columns, up to which |u| a row may be left out of it. Does not decrease from block to block.
-    fn set_limits(&mut self, partner: &Partner<'p>) {
+    fn limits(&self, partner: &Partner) -> Vec<f64> {
         let (wanted, mut least) = (partner.wanted(), f64::INFINITY);
-        self.limits.clear();
-        self.limits.resize(self.block_norms.len(), least);
+        let mut limits = vec![least; self.block_norms.len()];
         for block in self.blocks().rev() {
             let [sum, norm] = self.block_norms[block];
             let gap = wanted - self.block_diagonals[block];
             if gap <= SLACK * partner.size.length * norm {
                 least = least.min((SHARE * gap).max(0.0) / sum);
             }
-            self.limits[block] = least;
+            limits[block] = least;
         }
+        limits
     }
 
-    /// Blocks with limit 0, whose columns may win by their D alone.
-    fn unlimited(&self) -> usize {
-        self.limits.partition_point(|&limit| limit == 0.0)
-    }
-
-    /// Xᵀ u into `self.row`, each row up to the limits; returns the end of the columns that were added to.
-    fn add_up_rows(&mut self, values: usize, size: Size) -> usize {
+    /// Xᵀ u into `self.row`, each row up to the limits; returns the number of blocks of columns that may win.
+    fn add_up_rows(&mut self, values: usize, size: Size, limits: &[f64]) -> usize {
         let problem = self.problem;
-        let unlimited = self.unlimited();
-        let Self {
-            row,
-            product,
-            limits,
-            ..
-        } = self;
+        let Self { row, product, .. } = self;
         let end_for = |u: f64| limits.partition_point(|&limit| limit < u.abs()) * COLUMNS;
         let end = end_for(size.largest).min(problem.n_columns());
-        // The search of the sums reads whole blocks.
-        let read = COLUMNS * end.div_ceil(COLUMNS).max(unlimited);
-        let read = read.min(problem.n_columns());
-        if row.len() < read {
-            row.resize(read, 0.0);
-        }
+        // The columns of a block with limit 0 may win by their D alone.
+        let unlimited = limits.partition_point(|&limit| limit == 0.0);
+        let n_blocks = end.div_ceil(COLUMNS).max(unlimited);
+        row.resize(row.len().max(n_blocks * COLUMNS), 0.0);
         // Each column is summed in the order of rows, in whatever thread.
         let add = |sums: &mut [f64], from: usize| {
             let to = from + sums.len();
@@ -394,23 +352,22 @@ impl<'p> PartnerSearch<'p> {
                 .into_par_iter()
                 .for_each(|(from, sums)| add(sums, from));
         }
-        end
+        n_blocks
     }
 
     /// Computes every column that may win by its sum, and clears `self.row`.
     fn search_sums(
         &mut self,
-        partner: &mut Partner<'p>,
-        end: usize,
-        diagonal: &(impl Fn(u32) -> f64 + Sync),
+        partner: &mut Partner,
+        limits: &[f64],
+        diagonal: &impl Fn(u32) -> f64,
     ) {
         let mut row = std::mem::take(&mut self.row);
-        for block in 0..self.unlimited().max(end.div_ceil(COLUMNS)) {
+        for (block, &missing) in limits.iter().enumerate() {
             let columns = self.columns(block);
             let sums = &row[columns.clone()];
             let most = sums.iter().fold(0.0f64, |most, h| most.max(h.abs()));
             // The limit says what is missing from the sums.
-            let missing = self.limits[block];
             let bound = |h: f64, sum: f64| SLACK * (h.abs() + missing * sum);
             let h = bound(most, self.block_norms[block][0]);
             if !partner.may_win(self.block_diagonals[block], h) {
@@ -423,7 +380,7 @@ impl<'p> PartnerSearch<'p> {
                 }
             }
         }
-        row[..end].fill(0.0);
+        row[..limits.len() * COLUMNS].fill(0.0);
         self.row = row;
     }
 }

@@ -15,7 +15,8 @@ const STALLED_BATCHES: usize = 300;
 pub(super) struct StopRules<'a> {
     params: &'a SolverParams,
     stalled: usize,
-    requested: bool,
+    /// Whether the observer asked to end the run after the last step.
+    pub(super) requested: bool,
 }
 
 impl<'a> StopRules<'a> {
@@ -27,25 +28,17 @@ impl<'a> StopRules<'a> {
         }
     }
 
-    /// The observer asks to end the run after the step just taken.
-    pub(super) fn request(&mut self) {
-        self.requested = true;
-    }
-
     /// Whether the run ends at this iterate, before iteration `iter`.
     pub(super) fn at_iterate(&self, iter: usize, gap: Gap, elapsed: Duration) -> Option<Stop> {
         let params = self.params;
+        let certified = gap.is_certified();
+        let converged = certified && params.tolerance.is_some_and(|t| gap.value() <= t);
+        let timed_out = params.time_limit.is_some_and(|limit| elapsed >= limit);
         let rules = [
             (Stop::ObserverAsked, self.requested),
-            (
-                Stop::Tolerance,
-                gap.is_certified() && params.tolerance.is_some_and(|t| gap.value() <= t),
-            ),
+            (Stop::Tolerance, converged),
             (Stop::MaxIter, iter > params.max_iter),
-            (
-                Stop::TimeLimit,
-                params.time_limit.is_some_and(|limit| elapsed >= limit),
-            ),
+            (Stop::TimeLimit, timed_out),
         ];
         rules.into_iter().find(|rule| rule.1).map(|rule| rule.0)
     }

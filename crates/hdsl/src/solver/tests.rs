@@ -705,11 +705,7 @@ fn wordy(n: usize, d: usize, seed: u64) -> (Rows, Triplets) {
 }
 
 /// Runs Alg. 1 on an engine.
-fn run_on<'p>(
-    engine: &mut impl Engine<'p>,
-    oracle: &mut impl lmo::Oracle,
-    params: &SolverParams,
-) -> Run {
+fn run_on<'p>(engine: &mut impl Engine<'p>, oracle: &mut Oracle, params: &SolverParams) -> Run {
     let clock = &mut Stopwatch::start();
     frank_wolfe(engine, oracle, None, params, clock, &mut ()).unwrap()
 }
@@ -724,7 +720,7 @@ fn walk<'p, E: Engine<'p>>(
         max_iter: n_steps,
         ..params.clone()
     };
-    let path = run_on(&mut engine, &mut AtomOracle::new(params), params).path;
+    let path = run_on(&mut engine, &mut Oracle::new(params), params).path;
     let count = |is: fn(&Step) -> bool| path.steps().iter().filter(|step| is(step)).count();
     let aways = count(|step| matches!(step, Step::Away { .. }));
     let drops = count(|step| matches!(step, Step::Drop { .. } | Step::Swap { .. }));
@@ -823,7 +819,7 @@ fn running_margins_match_recomputed_ones_after_thousands_of_steps() {
 }
 
 fn run<'p>(mut engine: impl Engine<'p>, params: &SolverParams) -> Run {
-    run_on(&mut engine, &mut AtomOracle::new(params), params)
+    run_on(&mut engine, &mut Oracle::new(params), params)
 }
 
 #[test]
@@ -1043,7 +1039,7 @@ fn pieces_and_threads_change_nothing_in_the_exact_search() {
             .num_threads(threads)
             .build()
             .unwrap();
-        let mut oracle = AtomOracle::with_exact(&params, exact);
+        let mut oracle = Oracle::with_exact(&params, exact);
         pool.install(|| run_on(&mut incremental(&problem), &mut oracle, &params))
     };
     let one = fit(1, lmo::Exact::default());
@@ -1124,7 +1120,7 @@ fn going_on_from_a_solution_keeps_its_objective() {
     .unwrap();
     let first = solver.fit(&rows, &triplets, &mut ()).unwrap();
     let second = solver
-        .fit_from(&first.active, &rows, &triplets, &mut ())
+        .fit_from(&rows, &triplets, Some(&first.active), &mut ())
         .unwrap();
     assert!((second.trace[0].objective - first.objective()).abs() < 1e-12);
     assert!(second.objective() < first.objective());

@@ -1,6 +1,6 @@
 //! The record of a run: the path in external feature numbering, objective and gap at each iterate.
 
-use crate::atoms::{ActiveSet, Atom, Path, Step};
+use crate::atoms::{ActiveSet, Path, Step};
 use crate::error::Result;
 use crate::objective::Problem;
 use crate::observer::{Gap, Iteration, Stop};
@@ -45,10 +45,7 @@ impl Run {
 /// The record of a run under way, in external feature numbering.
 pub(super) struct Trace<'p> {
     problem: &'p Problem<'p>,
-    start: Vec<(Atom, f64)>,
-    steps: Vec<Step>,
-    active: ActiveSet,
-    facts: Vec<IterateFacts>,
+    run: Run,
     /// The latest gap at the iterate.
     gap: Gap,
 }
@@ -56,70 +53,60 @@ pub(super) struct Trace<'p> {
 impl<'p> Trace<'p> {
     /// The record of a run that starts at an active set in internal numbering.
     pub(super) fn new(problem: &'p Problem<'p>, active: &ActiveSet) -> Result<Self> {
-        let start: Vec<(Atom, f64)> = active
+        let start = active
             .iter()
-            .map(|(atom, weight)| (problem.external(atom), weight))
-            .collect();
-        Ok(Self {
-            problem,
-            active: ActiveSet::from_weighted(&start)?,
-            start,
-            steps: Vec::new(),
-            facts: Vec::new(),
-            gap: Gap::Estimate(f64::INFINITY),
-        })
+            .map(|(atom, weight)| (problem.external(atom), weight));
+        let path = Path::new(start.collect(), Vec::new())?;
+        let run = Run {
+            active: path.at(0)?,
+            path,
+            trace: Vec::new(),
+            stop: Stop::MaxIter,
+            seconds: 0.0,
+        };
+        let gap = Gap::Estimate(f64::INFINITY);
+        Ok(Self { problem, run, gap })
     }
 
     /// The number of the next iteration, from 1.
     pub(super) fn iteration(&self) -> usize {
-        self.steps.len() + 1
+        self.run.path.len() + 1
     }
 
     /// The iterate.
     pub(super) fn active(&self) -> &ActiveSet {
-        &self.active
+        &self.run.active
     }
 
     /// Records objective and gap of the iterate. A stalled iteration leaves the iterate as it is, and does not change the
     /// record.
     pub(super) fn record(&mut self, objective: f64, gap: Gap) {
         self.gap = gap;
-        if self.facts.len() < self.iteration() {
-            self.facts.push(IterateFacts { objective, gap });
+        if self.run.trace.len() < self.iteration() {
+            self.run.trace.push(IterateFacts { objective, gap });
         }
     }
 
     /// Records a step, given in internal numbering, and the objective after it.
-    pub(super) fn advance(
-        &mut self,
-        step: Step,
-        gamma: f64,
-        objective: f64,
-        seconds: f64,
-    ) -> Iteration {
-        let step = step.map_atoms(|atom| self.problem.external(atom));
-        self.active.apply(&step);
-        self.steps.push(step);
+    pub(super) fn advance(&mut self, mut step: Step, objective: f64, seconds: f64) -> Iteration {
+        step.atoms_mut()
+            .for_each(|atom| *atom = self.problem.external(*atom));
+        self.run.active.apply(&step);
+        self.run.path.push(step);
         Iteration {
-            iter: self.steps.len(),
-            step,
-            gamma,
+            iter: self.run.path.len(),
             objective,
             gap: self.gap,
-            n_atoms: self.active.len(),
-            n_active_features: self.active.n_features(),
             seconds,
         }
     }
 
     /// The finished run.
-    pub(super) fn finish(self, stop: Stop, seconds: f64) -> Result<Run> {
-        Ok(Run {
-            path: Path::new(self.start, self.steps)?,
-            active: self.active,
-            trace: self.facts,
+    pub(super) fn finish(self, stop: Stop, seconds: f64) -> Run {
+        Run {
             stop,
             seconds,
-        })
+            ..self.run
+        }
     }
 }

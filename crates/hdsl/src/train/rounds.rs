@@ -86,7 +86,7 @@ impl<'t> MiningRun<'t> {
         solver.memory_limit.get_or_insert(u64::MAX);
         let next = solver
             .build()?
-            .fit_from(active, rows, &self.triplets, observer)?;
+            .fit_from(rows, &self.triplets, Some(active), observer)?;
         self.append(next)
     }
 

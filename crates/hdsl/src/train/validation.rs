@@ -156,11 +156,8 @@ impl<'a> RunObserver<'a> {
             self.stop.get_or_insert(Stop::Patience);
         }
         let event = Event::Evaluated {
-            iter: now.iter,
-            objective: now.objective,
-            gap: now.gap,
-            n_atoms: now.n_atoms,
-            n_features: now.n_active_features,
+            iteration: now,
+            active,
             error,
         };
         Ok(self.observer.on_event(&event).is_break())

@@ -7,9 +7,8 @@
 //! panel is passed over eight, 64 or 512 columns at a time. The sums run in the same order at every level, and rounding
 //! keeps the order of numbers: a bound is never below what the columns below it give, not even by the last bit.
 
-use crate::atoms::{Atom, Sign};
 use crate::objective::{Problem, Scored};
-use crate::solver::bounds::Size;
+use crate::solver::bounds::{Size, better_pair};
 
 /// Columns in a block, and children of a node.
 const FAN: usize = 8;
@@ -24,7 +23,7 @@ type Extremes = [f64; 2 * FAN];
 pub(super) struct Panel {
     n_rows: usize,
     /// The columns, increasing, and their D.
-    columns: Vec<u32>,
+    pub(super) columns: Vec<u32>,
     diagonal: Vec<f64>,
     /// Row r of block b is at `b * n_rows + r`.
     blocks: Vec<Entries>,
@@ -35,14 +34,6 @@ pub(super) struct Panel {
     top_size: Size,
 }
 
-/// u_j of a column: its entries in the rows listed, or in all rows.
-pub(super) struct Product {
-    pub(super) column: u32,
-    pub(super) rows: Option<Vec<u32>>,
-    pub(super) entries: Vec<f64>,
-}
-
-#[derive(Default)]
 struct Level {
     /// Row r of node k is at `k * n_rows + r`.
     nodes: Vec<Extremes>,
@@ -55,119 +46,52 @@ impl Panel {
         self.n_rows = n_rows;
         self.columns.clear();
         self.diagonal.clear();
+        self.blocks.clear();
+        self.levels.clear();
+        (self.top, self.top_size) = (f64::NEG_INFINITY, Size::default());
     }
 
-    /// How many nodes of the lowest level there are.
-    pub(super) fn n_nodes(&self) -> usize {
-        self.columns.len().div_ceil(FAN * FAN)
-    }
-
-    /// How many columns there are.
-    pub(super) fn len(&self) -> usize {
-        self.columns.len()
-    }
-
-    /// The columns that come after the first.
-    pub(super) fn later(&self, n_columns: usize) -> std::ops::Range<u32> {
-        self.columns.first().map_or(0, |first| first + 1)..n_columns as u32
-    }
-
-    /// Adds the product of the next column, numbered above those before, with its D.
-    pub(super) fn push(&mut self, product: &Product, diagonal: f64) {
-        let (block, k) = (self.columns.len() / FAN, self.columns.len() % FAN);
-        self.columns.push(product.column);
+    /// Adds u_j of the next column, numbered above those before, with the size of u_j and D_j.
+    pub(super) fn push(&mut self, column: u32, u: &[f64], size: Size, diagonal: f64) {
+        let (n_rows, k) = (self.n_rows, self.columns.len() % FAN);
+        self.columns.push(column);
         self.diagonal.push(diagonal);
-        let end = (block + 1) * self.n_rows;
-        if self.blocks.len() < end {
-            self.blocks.resize(end, [0.0; FAN]);
-        }
-        let block = &mut self.blocks[end - self.n_rows..end];
+        self.top = self.top.max(diagonal);
+        self.top_size = self.top_size.max(size);
         if k == 0 {
-            block.fill([0.0; FAN]);
+            self.blocks.resize(self.blocks.len() + n_rows, [0.0; FAN]);
         }
-        match &product.rows {
-            Some(rows) => {
-                for (&row, &u) in rows.iter().zip(&product.entries) {
-                    block[row as usize][k] = u;
-                }
-            }
-            None => {
-                for (entries, &u) in block.iter_mut().zip(&product.entries) {
-                    entries[k] = u;
-                }
-            }
+        let block = self.blocks.len() - n_rows;
+        for (entries, &u) in self.blocks[block..].iter_mut().zip(u) {
+            entries[k] = u;
         }
     }
 
     /// Builds the nodes, once all columns are there.
-    pub(super) fn build(&mut self, non_negative: bool) {
+    pub(super) fn build(&mut self) {
         let n_rows = self.n_rows;
-        let mut n_children = self.columns.len().div_ceil(FAN);
         let mut diagonals: Vec<f64> = self.diagonal.chunks(FAN).map(greatest).collect();
-        let mut depth = 0;
-        loop {
-            if self.levels.len() == depth {
-                self.levels.push(Level::default());
-            }
-            let (below, above) = self.levels.split_at_mut(depth);
-            let n_nodes = n_children.div_ceil(FAN);
-            let level = &mut above[0];
-            if level.nodes.len() < n_nodes * n_rows {
-                level.nodes.resize(n_nodes * n_rows, [0.0; 2 * FAN]);
-            }
-            for child in 0..n_children {
-                let node = &mut level.nodes[child / FAN * n_rows..][..n_rows];
-                let mut set = |row: usize, [most, least]: [f64; 2]| {
-                    node[row][child % FAN] = most;
-                    node[row][FAN + child % FAN] = least;
-                };
-                let range = child * n_rows..(child + 1) * n_rows;
-                match below.last() {
-                    None => {
-                        for (row, entries) in self.blocks[range].iter().enumerate() {
-                            set(row, [greatest(entries), -least(entries)]);
-                        }
-                    }
-                    Some(below) => {
-                        for (row, extremes) in below.nodes[range].iter().enumerate() {
-                            let (most, least) = extremes.split_at(FAN);
-                            set(row, [greatest(most), greatest(least)]);
-                        }
-                    }
+        let of_block = |e: &Entries| [greatest(e), greatest(&e.map(|u| -u))];
+        let mut extremes: Vec<[f64; 2]> = self.blocks.iter().map(of_block).collect();
+        while self.levels.is_empty() || diagonals.len() > 1 {
+            let n_nodes = diagonals.len().div_ceil(FAN);
+            let mut nodes = vec![[0.0; 2 * FAN]; n_nodes * n_rows];
+            for (child, extremes) in extremes.chunks(n_rows).enumerate() {
+                let node = &mut nodes[child / FAN * n_rows..];
+                for (entries, &[most, least]) in node.iter_mut().zip(extremes) {
+                    entries[child % FAN] = most;
+                    entries[FAN + child % FAN] = least;
                 }
             }
             diagonals.resize(n_nodes * FAN, f64::NEG_INFINITY);
-            level.diagonals.clear();
-            level.diagonals.extend_from_slice(diagonals.as_chunks().0);
-            depth += 1;
-            if n_nodes == 1 {
-                self.levels.truncate(depth);
-                return self.build_top(non_negative);
-            }
+            let level = Level {
+                nodes,
+                diagonals: diagonals.as_chunks().0.to_vec(),
+            };
+            let of_node = |e: &Extremes| [greatest(&e[..FAN]), greatest(&e[FAN..])];
+            extremes = level.nodes.iter().map(of_node).collect();
             diagonals = level.diagonals.iter().map(|d| greatest(d)).collect();
-            n_children = n_nodes;
-        }
-    }
-
-    /// No column of the panel has an entry beyond the extremes of the top node.
-    fn build_top(&mut self, non_negative: bool) {
-        let node = &self.levels[self.levels.len() - 1].nodes[..self.n_rows];
-        let size = |from: usize, to: usize| {
-            let entries: Vec<f64> = node.iter().map(|e| greatest(&e[from..to])).collect();
-            Size::of(&entries, true)
-        };
-        self.top = greatest(&self.diagonal);
-        self.top_size = match non_negative {
-            true => size(0, FAN).max(size(FAN, 2 * FAN)),
-            false => size(0, 2 * FAN),
-        };
-    }
-
-    /// How many columns are numbered below i.
-    fn below(&self, i: u32) -> usize {
-        match self.columns.last() {
-            Some(&last) if last < i => self.columns.len(),
-            _ => self.columns.partition_point(|&j| j < i),
+            self.levels.push(level);
         }
     }
 }
@@ -179,12 +103,6 @@ fn greatest(values: &[f64]) -> f64 {
         .fold(f64::NEG_INFINITY, |a, &b| if b > a { b } else { a })
 }
 
-fn least(values: &[f64]) -> f64 {
-    values
-        .iter()
-        .fold(f64::INFINITY, |a, &b| if b < a { b } else { a })
-}
-
 /// A search of a panel for pairs that beat the best.
 pub(super) struct Visit<'a> {
     pub(super) problem: &'a Problem<'a>,
@@ -194,36 +112,25 @@ pub(super) struct Visit<'a> {
 }
 
 impl Visit<'_> {
-    /// Names the lowest nodes where column i may find a partner numbered below it.
-    pub(super) fn nodes_for(&self, i: u32, found: &mut impl FnMut(usize)) {
+    /// Looks at the pairs of column i with columns numbered below it that may beat the best.
+    pub(super) fn search(&mut self, i: u32) {
         let h = self.panel.top_size.times(self.problem.norms(i));
-        if self.diagonal[i as usize] + self.panel.top + h < self.best.1 {
-            return;
-        }
-        let limit = self.panel.below(i);
-        if limit > 0 {
-            self.descend(self.panel.levels.len(), 0, i, limit, found);
+        if self.diagonal[i as usize] + self.panel.top + h >= self.best.1 {
+            let limit = self.panel.columns.partition_point(|&j| j < i);
+            self.descend(self.panel.levels.len(), 0, i, limit);
         }
     }
 
-    /// From a node of a level (the lowest is 1) down to those of level 1.
-    fn descend(
-        &self,
-        level: usize,
-        at: usize,
-        i: u32,
-        limit: usize,
-        found: &mut impl FnMut(usize),
-    ) {
-        if level == 1 {
-            return found(at);
+    /// From a node of a level (the lowest is 1) down to blocks, level 0. Columns from place `limit` on do not count.
+    fn descend(&mut self, level: usize, at: usize, i: u32, limit: usize) {
+        if level == 0 {
+            return self.pairs_of(at, i, limit);
         }
-        let may_win = self.children(level, at, i);
         let width = FAN.pow(level as u32);
-        for (k, may_win) in may_win.into_iter().enumerate() {
+        for (k, may_win) in self.children(level, at, i).into_iter().enumerate() {
             let child = at * FAN + k;
             if may_win && child * width < limit {
-                self.descend(level - 1, child, i, limit, found);
+                self.descend(level - 1, child, i, limit);
             }
         }
     }
@@ -259,36 +166,21 @@ impl Visit<'_> {
         may_win
     }
 
-    /// Looks at all pairs of column i with a column below this lowest node that might beat the best.
-    pub(super) fn pairs_of(&mut self, node: usize, i: u32) {
-        let limit = self.panel.below(i);
-        let may_win = self.children(1, node, i);
+    /// Looks at the pairs of column i with the columns of a block.
+    fn pairs_of(&mut self, block: usize, i: u32, limit: usize) {
         let (rows, values) = self.problem.lists.column(i);
-        for (k, may_win) in may_win.into_iter().enumerate() {
-            let at = node * FAN + k;
-            if !may_win || at * FAN >= limit {
-                continue;
-            }
-            let block = &self.panel.blocks[at * self.panel.n_rows..][..self.panel.n_rows];
-            let mut sums = [0.0; FAN];
-            for (&row, &x) in rows.iter().zip(values) {
-                let entries = &block[row as usize];
-                for k in 0..FAN {
-                    sums[k] += x * entries[k];
-                }
-            }
-            for place in at * FAN..((at + 1) * FAN).min(limit) {
-                self.offer(i, self.panel.columns[place], sums[place % FAN]);
+        let entries = &self.panel.blocks[block * self.panel.n_rows..][..self.panel.n_rows];
+        let mut sums = [0.0; FAN];
+        for (&row, &x) in rows.iter().zip(values) {
+            let entries = &entries[row as usize];
+            for k in 0..FAN {
+                sums[k] += x * entries[k];
             }
         }
-    }
-
-    fn offer(&mut self, i: u32, j: u32, h: f64) {
-        let score = self.diagonal[i as usize] + self.diagonal[j as usize] + h.abs();
-        if score >= self.best.1 {
-            let sign = if h < 0.0 { Sign::Minus } else { Sign::Plus };
-            let atom = Atom::new(i, j, sign).expect("a partner is another feature");
-            self.best = self.problem.better(self.best, (atom, score));
+        for (place, h) in (block * FAN..limit).zip(sums) {
+            let j = self.panel.columns[place];
+            let diagonals = self.diagonal[i as usize] + self.diagonal[j as usize];
+            self.best = better_pair(self.problem, self.best, [i, j], diagonals, h);
         }
     }
 }
@@ -296,6 +188,7 @@ impl Visit<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::atoms::{Atom, Sign};
     use crate::data::{Rows, SparseRow};
     use crate::objective::loss::LossKind;
     use crate::random;
@@ -332,17 +225,11 @@ mod tests {
         for round in 0..2 {
             panel.clear(n);
             for j in (round..d).step_by(step) {
-                let rows: Option<Vec<u32>> =
-                    (j % 2 == 1).then(|| (0..n as u32).step_by(2).collect());
-                let n_entries = rows.as_ref().map_or(n, Vec::len);
-                let product = Product {
-                    column: j as u32,
-                    rows,
-                    entries: (0..n_entries).map(|_| 0.1 * draw(rng, true)).collect(),
-                };
-                panel.push(&product, diagonal[j]);
+                let u: Vec<f64> = (0..n).map(|_| 0.1 * draw(rng, true)).collect();
+                let size = Size::of(&u, problem.non_negative);
+                panel.push(j as u32, &u, size, diagonal[j]);
             }
-            panel.build(problem.non_negative);
+            panel.build();
         }
         (panel, diagonal)
     }
@@ -384,8 +271,9 @@ mod tests {
                 };
                 for level in 1..=panel.levels.len() {
                     let width = FAN.pow(level as u32);
-                    for child in 0..panel.len().div_ceil(width) {
-                        let places = child * width..((child + 1) * width).min(panel.len());
+                    let n = panel.columns.len();
+                    for child in 0..n.div_ceil(width) {
+                        let places = child * width..((child + 1) * width).min(n);
                         let best = places.map(score).fold(f64::NEG_INFINITY, f64::max);
                         let visit = Visit {
                             problem,
@@ -411,18 +299,14 @@ mod tests {
                 best: none,
             };
             let mut want = none;
-            for i in panel.later(problem.n_columns()) {
-                for place in 0..panel.below(i) {
+            for i in 0..problem.n_columns() as u32 {
+                for place in 0..panel.columns.partition_point(|&j| j < i) {
                     let (j, h) = (panel.columns[place], h(problem, panel, i, place));
                     let sign = if h < 0.0 { Sign::Minus } else { Sign::Plus };
                     let score = diagonal[i as usize] + diagonal[j as usize] + h.abs();
                     want = problem.better(want, (Atom::new(i, j, sign).unwrap(), score));
                 }
-                let mut nodes = Vec::new();
-                visit.nodes_for(i, &mut |node| nodes.push(node));
-                for node in nodes {
-                    visit.pairs_of(node, i);
-                }
+                visit.search(i);
             }
             assert_eq!(visit.best, want);
         });

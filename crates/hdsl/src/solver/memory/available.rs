@@ -24,74 +24,67 @@ mod linux {
     use std::fs;
     use std::path::Path;
 
+    /// The two versions of control groups: the controller that limits memory (version 2 names none), where the groups are
+    /// mounted, and the names of a limit, of what counts against it, and of the share of that which is cache and given up
+    /// on demand.
+    const VERSIONS: [(&str, &str, [&str; 3]); 2] = [
+        (
+            "",
+            "sys/fs/cgroup",
+            ["memory.max", "memory.current", "inactive_file"],
+        ),
+        (
+            "memory",
+            "sys/fs/cgroup/memory",
+            [
+                "memory.limit_in_bytes",
+                "memory.usage_in_bytes",
+                "total_inactive_file",
+            ],
+        ),
+    ];
+
     /// The minimum of what the machine, the control groups and the limits of the process leave.
     pub(super) fn available(root: &Path) -> Option<u64> {
         let text = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
+        let kilobytes = |text: &str, name: &str| number(text, name)?.checked_mul(1024);
         let machine = kilobytes(&text("proc/meminfo"), "MemAvailable:");
         let groups = left_by_groups(root, &text("proc/self/cgroup"));
         let (limits, status) = (text("proc/self/limits"), text("proc/self/status"));
-        let process = [
-            ("Max address space", "VmSize:"),
-            ("Max data size", "VmData:"),
-        ]
-        .into_iter()
-        .filter_map(|(limit, used)| {
-            // Name, soft limit, hard limit, unit; `unlimited` is no number.
-            let limit = limits.lines().find_map(|line| line.strip_prefix(limit))?;
-            let limit: u64 = limit.split_whitespace().next()?.parse().ok()?;
-            Some(limit.saturating_sub(kilobytes(&status, used)?))
-        });
-        machine.into_iter().chain(groups).chain(process).min()
+        let left = |limit: &str, used: &str| {
+            Some(number(&limits, limit)?.saturating_sub(kilobytes(&status, used)?))
+        };
+        let space = left("Max address space", "VmSize:");
+        let data = left("Max data size", "VmData:");
+        [machine, groups, space, data].into_iter().flatten().min()
     }
 
-    /// A line `name  123 kB`, in bytes.
-    fn kilobytes(text: &str, name: &str) -> Option<u64> {
+    /// The number that comes after a name at the beginning of a line. `unlimited` is no number.
+    fn number(text: &str, name: &str) -> Option<u64> {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-        let number: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-        number.checked_mul(1024)
+        line.split_whitespace().next()?.parse().ok()
     }
 
-    /// What the control groups of this process, and their parents, leave. `list` has lines `number:controllers:group`,
-    /// without controllers for version 2.
+    /// What the control groups of this process, and their parents, leave. `list` has lines `number:controllers:group`.
     fn left_by_groups(root: &Path, list: &str) -> Option<u64> {
         let left = list.lines().filter_map(|line| {
-            let mut fields = line.splitn(3, ':').skip(1);
-            let (controllers, group) = (fields.next()?, fields.next()?);
-            let (mount, files) = match controllers {
-                "" => ("sys/fs/cgroup", VERSION_2),
-                _ if controllers.split(',').any(|name| name == "memory") => {
-                    ("sys/fs/cgroup/memory", VERSION_1)
-                }
-                _ => return None,
-            };
-            let mount = root.join(mount);
+            let (controllers, group) = line.split_once(':')?.1.split_once(':')?;
+            let limits_memory = |name: &str| controllers.split(',').any(|one| one == name);
+            let version = VERSIONS.iter().find(|version| limits_memory(version.0))?;
             // In a container the folder of our group may be mounted as the topmost: then the others are not there.
             Path::new(group.trim_start_matches('/'))
                 .ancestors()
-                .filter_map(|group| left_by_group(&mount.join(group), files))
+                .filter_map(|group| left_by_group(&root.join(version.1).join(group), version.2))
                 .min()
         });
         left.min()
     }
 
-    /// Names of a limit, of what counts against it, and of the share of that which is cache and given up on demand.
-    type Files = [&'static str; 3];
-    const VERSION_2: Files = ["memory.max", "memory.current", "inactive_file"];
-    const VERSION_1: Files = [
-        "memory.limit_in_bytes",
-        "memory.usage_in_bytes",
-        "total_inactive_file",
-    ];
-
-    fn left_by_group(folder: &Path, [limit, used, cache]: Files) -> Option<u64> {
+    fn left_by_group(folder: &Path, [limit, used, cache]: [&str; 3]) -> Option<u64> {
         let read = |file: &str| fs::read_to_string(folder.join(file)).ok();
-        let number = |file: &str| read(file)?.trim().parse::<u64>().ok();
         // `max` for no limit is no number.
-        let (limit, used) = (number(limit)?, number(used)?);
-        let cache = read("memory.stat").and_then(|stat| {
-            let line = stat.lines().find_map(|line| line.strip_prefix(cache))?;
-            line.trim().parse::<u64>().ok()
-        });
+        let (limit, used) = (number(&read(limit)?, "")?, number(&read(used)?, "")?);
+        let cache = read("memory.stat").and_then(|stat| number(&stat, cache));
         Some(limit.saturating_sub(used.saturating_sub(cache.unwrap_or(0))))
     }
 

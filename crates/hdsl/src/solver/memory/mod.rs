@@ -4,7 +4,7 @@ mod available;
 
 use super::SolverParams;
 use super::margin_store::n_shards;
-use crate::data::{Columns, Rows, SparseRow};
+use crate::data::{Columns, Rows};
 use crate::error::{Error, Result};
 use crate::objective::incremental::{MAX_WORK, has_own_pairs};
 use crate::triplets::Triplets;
@@ -17,15 +17,16 @@ const BATCH: usize = 100_000;
 /// Bytes that do not depend on the problem: the path, the trace, buffers of threads.
 const FIXED: f64 = 1e6;
 
-/// Bytes per stored value of rows that are copied.
-const ROW_VALUE: f64 = 12.0;
+/// Bytes per stored value of the rows, which the solver copies or takes over.
+const COPIED_VALUE: f64 = 54.0;
+const OWNED_VALUE: f64 = 42.0;
 
 /// Triplets that averages are estimated from.
 const SAMPLE: usize = 1_000;
 
 /// The numbers that memory depends on.
 #[derive(Clone, Copy, Debug)]
-struct Sizes {
+pub(super) struct Sizes {
     rows: f64,
     /// Stored values.
     values: f64,
@@ -34,9 +35,10 @@ struct Sizes {
     triplets: f64,
     /// Distinct (anchor, near) and (anchor, far).
     pairs: f64,
-    weighted: bool,
-    /// Whether the solver makes a copy of the rows.
-    copied: bool,
+    /// Bytes of the weight of a triplet.
+    weight: f64,
+    /// Bytes per stored value of the rows by rows and by columns.
+    per_value: f64,
     /// Features that both rows of a pair contain, on average.
     common: f64,
     /// The share of triplets that a step along the two most frequent features affects.
@@ -44,7 +46,8 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn of(rows: &Rows, triplets: &Triplets, copied: bool) -> Self {
+    /// `copied` says whether the solver copies the rows.
+    pub(super) fn of(rows: &Rows, triplets: &Triplets, copied: bool) -> Self {
         let (common, affected) = averages(rows, triplets);
         Self {
             rows: rows.n_rows() as f64,
@@ -52,8 +55,8 @@ impl Sizes {
             columns: Columns::of(rows).len() as f64,
             triplets: triplets.len() as f64,
             pairs: triplets.count_pairs(),
-            weighted: triplets.weights().is_some(),
-            copied,
+            weight: triplets.weights().map_or(0.0, |_| 8.0),
+            per_value: if copied { COPIED_VALUE } else { OWNED_VALUE },
             common,
             affected,
         }
@@ -73,17 +76,9 @@ impl Sizes {
     /// The factors follow from the fields of `Problem` and of the engines, and from temporary memory: a list that grows
     /// may have twice its length allocated, and once more while it moves. `tests/memory.rs` compares with measured
     /// peaks.
-    fn needed(&self, params: &SolverParams) -> f64 {
-        let Self {
-            rows,
-            columns,
-            triplets,
-            pairs,
-            ..
-        } = *self;
-        let own_rows = if self.copied { 0.0 } else { ROW_VALUE };
-        let weight = if self.weighted { 8.0 } else { 0.0 };
-        let margin = 44.0 * self.affected + weight;
+    pub(super) fn needed(&self, params: &SolverParams) -> f64 {
+        let (triplets, pairs) = (self.triplets, self.pairs);
+        let margin = 44.0 * self.affected + self.weight;
         let engine = match (params.loss.segments(), params.batch) {
             (Some(_), None) => {
                 let shards = n_shards(triplets as usize) as f64;
@@ -91,8 +86,8 @@ impl Sizes {
                     true => (2.0 * triplets, 20.0),
                     false => (pairs, 38.0),
                 };
-                rows * (72.0 + 24.0 * shards)
-                    + columns * (44.0 + 18.0 * shards)
+                self.rows * (72.0 + 24.0 * shards)
+                    + self.columns * (44.0 + 18.0 * shards)
                     + triplets * (20.0 + margin)
                     + pairs * per_pair
                     + 24.0 * self.products(pairs, shards)
@@ -102,79 +97,52 @@ impl Sizes {
                 let batch = batch.filter(|_| !params.certify);
                 let batch = batch.map_or(triplets, |size| triplets.min(size as f64));
                 let per_triplet = segments.map_or(24.0, |_| 11.2 + margin);
-                rows * 116.0
-                    + columns * 68.0
+                self.rows * 116.0
+                    + self.columns * 68.0
                     + triplets * per_triplet
                     + batch * 36.0
                     + pairs.min(2.0 * batch) * 48.0
             }
         };
-        FIXED + self.values * (54.0 - own_rows) + engine
+        FIXED + self.values * self.per_value + engine
     }
 
     /// Stored products of two rows of a pair. None are stored if there would be too many or it would take too long.
     fn products(&self, pairs: f64, shards: f64) -> f64 {
         let work = pairs * self.values / self.rows.max(1.0) / shards;
-        match work > MAX_WORK as f64 {
-            true => 0.0,
-            false => {
-                let limit = 8.0 * (shards * self.values + self.triplets);
-                limit.min(pairs * self.common)
+        if work > MAX_WORK as f64 {
+            return 0.0;
+        }
+        let limit = 8.0 * (shards * self.values + self.triplets);
+        limit.min(pairs * self.common)
+    }
+}
+
+/// Features that both rows of a pair contain, and the share of triplets that a step along the two features affects which
+/// most triplets share; both from a sample of the triplets.
+fn averages(rows: &Rows, triplets: &Triplets) -> (f64, f64) {
+    let (mut n, mut both, mut affected) = (0, 0, HashMap::<u32, usize>::new());
+    let every = triplets.len().div_ceil(SAMPLE).max(1);
+    for t in (0..triplets.len()).step_by(every) {
+        let (anchor, near, far) = triplets.get(t);
+        let [anchor, near, far] = [anchor, near, far].map(|row| rows.row(row as usize));
+        for &feature in anchor.indices() {
+            let shared = [near, far].map(|row| usize::from(row.get(feature) != 0.0));
+            if shared != [0, 0] {
+                both += shared[0] + shared[1];
+                *affected.entry(feature).or_default() += 1;
             }
         }
+        n += 1;
     }
-}
-
-/// Features that both rows of a pair contain, and the share of triplets that a step along the two most frequent features
-/// affects; both from a sample of the triplets.
-fn averages(rows: &Rows, triplets: &Triplets) -> (f64, f64) {
-    let n = triplets.len().min(SAMPLE);
-    let picked = (0..n).map(|k| {
-        let t = (k as u128 * triplets.len() as u128 / n as u128) as usize;
-        let (anchor, near, far) = triplets.get(t);
-        [anchor, near, far].map(|row| rows.row(row as usize))
-    });
-    let sample: Vec<[SparseRow<'_>; 3]> = picked.collect();
-    let mut counts: HashMap<u32, usize> = HashMap::new();
-    for [anchor, ..] in &sample {
-        for &feature in anchor.indices() {
-            *counts.entry(feature).or_default() += 1;
-        }
-    }
-    let mut frequent: Vec<(usize, u32)> = counts.into_iter().map(|(f, n)| (n, f)).collect();
-    frequent.sort_unstable_by(|a, b| b.cmp(a));
-    frequent.truncate(2);
-    let moves = |row: SparseRow<'_>| frequent.iter().any(|&(_, f)| contains(row, f));
-    let (mut both, mut affected) = (0, 0);
-    for &[anchor, near, far] in &sample {
-        both += common(anchor, near) + common(anchor, far);
-        affected += usize::from(moves(anchor) && (moves(near) || moves(far)));
-    }
-    let n = n.max(1) as f64;
-    (0.5 * both as f64 / n, affected as f64 / n)
-}
-
-fn contains(row: SparseRow<'_>, feature: u32) -> bool {
-    row.indices().binary_search(&feature).is_ok()
-}
-
-/// Features that both rows contain.
-fn common(a: SparseRow<'_>, b: SparseRow<'_>) -> usize {
-    a.indices().iter().filter(|&&f| contains(b, f)).count()
-}
-
-/// About how many bytes a run allocates at its peak, beyond the rows and triplets given; `copied` as in [`check`].
-pub(super) fn estimate(
-    params: &SolverParams,
-    rows: &Rows,
-    triplets: &Triplets,
-    copied: bool,
-) -> u64 {
-    Sizes::of(rows, triplets, copied).needed(params) as u64
+    let mut affected: Vec<usize> = affected.into_values().collect();
+    affected.sort_unstable_by(|a, b| b.cmp(a));
+    let affected: usize = affected.iter().take(2).sum();
+    let n = f64::from(n.max(1));
+    (0.5 * both as f64 / n, (affected as f64 / n).min(1.0))
 }
 
 /// Refuses a run that needs more memory than the limit set, or than is available. If that is unknown, no run is refused.
-/// `copied` says whether the solver copies the rows.
 pub(super) fn check(
     params: &SolverParams,
     rows: &Rows,
@@ -219,26 +187,18 @@ pub(super) fn check(
     })
 }
 
-/// A round number of triplets that fit, nearly as many as possible; none if hardly any do. `fits` is true up to some
-/// number and false from there on.
+/// The largest number of triplets below `all` that fit, rounded down to two digits; none if not one does.
 fn most(all: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
-    let (mut low, mut high) = (0, all);
-    while high - low > 1 {
-        let middle = low + (high - low) / 2;
-        match fits(middle) {
-            true => low = middle,
-            false => high = middle,
-        }
-    }
-    let digits = low.checked_ilog10()?;
-    let unit = 10usize.pow(digits.saturating_sub(1));
-    Some(low / unit * unit).filter(|&n| n > 0)
+    let scales = (0..all.checked_ilog10()?).rev();
+    let round = scales.flat_map(|zeros| (10..100).rev().map(move |n| n * 10usize.pow(zeros)));
+    let mut round = round.chain((1..10).rev()).filter(|&n| n < all);
+    round.find(|&n| fits(n))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Labels;
+    use crate::data::{Labels, SparseRow};
     use crate::objective::loss::LossKind;
     use crate::similarity::Dot;
     use std::collections::BTreeSet;

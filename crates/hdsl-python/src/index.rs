@@ -7,7 +7,7 @@ use crate::model::Model;
 use crate::work::detached;
 use hdsl::data::RowsView;
 use hdsl::knn::ClassMeans;
-use hdsl::{Dot, KnnIndex, Labels, Neighbors, Normalization, Rows, Similarity};
+use hdsl::{Dot, KnnIndex, Labels, Neighbor, Normalization, Rows, Similarity};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use std::sync::OnceLock;
@@ -49,9 +49,9 @@ fn mapped(model: &hdsl::Model, normalization: Normalization, rows: RowsView<'_>)
 /// Scores and indices of rows (or classes), query by query; all queries have equally many.
 type Found<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<i64>>);
 
-fn found<'py>(py: Python<'py>, near: &Neighbors) -> Found<'py> {
+fn found<'py>(py: Python<'py>, near: &[Vec<Neighbor>]) -> Found<'py> {
     let (mut scores, mut numbers) = (Vec::new(), Vec::new());
-    for list in near.iter() {
+    for list in near {
         scores.extend(list.iter().map(|n| n.score));
         numbers.extend(list.iter().map(|n| i64::from(n.row)));
     }

@@ -4,7 +4,7 @@ use crate::classes::Classes;
 use crate::input::Input;
 use crate::ranking::Rankings;
 use hdsl::knn::Evaluation;
-use hdsl::{KnnIndex, Neighbors, Result};
+use hdsl::{KnnIndex, Neighbor, Result};
 use serde::Serialize;
 
 /// Misclassified rows in the table.
@@ -88,13 +88,13 @@ pub(crate) fn misclassified(
         })
     };
     let (nearest_predicted, nearest_true) = (nearest_of(&predicted)?, nearest_of(&truth)?);
-    let score = |nearest: &Neighbors, query: usize| Some(nearest.get(query).first()?.score);
+    let score = |nearest: &[Vec<Neighbor>], query: usize| Some(nearest[query].first()?.score);
     let mut list: Vec<Misclassified> = wrong
         .iter()
         .enumerate()
         .map(|(query, &row)| {
             let at = row as usize;
-            let voters = ranked.neighbors.get(at).iter().take(rankings.rule.k);
+            let voters = ranked.neighbors[at].iter().take(rankings.rule.k);
             Misclassified {
                 row,
                 class: truth[at],

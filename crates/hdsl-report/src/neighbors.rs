@@ -174,7 +174,7 @@ fn neighbors(
     names: &mut Names<'_, '_>,
 ) -> Vec<Neighbor> {
     let query = ranked.test.row(row as usize);
-    let found = ranked.neighbors.get(row as usize).iter();
+    let found = ranked.neighbors[row as usize].iter();
     found
         .map(|n| {
             let item = ranked.train.row(n.row as usize);

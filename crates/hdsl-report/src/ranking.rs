@@ -5,7 +5,7 @@ use crate::format::count;
 use crate::input::Input;
 use hdsl::knn::{Evaluation, classify, evaluate};
 use hdsl::{
-    Dot, KnnIndex, Labels, Neighbors, Normalization, PredictionRule, Preprocessor, Result, Rows,
+    Dot, KnnIndex, Labels, Neighbor, Normalization, PredictionRule, Preprocessor, Result, Rows,
     Similarity, Vote,
 };
 
@@ -16,7 +16,7 @@ const LISTED: usize = 6;
 pub(crate) struct Ranked {
     pub(crate) train: Rows,
     pub(crate) test: Rows,
-    pub(crate) neighbors: Neighbors,
+    pub(crate) neighbors: Vec<Vec<Neighbor>>,
     /// The predicted class of each test row, if training rows have classes.
     pub(crate) predicted: Option<Labels>,
     /// The errors of the predictions, if test rows have classes, too.

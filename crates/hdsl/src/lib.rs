@@ -79,7 +79,7 @@ pub use data::{
     parse_dataset, read_dataset,
 };
 pub use error::{Error, Result};
-pub use knn::{KnnIndex, Neighbor, Neighbors, PredictionRule, Vote};
+pub use knn::{KnnIndex, Neighbor, PredictionRule, Vote};
 pub use model::{Model, ModelParts, TrainConfig};
 pub use objective::LossKind;
 pub use observer::{Gap, Iteration, Observer, Stop};

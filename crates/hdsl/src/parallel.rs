@@ -10,7 +10,9 @@ pub(crate) use sequential::{current_num_threads, join, prelude};
 #[cfg(not(feature = "parallel"))]
 mod sequential {
     pub(crate) mod prelude {
-        pub(crate) use super::{IntoParallelIterator, ParallelBridge, ParallelIterator, ParallelSlice};
+        pub(crate) use super::{
+            IntoParallelIterator, ParallelBridge, ParallelIterator, ParallelSlice,
+        };
     }
 
     pub(crate) fn current_num_threads() -> usize {

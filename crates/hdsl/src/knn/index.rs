@@ -7,10 +7,10 @@
 //! Rows are stored by *place*: each class is a range of places, and in it [similar rows](super::order) are close. So
 //! "the same class" and "other classes" are ranges, and one pass finds both lists.
 
-use super::inverted::{InvertedIndex, Sums};
-use super::order;
+use super::inverted::{InvertedIndex, select};
 use super::top::TopK;
 use super::tree::{self, Tree};
+use super::{Neighbor, order};
 use crate::cancel::CancelToken;
 use crate::data::{Columns, Rows, SparseRow};
 use crate::error::Result;
@@ -26,41 +26,11 @@ pub(super) struct Index {
     columns: Columns,
     /// Rows by place.
     rows: Rows,
-    places: Places,
+    /// The row at each place, unless they are the same.
+    order: Option<Vec<u32>>,
     tree: Option<Tree>,
     /// Built when it is first needed: where there is a tree, that may be never.
     inverted: OnceLock<InvertedIndex>,
-}
-
-/// The row at each place and the place of each row, unless they are the same.
-pub(super) struct Places(Option<(Vec<u32>, Vec<u32>)>);
-
-impl Places {
-    fn new(order: Option<Vec<u32>>) -> Self {
-        Self(order.map(|order| {
-            let mut places = vec![0; order.len()];
-            for (place, &row) in order.iter().enumerate() {
-                places[row as usize] = place as u32;
-            }
-            (order, places)
-        }))
-    }
-
-    #[inline]
-    pub(super) fn row_at(&self, place: usize) -> u32 {
-        match &self.0 {
-            Some((rows, _)) => rows[place],
-            None => place as u32,
-        }
-    }
-
-    #[inline]
-    pub(super) fn place_of(&self, row: u32) -> usize {
-        match &self.0 {
-            Some((_, places)) => places[row as usize] as usize,
-            None => row as usize,
-        }
-    }
 }
 
 /// A list of neighbors to find: the best `k` of the rows at the given places that are allowed.
@@ -75,10 +45,9 @@ pub(super) struct List<'a> {
 pub(super) struct Scratch {
     /// The query's columns that some row has.
     query: Vec<(u32, f64)>,
-    /// The lists found, in the order in which they were asked for.
-    pub(super) tops: Vec<TopK>,
-    sums: Sums,
     bounded: tree::Query,
+    /// The score of each place.
+    scores: Vec<f64>,
 }
 
 impl Index {
@@ -100,22 +69,21 @@ impl Index {
     ) -> Result<Self> {
         cancel.check()?;
         let columns = Columns::of(items);
-        let compact = columns.compact(items);
+        let mut rows = columns.compact(items);
         cancel.check()?;
-        let with_tree = with_tree && Tree::pays(&compact);
+        let with_tree = with_tree && Tree::pays(&rows);
         let order =
-            (with_tree || classes.is_some()).then(|| order::similar_together(&compact, classes));
+            (with_tree || classes.is_some()).then(|| order::similar_together(&rows, classes));
         cancel.check()?;
-        let rows = match &order {
-            Some(order) => compact.select(order),
-            None => compact,
-        };
+        if let Some(order) = &order {
+            rows = rows.select(order);
+        }
         cancel.check()?;
         Ok(Self {
             columns,
             tree: with_tree.then(|| Tree::new(&rows)),
             rows,
-            places: Places::new(order),
+            order,
             inverted: OnceLock::new(),
         })
     }
@@ -129,47 +97,51 @@ impl Index {
         self.tree.as_ref().map_or(0, Tree::height)
     }
 
-    /// Finds the lists of one mapped query; they are then in `scratch.tops`, in the same order.
-    pub(super) fn search(&self, scratch: &mut Scratch, query: SparseRow<'_>, lists: &[List<'_>]) {
-        scratch.query.clear();
-        let known = |(feature, x)| Some((self.columns.number(feature)?, x));
-        scratch.query.extend(query.iter().filter_map(known));
-        scratch.tops.resize_with(lists.len(), TopK::default);
-        if !self.search_tree(scratch, lists) {
-            let inverted = self.inverted.get_or_init(|| InvertedIndex::new(&self.rows));
-            inverted.sum(&mut scratch.sums, &scratch.query);
-            for (top, list) in scratch.tops.iter_mut().zip(lists) {
-                scratch.sums.select(top, list, &self.places);
-            }
-            scratch.sums.clear();
-        }
+    fn row_at(&self, place: usize) -> u32 {
+        (self.order.as_ref()).map_or(place as u32, |order| order[place])
     }
 
-    /// Searches the tree. False if there is none, or if it excludes too few rows.
-    fn search_tree(&self, scratch: &mut Scratch, lists: &[List<'_>]) -> bool {
-        let Scratch {
-            query,
-            tops,
-            bounded,
-            ..
-        } = scratch;
-        let Some(tree) = &self.tree else {
-            return false;
-        };
-        let Some(slack) = tree.slack(query) else {
-            return false;
-        };
+    /// The lists of one mapped query.
+    pub(super) fn search(
+        &self,
+        scratch: &mut Scratch,
+        query: SparseRow<'_>,
+        lists: &[List<'_>],
+    ) -> Vec<Vec<Neighbor>> {
+        let known = |(feature, x)| Some((self.columns.number(feature)?, x));
+        scratch.query.clear();
+        scratch.query.extend(query.iter().filter_map(known));
+        let found = (self.tree.as_ref()).and_then(|tree| self.search_tree(tree, scratch, lists));
+        found.unwrap_or_else(|| {
+            let inverted = self.inverted.get_or_init(|| InvertedIndex::new(&self.rows));
+            inverted.sum(&mut scratch.scores, &scratch.query);
+            let one = |list| select(&scratch.scores, list, |place| self.row_at(place));
+            lists.iter().map(one).collect()
+        })
+    }
+
+    /// Searches the tree; `None` if it excludes too few rows, or single precision cannot represent the query.
+    fn search_tree(
+        &self,
+        tree: &Tree,
+        scratch: &mut Scratch,
+        lists: &[List<'_>],
+    ) -> Option<Vec<Vec<Neighbor>>> {
+        let Scratch { query, bounded, .. } = scratch;
+        let slack = tree.slack(query)?;
         bounded.set(query, self.columns.len());
-        let found = tops.iter_mut().zip(lists).all(|(top, list)| {
-            top.reset(list.k);
-            tree.search(bounded, &list.places, |place| {
-                let row = self.places.row_at(place);
+        let one = |list: &List<'_>| {
+            let mut top = TopK::new(list.k);
+            let complete = tree.search(bounded, &list.places, |place| {
+                let row = self.row_at(place);
                 if (list.allowed)(row) {
                     top.offer(row, bounded.dot(self.rows.row(place)));
                 }
                 top.floor() - slack
-            })
-        });
+            });
+            complete.then(|| top.into_list())
+        };
+        let found = lists.iter().map(one).collect();
         bounded.clear(query);
         found
     }

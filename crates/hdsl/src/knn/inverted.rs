@@ -3,10 +3,10 @@
 //! Columns are added in increasing order, so that each score is the sum of
 //! [`SparseRow::dot`](crate::SparseRow::dot), term by term.
 
-use super::index::{List, Places};
+use super::Neighbor;
+use super::index::List;
 use super::top::TopK;
 use crate::data::{Rows, group_starts};
-use std::ops::Range;
 
 /// Places whose scores are selected, or passed over, together.
 const BLOCK: usize = 32;
@@ -22,158 +22,87 @@ pub(super) struct InvertedIndex {
     starts: Vec<usize>,
     places: Vec<u32>,
     values: Vec<f64>,
-    kinds: Vec<Kind>,
-}
-
-/// How a column is added to the scores.
-enum Kind {
-    /// Value by value.
-    Sparse,
-    /// All values are this one.
-    Constant(f64),
-    /// A value for each place.
-    Dense(Vec<f64>),
-}
-
-/// The scores of one query by place, all zero between queries.
-#[derive(Default)]
-pub(super) struct Sums {
-    scores: Vec<f64>,
-    /// The blocks of places that share a column with the query.
-    nonzero: Vec<bool>,
+    /// A value for each place, for columns that many rows have.
+    dense: Vec<Option<Vec<f64>>>,
 }
 
 impl InvertedIndex {
     /// Sorts rows with compact columns by column.
     pub(super) fn new(rows: &Rows) -> Self {
-        let n_rows = rows.n_rows();
         let starts = group_starts(rows.n_features(), rows.indices().iter().copied());
         let mut next = starts.clone();
-        let mut places = vec![0; rows.nnz()];
-        let mut values = vec![0.0; rows.nnz()];
+        let (mut places, mut values) = (vec![0; rows.nnz()], vec![0.0; rows.nnz()]);
         for (place, row) in rows.iter().enumerate() {
             for (column, value) in row.iter() {
                 let at = &mut next[column as usize];
-                places[*at] = place as u32;
-                values[*at] = value;
+                (places[*at], values[*at]) = (place as u32, value);
                 *at += 1;
             }
         }
-        let kind = |range: &[usize]| {
-            let column = &values[range[0]..range[1]];
-            if column.len() * DENSE_SHARE >= n_rows {
-                let mut dense = vec![0.0; n_rows];
-                for (&place, &value) in places[range[0]..].iter().zip(column) {
-                    dense[place as usize] = value;
+        let dense = |range: &[usize]| {
+            ((range[1] - range[0]) * DENSE_SHARE >= rows.n_rows()).then(|| {
+                let mut dense = vec![0.0; rows.n_rows()];
+                for at in range[0]..range[1] {
+                    dense[places[at] as usize] = values[at];
                 }
-                return Kind::Dense(dense);
-            }
-            match column.first() {
-                Some(first) if column.iter().all(|v| v.to_bits() == first.to_bits()) => {
-                    Kind::Constant(*first)
-                }
-                _ => Kind::Sparse,
-            }
+                dense
+            })
         };
         Self {
-            n_rows,
-            kinds: starts.windows(2).map(kind).collect(),
+            n_rows: rows.n_rows(),
+            dense: starts.windows(2).map(dense).collect(),
             starts,
             places,
             values,
         }
     }
 
-    /// The score of every row.
-    pub(super) fn sum(&self, sums: &mut Sums, query: &[(u32, f64)]) {
-        sums.scores.resize(self.n_rows, 0.0);
-        sums.nonzero.resize(self.n_rows.div_ceil(BLOCK), false);
-        let count = |&(column, _): &(u32, f64)| self.range(column).len();
-        if query.iter().map(count).sum::<usize>() >= self.n_rows / BLOCK {
-            sums.nonzero.fill(true);
-            self.add::<false>(sums, query);
-        } else {
-            self.add::<true>(sums, query);
-        }
-    }
-
-    /// Adds the columns to the scores; `MARK` says whether blocks must be marked as they are met.
-    fn add<const MARK: bool>(&self, sums: &mut Sums, query: &[(u32, f64)]) {
-        let Sums { scores, nonzero } = sums;
+    /// The score of every place.
+    pub(super) fn sum(&self, scores: &mut Vec<f64>, query: &[(u32, f64)]) {
+        scores.clear();
+        scores.resize(self.n_rows, 0.0);
         for &(column, x) in query {
-            let range = self.range(column);
-            let places = &self.places[range.clone()];
-            let mut add = |place: u32, term: f64| {
-                scores[place as usize] += term;
-                if MARK {
-                    nonzero[place as usize / BLOCK] = true;
-                }
-            };
-            match &self.kinds[column as usize] {
+            match &self.dense[column as usize] {
                 // Zeros change no bit of a sum, which is never -0, as long as x is a number.
-                Kind::Dense(values) if x.is_finite() => {
+                Some(values) if x.is_finite() => {
                     for (score, y) in scores.iter_mut().zip(values) {
                         *score += x * y;
                     }
                 }
-                Kind::Constant(y) => {
-                    let term = x * y;
-                    places.iter().for_each(|&place| add(place, term));
-                }
                 _ => {
+                    let range = self.starts[column as usize]..self.starts[column as usize + 1];
+                    let places = &self.places[range.clone()];
                     for (&place, y) in places.iter().zip(&self.values[range]) {
-                        add(place, x * y);
+                        scores[place as usize] += x * y;
                     }
                 }
             }
         }
-    }
-
-    fn range(&self, column: u32) -> Range<usize> {
-        self.starts[column as usize]..self.starts[column as usize + 1]
     }
 }
 
-impl Sums {
-    /// Selects the best rows of a list.
-    pub(super) fn select(&self, top: &mut TopK, list: &List<'_>, places: &Places) {
-        top.reset(list.k);
-        for range in &list.places {
-            for block in range.start / BLOCK..range.end.div_ceil(BLOCK) {
-                let start = range.start.max(block * BLOCK);
-                let scores = &self.scores[start..range.end.min((block + 1) * BLOCK)];
-                if !self.nonzero[block] || max(scores) < top.floor() {
-                    continue;
-                }
-                for (place, &score) in (start..).zip(scores) {
-                    let row = places.row_at(place);
-                    if top.accepts(row, score) && (list.allowed)(row) {
-                        top.offer(row, score);
-                    }
-                }
+/// Selects the best rows of a list from the scores of all places.
+pub(super) fn select(
+    scores: &[f64],
+    list: &List<'_>,
+    row_at: impl Fn(usize) -> u32,
+) -> Vec<Neighbor> {
+    let mut top = TopK::new(list.k);
+    for range in &list.places {
+        for start in range.clone().step_by(BLOCK) {
+            let scores = &scores[start..range.end.min(start + BLOCK)];
+            if max(scores) < top.floor() {
+                continue;
             }
-        }
-        // Rows that share no column with the query have score 0, and the lowest-numbered ones come first.
-        for row in 0..self.scores.len() as u32 {
-            if !top.accepts(row, 0.0) {
-                break;
-            }
-            let place = places.place_of(row);
-            let listed = list.places.iter().any(|range| range.contains(&place));
-            if listed && !self.nonzero[place / BLOCK] && (list.allowed)(row) {
-                top.offer(row, 0.0);
+            for (place, &score) in (start..).zip(scores) {
+                let row = row_at(place);
+                if top.accepts(row, score) && (list.allowed)(row) {
+                    top.offer(row, score);
+                }
             }
         }
     }
-
-    /// Zeros again.
-    pub(super) fn clear(&mut self) {
-        for (scores, nonzero) in self.scores.chunks_mut(BLOCK).zip(&mut self.nonzero) {
-            if std::mem::take(nonzero) {
-                scores.fill(0.0);
-            }
-        }
-    }
+    top.into_list()
 }
 
 /// The largest score, in lanes that the compiler turns into vectors.

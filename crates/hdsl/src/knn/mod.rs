@@ -48,50 +48,6 @@ pub struct Neighbor {
     pub score: f64,
 }
 
-/// The neighbors of many queries, in one block of memory.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Neighbors {
-    starts: Vec<usize>,
-    list: Vec<Neighbor>,
-}
-
-impl Neighbors {
-    fn new() -> Self {
-        Self {
-            starts: vec![0],
-            list: Vec::new(),
-        }
-    }
-
-    fn push(&mut self, near: &[Neighbor]) {
-        self.list.extend_from_slice(near);
-        self.starts.push(self.list.len());
-    }
-
-    /// How many queries were asked.
-    pub fn len(&self) -> usize {
-        self.starts.len() - 1
-    }
-
-    /// Whether none was.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The neighbors of one query, nearest first.
-    ///
-    /// # Panics
-    /// If `query` is not below [`Neighbors::len`].
-    pub fn get(&self, query: usize) -> &[Neighbor] {
-        &self.list[self.starts[query]..self.starts[query + 1]]
-    }
-
-    /// The neighbors of each query in turn.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[Neighbor]> {
-        (0..self.len()).map(|query| self.get(query))
-    }
-}
-
 /// Rows indexed for exact inner product search in their mapped form.
 ///
 /// Building costs one map of the rows. A query costs at most the stored values it shares columns with and a pass over
@@ -101,7 +57,7 @@ impl Neighbors {
 /// use hdsl::{Dot, KnnIndex, Rows};
 /// let rows = Rows::from_parts(2, vec![0, 1, 2, 3], vec![0, 1, 0], vec![1.0, 1.0, -1.0])?;
 /// let index = KnnIndex::new(&Dot, &rows);
-/// let near: Vec<u32> = index.neighbors(&rows, 3)?.get(0).iter().map(|n| n.row).collect();
+/// let near: Vec<u32> = index.neighbors(&rows, 3)?[0].iter().map(|n| n.row).collect();
 /// assert_eq!(near, [0, 1, 2]); // scores 1, 0 and -1
 /// assert!(index.neighbors(&rows, 4).is_err()); // there are only three rows
 /// # Ok::<(), hdsl::Error>(())
@@ -126,8 +82,8 @@ impl<'s, S: Similarity + ?Sized> KnnIndex<'s, S> {
         self.index.n_rows()
     }
 
-    /// The `k` nearest of all indexed rows, for each query.
-    pub fn neighbors(&self, queries: &Rows, k: usize) -> Result<Neighbors> {
+    /// The `k` nearest of all indexed rows for each query, nearest first.
+    pub fn neighbors(&self, queries: &Rows, k: usize) -> Result<Vec<Vec<Neighbor>>> {
         self.enough(k, self.n_rows())?;
         self.neighbors_where(queries, k, |_, _| true)
     }
@@ -135,7 +91,7 @@ impl<'s, S: Similarity + ?Sized> KnnIndex<'s, S> {
     /// The `k` nearest for each query, where query `r` *is* indexed row `r` and is not its own neighbor.
     ///
     /// A row is left out by its number and not by its rank: under a dot product it need not come first.
-    pub fn neighbors_of_others(&self, queries: &Rows, k: usize) -> Result<Neighbors> {
+    pub fn neighbors_of_others(&self, queries: &Rows, k: usize) -> Result<Vec<Vec<Neighbor>>> {
         self.enough(k, self.n_rows().saturating_sub(1))?;
         self.neighbors_where(queries, k, |query, row| query != row)
     }
@@ -149,8 +105,8 @@ impl<'s, S: Similarity + ?Sized> KnnIndex<'s, S> {
     /// let near = KnnIndex::new(&Dot, &rows).neighbors_where(&rows, 2, |query, row| {
     ///     query != row && class[query as usize] == class[row as usize]
     /// })?;
-    /// assert_eq!(near.get(0)[0].row, 2);
-    /// assert!(near.get(1).is_empty()); // row 1 is alone in its class
+    /// assert_eq!(near[0][0].row, 2);
+    /// assert!(near[1].is_empty()); // row 1 is alone in its class
     /// # Ok::<(), hdsl::Error>(())
     /// ```
     pub fn neighbors_where(
@@ -158,21 +114,19 @@ impl<'s, S: Similarity + ?Sized> KnnIndex<'s, S> {
         queries: &Rows,
         k: usize,
         allowed: impl Fn(u32, u32) -> bool + Sync,
-    ) -> Result<Neighbors> {
+    ) -> Result<Vec<Vec<Neighbor>>> {
         if k == 0 {
             return Err(Error::param("k", k, "a whole number above 0"));
         }
         let queries = self.similarity.queries(queries);
-        let search = |scratch: &mut Scratch, query: usize, row: SparseRow<'_>| {
+        search_all(&queries, CancelToken::NEVER, |scratch, query, row| {
             let list = List {
                 k,
                 places: [0..self.n_rows(), 0..0],
                 allowed: &|row| allowed(query as u32, row),
             };
-            self.index.search(scratch, row, &[list]);
-        };
-        let [near] = search_all(&queries, CancelToken::NEVER, search)?;
-        Ok(near)
+            self.index.search(scratch, row, &[list]).remove(0)
+        })
     }
 
     fn enough(&self, k: usize, available: usize) -> Result<()> {
@@ -193,7 +147,7 @@ pub(crate) fn class_neighbors<S: Similarity + ?Sized>(
     labels: &Labels,
     counts: [usize; 2],
     cancel: CancelToken<'_>,
-) -> Result<[Neighbors; 2]> {
+) -> Result<Vec<Vec<Vec<Neighbor>>>> {
     let index = Index::new(&similarity.items(rows), Some(labels.codes()), cancel)?;
     class_lists(&index, &similarity.queries(rows), labels, counts, cancel)
 }
@@ -205,55 +159,38 @@ fn class_lists(
     labels: &Labels,
     [same, other]: [usize; 2],
     cancel: CancelToken<'_>,
-) -> Result<[Neighbors; 2]> {
+) -> Result<Vec<Vec<Vec<Neighbor>>>> {
     let class = labels.codes();
     let starts = group_starts(labels.names().len(), class.iter().copied());
     search_all(queries, cancel, |scratch, query, row| {
         let code = class[query] as usize;
         let (start, end) = (starts[code], starts[code + 1]);
-        let lists = [
-            List {
-                k: same,
-                places: [start..end, 0..0],
-                allowed: &|row| row as usize != query,
-            },
-            List {
-                k: other,
-                places: [0..start, end..index.n_rows()],
-                allowed: &|_| true,
-            },
-        ];
-        index.search(scratch, row, &lists);
+        let same = List {
+            k: same,
+            places: [start..end, 0..0],
+            allowed: &|row| row as usize != query,
+        };
+        let other = List {
+            k: other,
+            places: [0..start, end..index.n_rows()],
+            allowed: &|_| true,
+        };
+        index.search(scratch, row, &[same, other])
     })
 }
 
-/// Runs all queries in parallel blocks and concatenates their lists in order.
-fn search_all<const LISTS: usize>(
+/// Runs all queries in parallel.
+fn search_all<T: Send>(
     queries: &Rows,
     cancel: CancelToken<'_>,
-    search: impl Fn(&mut Scratch, usize, SparseRow<'_>) + Sync,
-) -> Result<[Neighbors; LISTS]> {
-    let n = queries.n_rows();
-    let block = n.div_ceil(64).clamp(8, 1024);
-    let parts: Vec<[Neighbors; LISTS]> = (0..n.div_ceil(block))
+    search: impl Fn(&mut Scratch, usize, SparseRow<'_>) -> T + Sync,
+) -> Result<Vec<T>> {
+    (0..queries.n_rows())
         .into_par_iter()
-        .map_init(Scratch::default, |scratch, b| {
-            let mut part = std::array::from_fn(|_| Neighbors::new());
-            for query in b * block..((b + 1) * block).min(n) {
-                cancel.check()?;
-                search(scratch, query, queries.row(query));
-                for (part, top) in part.iter_mut().zip(&mut scratch.tops) {
-                    part.push(&top.take());
-                }
-            }
-            Ok(part)
+        .with_min_len(8)
+        .map_init(Scratch::default, |scratch, query| {
+            cancel.check()?;
+            Ok(search(scratch, query, queries.row(query)))
         })
-        .collect::<Result<_>>()?;
-    Ok(std::array::from_fn(|which| {
-        let mut all = Neighbors::new();
-        for part in &parts {
-            part[which].iter().for_each(|list| all.push(list));
-        }
-        all
-    }))
+        .collect()
 }

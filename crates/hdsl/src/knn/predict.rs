@@ -103,9 +103,7 @@ impl<'a> Predictor<'a> {
                     Some(near) if rule.vote.has_k() => (0..near.len())
                         .into_par_iter()
                         .with_min_len(256)
-                        .map(|query| {
-                            predict_class(rule.vote, &near.get(query)[..rule.k], self.labels)
-                        })
+                        .map(|query| predict_class(rule.vote, &near[query][..rule.k], self.labels))
                         .collect(),
                     _ => ClassMeans::new(&items, self.labels)?.nearest(&queries)?,
                 };
@@ -219,7 +217,7 @@ impl ClassMeans {
     /// The mean similarity of each query to each class that has rows: (class, mean), the highest first.
     pub fn scores(&self, queries: &Rows) -> Result<Vec<Vec<(u32, f64)>>> {
         let near = self.index.neighbors(queries, self.classes.len())?;
-        let one = |list: &[Neighbor]| list.iter().map(|n| (self.class(n), n.score)).collect();
+        let one = |list: &Vec<Neighbor>| list.iter().map(|n| (self.class(n), n.score)).collect();
         Ok(near.iter().map(one).collect())
     }
 

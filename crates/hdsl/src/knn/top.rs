@@ -5,7 +5,6 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 /// The best `k` rows seen so far.
-#[derive(Default)]
 pub(super) struct TopK {
     k: usize,
     /// The worst of them is the greatest.
@@ -13,10 +12,11 @@ pub(super) struct TopK {
 }
 
 impl TopK {
-    /// Starts a new list.
-    pub(super) fn reset(&mut self, k: usize) {
-        self.k = k;
-        self.heap.clear();
+    pub(super) fn new(k: usize) -> Self {
+        Self {
+            k,
+            heap: BinaryHeap::new(),
+        }
     }
 
     /// The score below which no row enters.
@@ -43,27 +43,26 @@ impl TopK {
         } else {
             score
         };
-        let new = Ranked(Neighbor { row, score });
-        if self.heap.len() < self.k {
-            self.heap.push(new);
-        } else if let Some(mut worst) = self.heap.peek_mut()
-            && new < *worst
-        {
-            *worst = new;
+        if self.accepts(row, score) {
+            if self.heap.len() == self.k {
+                self.heap.pop();
+            }
+            self.heap.push(Ranked(Neighbor { row, score }));
         }
     }
 
     /// The best, nearest first.
-    pub(super) fn take(&mut self) -> Vec<Neighbor> {
-        let mut best: Vec<Ranked> = self.heap.drain().collect();
-        best.sort_unstable();
+    pub(super) fn into_list(self) -> Vec<Neighbor> {
+        let best = self.heap.into_sorted_vec();
         best.into_iter().map(|ranked| ranked.0).collect()
     }
 }
 
-/// A neighbor in the order of lists: the larger score first, then the lower row.
-#[derive(Clone, Copy)]
+/// A neighbor in the order of lists: the larger score first, then the lower row. Scores are numbers.
+#[derive(PartialEq)]
 struct Ranked(Neighbor);
+
+impl Eq for Ranked {}
 
 impl Ord for Ranked {
     #[inline]
@@ -81,11 +80,3 @@ impl PartialOrd for Ranked {
         Some(self.cmp(other))
     }
 }
-
-impl PartialEq for Ranked {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Ranked {}

@@ -25,7 +25,7 @@ use std::borrow::Cow;
 pub struct BilinearModel {
     atoms: Vec<Atom>,
     /// The vectors e_i ± e_j of the atoms, with their weights as values.
-    factors: Factors,
+    pub(super) factors: Factors,
 }
 
 impl BilinearModel {
@@ -63,12 +63,12 @@ impl BilinearModel {
 
     /// How many features rows have (d in the paper), used or not.
     pub fn n_features(&self) -> usize {
-        self.factors.n_features()
+        self.factors.n_features
     }
 
     /// λ, the size of each atom.
     pub fn scale(&self) -> f64 {
-        self.factors.lambda()
+        self.factors.lambda
     }
 
     /// The atoms, in order of first use.
@@ -78,7 +78,7 @@ impl BilinearModel {
 
     /// Their weights, in the same order.
     pub fn weights(&self) -> &[f64] {
-        self.factors.values()
+        &self.factors.values
     }
 
     /// Atoms with their weights, in order of first use.
@@ -91,12 +91,12 @@ impl BilinearModel {
 
     /// How many distinct features the atoms use.
     pub fn n_features_used(&self) -> usize {
-        self.factors.columns().len()
+        self.factors.columns.len()
     }
 
     /// The features the atoms use, in increasing order.
     pub fn features_used(&self) -> &[u32] {
-        self.factors.columns().features()
+        self.factors.columns.features()
     }
 
     /// The trace of M: 2λ times the sum of weights, which is 1 up to rounding.
@@ -151,29 +151,23 @@ impl BilinearModel {
             .collect())
     }
 
-    /// Maps a row into a space where the learned similarity is the inner product.
+    /// Maps rows into a space where the learned similarity is the inner product, in parallel.
     ///
     /// Use inner product search there. Euclidean distance ranks differently, since mapped rows differ in length.
     ///
-    /// One coordinate per active atom, `sqrt(scale * weight) * (x_i ± x_j)`, hence at most `iter + 1`
-    /// of them (Lemma 1). No eigendecomposition is needed: the atoms already are a square root.
+    /// One coordinate per active atom, in their order: `sqrt(scale * weight) * (x_i ± x_j)`, hence at most `iter + 1`
+    /// of them (Lemma 1). No eigendecomposition is needed: the atoms already are a square root. A coordinate too large
+    /// for a number (only if the row's own values were close to that) becomes the largest number.
     ///
     /// ```
-    /// # use hdsl::{Atom, BilinearModel, SparseRow};
+    /// # use hdsl::{Atom, BilinearModel, Rows};
     /// let model = BilinearModel::new(3, 2.0, vec![(Atom::plus(0, 2)?, 1.0)])?;
-    /// let (a, b) = (SparseRow::new(&[0], &[1.0]), SparseRow::new(&[0, 2], &[1.0, 3.0]));
-    /// let dot: f64 = model.transform(a).iter().zip(model.transform(b)).map(|(p, q)| p * q).sum();
-    /// assert_eq!(model.score(a, b), 8.0); // 2 * (1) * (1 + 3)
-    /// assert!((dot - 8.0).abs() < 1e-12);
+    /// let rows = Rows::from_parts(3, vec![0, 1, 3], vec![0, 0, 2], vec![1.0, 1.0, 3.0])?;
+    /// let mapped = model.transform_rows(&rows);
+    /// assert_eq!(model.score(rows.row(0), rows.row(1)), 8.0); // 2 * (1) * (1 + 3)
+    /// assert!((mapped.row(0).dot(mapped.row(1)) - 8.0).abs() < 1e-12);
     /// # Ok::<(), hdsl::Error>(())
     /// ```
-    pub fn transform(&self, x: SparseRow<'_>) -> Vec<f64> {
-        self.factors.transform(x)
-    }
-
-    /// [`transform`](Self::transform) of many rows at once, sparse and in parallel: the new features are the
-    /// atoms, in order. A coordinate too large for a number (only if the row's own values were close to that)
-    /// becomes the largest number.
     pub fn transform_rows(&self, rows: &Rows) -> Rows {
         self.factors.transform_rows(rows)
     }

@@ -56,14 +56,6 @@ pub struct Normalized<'a, S: ?Sized> {
     similarity: &'a S,
 }
 
-impl<S: ?Sized> Clone for Normalized<'_, S> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<S: ?Sized> Copy for Normalized<'_, S> {}
-
 impl<S: ?Sized> Normalized<'_, S> {
     fn apply<'a>(&self, mapped: Cow<'a, Rows>) -> Cow<'a, Rows> {
         match self.normalization {

@@ -33,10 +33,9 @@ pub struct PairWeight {
 impl PairWeight {
     /// Plus if the two features speak for each other.
     pub fn sign(&self) -> Sign {
-        if self.weight > 0.0 {
-            Sign::Plus
-        } else {
-            Sign::Minus
+        match self.weight > 0.0 {
+            true => Sign::Plus,
+            false => Sign::Minus,
         }
     }
 
@@ -151,14 +150,13 @@ impl BilinearModel {
     /// ```
     pub fn explain_pair(&self, a: SparseRow<'_>, b: SparseRow<'_>) -> Explanation {
         // Any product a_i b_j M_ij that is not 0 comes from atoms which both rows have a feature of.
-        let shared = intersection(self.atoms_met(a), &self.atoms_met(b));
+        let (mut shared, others) = (self.atoms_met(a), self.atoms_met(b));
+        shared.retain(|atom| others.binary_search(atom).is_ok());
         let mut entries: BTreeMap<(u32, u32), f64> = BTreeMap::new();
         let mut atoms = Vec::new();
         for number in shared {
-            let (atom, weight) = (
-                self.atoms()[number as usize],
-                self.weights()[number as usize],
-            );
+            let number = number as usize;
+            let (atom, weight) = (self.atoms()[number], self.weights()[number]);
             let (i, j) = (atom.i(), atom.j());
             *entries.entry((i, i)).or_insert(0.0) += weight;
             *entries.entry((j, j)).or_insert(0.0) += weight;
@@ -204,11 +202,6 @@ impl BilinearModel {
         met.dedup();
         met
     }
-}
-
-fn intersection(mut a: Vec<u32>, b: &[u32]) -> Vec<u32> {
-    a.retain(|x| b.binary_search(x).is_ok());
-    a
 }
 
 /// The larger absolute value first. Lists are in order of their features beforehand, and stable sorting keeps that

@@ -8,12 +8,13 @@ use crate::data::{Columns, Groups, Rows, SparseRow, map_rows};
 /// Features that no vector uses are ignored, also those beyond `n_features`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Factors {
-    n_features: usize,
-    lambda: f64,
-    values: Vec<f64>,
+    pub(super) n_features: usize,
+    pub(super) lambda: f64,
+    pub(super) values: Vec<f64>,
     /// sqrt(λ value_c). The root is taken in two parts: a large λ must not overflow.
     roots: Vec<f64>,
-    columns: Columns,
+    /// The features that vectors use.
+    pub(super) columns: Columns,
     /// For each of `columns` the vectors that use it, as (c, entry of v_c), by increasing c.
     entries: Groups<(u32, f64)>,
 }
@@ -38,26 +39,6 @@ impl Factors {
             columns,
             entries,
         }
-    }
-
-    pub(super) fn n_features(&self) -> usize {
-        self.n_features
-    }
-
-    pub(super) fn lambda(&self) -> f64 {
-        self.lambda
-    }
-
-    pub(super) fn values(&self) -> &[f64] {
-        &self.values
-    }
-
-    pub(super) fn roots(&self) -> &[f64] {
-        &self.roots
-    }
-
-    pub(super) fn columns(&self) -> &Columns {
-        &self.columns
     }
 
     /// The vectors that use a feature, as (c, entry of v_c).
@@ -101,86 +82,28 @@ impl Factors {
         terms
     }
 
-    /// The row's coordinates sqrt(λ value_c) (v_c · x), whose inner products are S.
-    pub(super) fn transform(&self, row: SparseRow<'_>) -> Vec<f64> {
-        let mut z = vec![0.0; self.values.len()];
-        for (feature, value) in row.iter() {
-            for &(c, entry) in self.using(feature) {
-                z[c as usize] += entry * value;
-            }
-        }
-        z.iter_mut().zip(&self.roots).for_each(|(z, r)| *z *= r);
-        z
-    }
-
-    /// [`Self::transform`] of many rows, sparse and in parallel. A coordinate beyond the range of `f64` becomes the
-    /// largest number, and 0 where infinities of both signs meet.
+    /// The coordinates sqrt(λ value_c) (v_c · x) of each row, whose inner products are S. A coordinate beyond the range of
+    /// `f64` becomes the largest number, and 0 where infinities of both signs meet.
     pub(super) fn transform_rows(&self, rows: &Rows) -> Rows {
-        // A table of all features pays if they are few compared with the values to look up.
-        let table = (self.n_features <= rows.nnz().saturating_mul(4)).then(|| {
-            let mut table = vec![u32::MAX; self.n_features];
-            for (number, &feature) in self.columns.features().iter().enumerate() {
-                table[feature as usize] = number as u32;
-            }
-            table
-        });
-        let number = |feature: u32| match &table {
-            Some(table) => table.get(feature as usize).copied().unwrap_or(u32::MAX),
-            None => self.columns.number(feature).unwrap_or(u32::MAX),
-        };
-        let dim = self.values.len();
         map_rows(
             rows,
-            dim,
-            || Sums::new(dim),
+            self.values.len(),
+            || vec![0.0; self.values.len()],
             |sums, row, indices, values| {
                 for (feature, value) in row.iter() {
-                    let n = number(feature);
-                    if n != u32::MAX {
-                        for &(c, entry) in self.entries.of(n as usize) {
-                            sums.add(c, entry * value);
-                        }
+                    for &(c, entry) in self.using(feature) {
+                        sums[c as usize] += entry * value;
                     }
                 }
-                sums.drain(|c, z| {
+                for ((c, sum), root) in (0..).zip(&mut *sums).zip(&self.roots) {
+                    let z = std::mem::take(sum);
                     if z != 0.0 {
                         let finite = if z.is_nan() { 0.0 } else { z };
                         indices.push(c);
-                        values.push((self.roots[c as usize] * finite).clamp(f64::MIN, f64::MAX));
+                        values.push((root * finite).clamp(f64::MIN, f64::MAX));
                     }
-                });
+                }
             },
         )
-    }
-}
-
-/// Sums by index, read back in increasing order without sorting: one bit per index says which were added to.
-struct Sums {
-    sums: Vec<f64>,
-    changed: Vec<u64>,
-}
-
-impl Sums {
-    fn new(n: usize) -> Self {
-        Self {
-            sums: vec![0.0; n],
-            changed: vec![0; n.div_ceil(64)],
-        }
-    }
-
-    fn add(&mut self, index: u32, term: f64) {
-        self.sums[index as usize] += term;
-        self.changed[index as usize / 64] |= 1 << (index % 64);
-    }
-
-    /// Every sum that was added to; all are 0 afterwards.
-    fn drain(&mut self, mut each: impl FnMut(u32, f64)) {
-        for (word, changed) in self.changed.iter_mut().enumerate() {
-            while *changed != 0 {
-                let index = word * 64 + changed.trailing_zeros() as usize;
-                *changed &= *changed - 1;
-                each(index as u32, std::mem::take(&mut self.sums[index]));
-            }
-        }
     }
 }

@@ -1,12 +1,13 @@
 //! The rank-reduced, orthogonal form of a similarity.
 
 use crate::atoms::Sign;
-use crate::data::{Columns, Rows, SparseRow};
+use crate::data::{Rows, SparseRow};
 use crate::similarity::BilinearModel;
 use crate::similarity::Similarity;
 use crate::similarity::factors::Factors;
 use nalgebra::DMatrix;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// A map under which a learned similarity, or its best approximation of a given rank, is the inner product, with
 /// as few coordinates as possible and orthogonal directions. (Euclidean distance ranks differently.)
@@ -22,11 +23,8 @@ pub struct ReducedTransform {
     factors: Factors,
 }
 
-struct Component {
-    value: f64,
-    /// Features (numbers of the model's columns) and the unit direction.
-    direction: Vec<(u32, f64)>,
-}
+/// An eigenvalue of M / λ, and its unit eigenvector as (feature, entry).
+type Component = (f64, Vec<(u32, f64)>);
 
 impl BilinearModel {
     /// The orthogonal form with the `dim` largest eigenvalues, or all that are not 0.
@@ -49,22 +47,22 @@ impl BilinearModel {
     /// # Ok::<(), hdsl::Error>(())
     /// ```
     pub fn reduced(&self, dim: Option<usize>) -> ReducedTransform {
-        let columns = Columns::from_features(self.n_features(), self.features_used().to_vec());
-        let mut components: Vec<Component> = self
-            .groups(&columns)
-            .iter()
-            .flat_map(|group| self.eigen(&columns, group))
-            .collect();
+        let groups = self.groups();
+        let mut components: Vec<Component> = groups.iter().flat_map(|g| self.eigen(g)).collect();
         // Stable, so equal eigenvalues stay in the order of their groups.
-        components.sort_by(|a, b| b.value.total_cmp(&a.value));
+        components.sort_by(|a, b| b.0.total_cmp(&a.0));
         let rank = components.len();
         components.truncate(dim.unwrap_or(rank));
         let mut entries = Vec::new();
-        for (c, component) in (0..).zip(&components) {
-            let direction = component.direction.iter();
-            entries.extend(direction.map(|&(n, entry)| (c, columns.features()[n as usize], entry)));
+        for (c, (_, direction)) in (0..).zip(&components) {
+            entries.extend(
+                direction
+                    .iter()
+                    .map(|&(feature, entry)| (c, feature, entry)),
+            );
         }
-        let values: Vec<f64> = components.iter().map(|c| c.value).collect();
+        let values: Vec<f64> = components.iter().map(|component| component.0).collect();
+        let columns = self.factors.columns.clone();
         ReducedTransform {
             rank,
             eigenvalues: values.iter().map(|v| v * self.scale()).collect(),
@@ -72,47 +70,42 @@ impl BilinearModel {
         }
     }
 
-    /// The connected groups of the graph whose nodes are features and whose edges are atoms.
-    fn groups(&self, columns: &Columns) -> Vec<Group> {
-        let mut forest = Forest::new(columns.len());
+    /// The connected groups of the graph whose nodes are features and whose edges are atoms, by their first feature.
+    fn groups(&self) -> Vec<Group> {
+        let columns = &self.factors.columns;
+        let number = |f| columns.number(f).expect("used features are numbered") as usize;
+        // Entry x_i of a vector is node 2i, and -x_i is node 2i + 1. An atom joins nodes that are equal in the vectors it
+        // vanishes on: x_i = -x_j for e_i + e_j, x_i = x_j for e_i - e_j.
+        let mut sets = DisjointSets::new(2 * columns.len());
         for atom in self.atoms() {
-            let number = |f| columns.number(f).expect("used features are numbered") as usize;
-            forest.join(number(atom.i()), number(atom.j()), atom.sign());
+            let (i, j) = (2 * number(atom.i()), 2 * number(atom.j()));
+            let opposite = usize::from(atom.sign() == Sign::Plus);
+            sets.join(i, j + opposite);
+            sets.join(i + 1, j + 1 - opposite);
         }
-        let mut groups: Vec<Group> = Vec::new();
-        let mut group_of_root = vec![usize::MAX; columns.len()];
-        let mut group_of = vec![0; columns.len()];
-        for node in 0..columns.len() {
-            let (root, _) = forest.find(node);
-            if group_of_root[root] == usize::MAX {
-                group_of_root[root] = groups.len();
-                groups.push(Group {
-                    features: Vec::new(),
-                    atoms: Vec::new(),
-                    balanced: !forest.frustrated[root],
-                });
-            }
-            group_of[node] = group_of_root[root];
-            groups[group_of[node]].features.push(node as u32);
+        let mut groups: BTreeMap<usize, Group> = BTreeMap::new();
+        for (n, &feature) in columns.features().iter().enumerate() {
+            let roots = [sets.root(2 * n), sets.root(2 * n + 1)];
+            let group = groups.entry(roots[0].min(roots[1])).or_default();
+            group.features.push(feature);
+            group.balanced = roots[0] != roots[1];
         }
         for (atom, which) in self.atoms().iter().enumerate() {
-            let node = columns
-                .number(which.i())
-                .expect("used features are numbered");
-            groups[group_of[node as usize]].atoms.push(atom);
+            let n = number(which.i());
+            let root = sets.root(2 * n).min(sets.root(2 * n + 1));
+            groups.entry(root).or_default().atoms.push(atom);
         }
-        groups
+        groups.into_values().collect()
     }
 
     /// The eigenvalues of M / λ on one group that are not 0, with their directions.
-    fn eigen(&self, columns: &Columns, group: &Group) -> Vec<Component> {
+    fn eigen(&self, group: &Group) -> Vec<Component> {
         let n = group.features.len();
-        let place = |feature: u32| {
-            let number = columns.number(feature).expect("used features are numbered");
+        let place = |feature| {
             group
                 .features
-                .binary_search(&number)
-                .expect("atoms stay within their group")
+                .binary_search(&feature)
+                .expect("it is in the group")
         };
         let mut matrix = DMatrix::<f64>::zeros(n, n);
         for &number in &group.atoms {
@@ -127,33 +120,24 @@ impl BilinearModel {
         let mut order: Vec<usize> = (0..n).collect();
         order.sort_by(|&a, &b| eigen.eigenvalues[b].total_cmp(&eigen.eigenvalues[a]));
         // The vectors e_i ± e_j of a connected graph of n nodes span n dimensions, or n - 1 if the signs around
-        // every cycle agree (a balanced signed graph): the rank is known without looking at the numbers. What is
-        // lost in rounding goes too.
+        // every cycle agree (a balanced signed graph): the rank is known without looking at the numbers. Directions that
+        // are lost to rounding are left out, too.
         order.truncate(n - usize::from(group.balanced));
         let floor = n as f64 * f64::EPSILON * eigen.eigenvalues[order[0]];
         order.retain(|&c| eigen.eigenvalues[c] > floor);
-        order
-            .into_iter()
-            .map(|c| {
-                let vector = eigen.eigenvectors.column(c);
-                // The first among the largest, give or take rounding: ties are common in small groups.
-                let largest = vector.iter().fold(0.0f64, |m, v| m.max(v.abs()));
-                let head = vector
-                    .iter()
-                    .find(|v| v.abs() >= largest * (1.0 - 1e-9))
-                    .expect("a vector has a largest entry");
-                let sign = head.signum();
-                Component {
-                    value: eigen.eigenvalues[c],
-                    direction: group
-                        .features
-                        .iter()
-                        .copied()
-                        .zip(vector.iter().map(|v| sign * v))
-                        .collect(),
-                }
-            })
-            .collect()
+        let component = |c: usize| {
+            let vector = eigen.eigenvectors.column(c);
+            // The first among the largest, give or take rounding: ties are common in small groups.
+            let largest = vector.amax();
+            let head = vector.iter().find(|v| v.abs() >= largest * (1.0 - 1e-9));
+            let sign = head.expect("a vector has a largest entry").signum();
+            let entries = vector.iter().map(|v| sign * v);
+            (
+                eigen.eigenvalues[c],
+                group.features.iter().copied().zip(entries).collect(),
+            )
+        };
+        order.into_iter().map(component).collect()
     }
 }
 
@@ -168,37 +152,9 @@ impl ReducedTransform {
         self.rank
     }
 
-    /// How many features rows have, used or not.
-    pub fn n_features(&self) -> usize {
-        self.factors.n_features()
-    }
-
     /// The eigenvalues of M that were kept, the largest first.
     pub fn eigenvalues(&self) -> &[f64] {
         &self.eigenvalues
-    }
-
-    /// What one coordinate is made of: (feature, factor) by increasing feature, so that the coordinate of a row is
-    /// the sum of factor times value.
-    pub fn direction(&self, coordinate: usize) -> Vec<(u32, f64)> {
-        let mut factors = Vec::new();
-        for &feature in self.factors.columns().features() {
-            let entries = self.factors.using(feature);
-            if let Ok(at) = entries.binary_search_by_key(&(coordinate as u64), |e| e.0.into()) {
-                factors.push((feature, self.factors.roots()[coordinate] * entries[at].1));
-            }
-        }
-        factors
-    }
-
-    /// The inner product of two rows after the map.
-    pub fn score(&self, a: SparseRow<'_>, b: SparseRow<'_>) -> f64 {
-        self.factors.score(a, b)
-    }
-
-    /// One row, mapped.
-    pub fn transform(&self, x: SparseRow<'_>) -> Vec<f64> {
-        self.factors.transform(x)
     }
 
     /// Many rows, mapped in parallel. Coordinates that are 0 are not stored; one beyond the range of `f64` becomes the
@@ -210,7 +166,7 @@ impl ReducedTransform {
 
 impl Similarity for ReducedTransform {
     fn score(&self, a: SparseRow<'_>, b: SparseRow<'_>) -> f64 {
-        ReducedTransform::score(self, a, b)
+        self.factors.score(a, b)
     }
 
     fn queries<'a>(&self, rows: &'a Rows) -> Cow<'a, Rows> {
@@ -218,54 +174,40 @@ impl Similarity for ReducedTransform {
     }
 }
 
+/// A connected group of features.
+#[derive(Default)]
 struct Group {
-    /// Numbers of the model's columns, increasing.
+    /// In increasing order.
     features: Vec<u32>,
+    /// The numbers of the atoms between them.
     atoms: Vec<usize>,
+    /// Whether some vector other than 0 is orthogonal to all of its atoms.
     balanced: bool,
 }
 
-/// Disjoint sets of nodes, each node with its sign relative to the root of its set.
-struct Forest {
-    parent: Vec<(usize, bool)>,
-    frustrated: Vec<bool>,
+/// Sets of nodes as trees; the root of each is its lowest node.
+struct DisjointSets {
+    parent: Vec<usize>,
 }
 
-impl Forest {
+impl DisjointSets {
     fn new(n: usize) -> Self {
         Self {
-            parent: (0..n).map(|node| (node, false)).collect(),
-            frustrated: vec![false; n],
+            parent: (0..n).collect(),
         }
     }
 
-    /// The root of a node, and whether the node's sign is opposite to the root's.
-    fn find(&mut self, node: usize) -> (usize, bool) {
-        let (mut root, mut opposite) = (node, false);
-        while self.parent[root].0 != root {
-            opposite ^= self.parent[root].1;
-            root = self.parent[root].0;
+    /// The root of a node's set. Nodes on the way are moved up.
+    fn root(&mut self, mut node: usize) -> usize {
+        while self.parent[node] != node {
+            self.parent[node] = self.parent[self.parent[node]];
+            node = self.parent[node];
         }
-        // Point everything on the way straight at the root.
-        let (mut at, mut sign) = (node, opposite);
-        while self.parent[at].0 != root && at != root {
-            let (next, step) = self.parent[at];
-            self.parent[at] = (root, sign);
-            sign ^= step;
-            at = next;
-        }
-        (root, opposite)
+        node
     }
 
-    /// e_i + e_j vanishes on vectors whose two entries are opposite, e_i - e_j where they are equal.
-    fn join(&mut self, i: usize, j: usize, sign: Sign) {
-        let wanted = sign == Sign::Plus;
-        let ((a, p), (b, q)) = (self.find(i), self.find(j));
-        if a == b {
-            self.frustrated[a] |= (p ^ q) != wanted;
-        } else {
-            self.parent[b] = (a, p ^ q ^ wanted);
-            self.frustrated[a] |= self.frustrated[b];
-        }
+    fn join(&mut self, a: usize, b: usize) {
+        let (a, b) = (self.root(a), self.root(b));
+        self.parent[a.max(b)] = a.min(b);
     }
 }

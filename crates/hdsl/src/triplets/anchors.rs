@@ -4,49 +4,66 @@ use crate::data::{Groups, group_starts};
 use std::ops::Range;
 
 /// What [`Triplets::by_anchor`](super::Triplets::by_anchor) gives. Triplets of one anchor keep their order.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Anchors {
     /// The triplets of row r are at positions `starts[r]..starts[r + 1]`.
     starts: Vec<usize>,
     /// The triplet at each position, where that is not the position itself.
-    order: Option<Vec<u32>>,
+    pub(super) order: Option<Vec<u32>>,
 }
 
 impl Anchors {
     /// Of triplets in the order of their anchors, `count_of(row)` for each row.
     pub(super) fn counted(n_rows: usize, count_of: impl Fn(usize) -> usize) -> Self {
-        let mut starts = Vec::with_capacity(n_rows + 1);
-        let mut next = 0;
-        starts.push(next);
-        for row in 0..n_rows {
-            next += count_of(row);
-            starts.push(next);
-        }
+        let ends = (0..n_rows).scan(0, |end, row| {
+            *end += count_of(row);
+            Some(*end)
+        });
         Self {
-            starts,
+            starts: std::iter::once(0).chain(ends).collect(),
             order: None,
         }
     }
 
     /// Of triplets with these anchors, in any order.
-    pub(super) fn grouped(anchors: &[u32], n_rows: usize) -> Self {
-        let keys = anchors.iter().copied();
-        if anchors.is_sorted() {
+    pub(super) fn grouped(anchors: impl Iterator<Item = u32> + Clone, n_rows: usize) -> Self {
+        if anchors.clone().is_sorted() {
             return Self {
-                starts: group_starts(n_rows, keys),
+                starts: group_starts(n_rows, anchors),
                 order: None,
             };
         }
-        let (starts, order) = Groups::new(n_rows, keys.zip(0u32..)).into_parts();
+        let (starts, order) = Groups::new(n_rows, anchors.zip(0u32..)).into_parts();
         Self {
             starts,
             order: Some(order),
         }
     }
 
+    /// The same with more rows, which are no anchors.
+    pub(super) fn among(&self, n_rows: usize) -> Self {
+        let mut more = self.clone();
+        more.starts.resize(n_rows + 1, self.starts[self.n_rows()]);
+        more
+    }
+
+    /// The number of rows, anchors or not.
+    pub(super) fn n_rows(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// The anchor of the triplet at a position.
+    pub(super) fn anchor_of(&self, position: usize) -> usize {
+        assert!(
+            position < self.starts[self.n_rows()],
+            "there is no triplet {position}"
+        );
+        self.starts.partition_point(|&start| start <= position) - 1
+    }
+
     /// Ranges of rows with about as many triplets each.
     pub(crate) fn cut(&self, n_parts: usize) -> Vec<Range<usize>> {
-        let (n_rows, total) = (self.starts.len() - 1, self.starts[self.starts.len() - 1]);
+        let (n_rows, total) = (self.n_rows(), self.starts[self.n_rows()]);
         let bound = |part: usize| match part {
             0 => 0,
             part if part == n_parts => n_rows,
@@ -71,17 +88,9 @@ impl Anchors {
         &self.starts
     }
 
-    /// The triplet at each position, if that is not the position itself.
-    pub(crate) fn order(&self) -> Option<&[u32]> {
-        self.order.as_deref()
-    }
-
     /// The number of the triplet at a position.
     #[inline]
     pub(crate) fn triplet(&self, position: usize) -> usize {
-        match &self.order {
-            None => position,
-            Some(order) => order[position] as usize,
-        }
+        (self.order.as_ref()).map_or(position, |order| order[position] as usize)
     }
 }

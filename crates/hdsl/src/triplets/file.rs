@@ -95,26 +95,20 @@ impl Triplets {
 
 fn read(input: Input<'_>, format: TripletFormat, n_rows: usize) -> Result<Triplets> {
     let path = input.path().to_owned();
+    let none = "has no triplets, only blank lines and comments";
+    let unequal = "has no query with two documents of different grades";
     let (triplets, reason) = match format {
-        TripletFormat::List | TripletFormat::Clicks => {
-            let list = read_list(input, format, n_rows)?;
-            let merged = match format {
-                TripletFormat::Clicks => merge_equal(&list),
-                _ => list,
-            };
-            (merged, "has no triplets, only blank lines and comments")
-        }
-        TripletFormat::Judgments | TripletFormat::JudgmentsLow => {
-            let judgments = read_judgments(input, format, n_rows)?;
-            let reason = "has no query with two documents of different grades";
-            (judgments, reason)
-        }
+        TripletFormat::List => (read_list(input, format, n_rows)?, none),
+        TripletFormat::Clicks => (merge_equal(&read_list(input, format, n_rows)?), none),
+        _ => (read_judgments(input, format, n_rows)?, unequal),
     };
-    if triplets.is_empty() {
-        let reason = reason.to_owned();
-        return Err(Error::File { path, reason });
+    match triplets.is_empty() {
+        true => Err(Error::File {
+            path,
+            reason: reason.to_owned(),
+        }),
+        false => Ok(triplets),
     }
-    Ok(triplets)
 }
 
 /// Lines of three rows and perhaps a number.
@@ -173,16 +167,16 @@ fn merge_equal(list: &Triplets) -> Triplets {
     triplets
 }
 
-/// A document and its grade for a query, larger if it is better.
+/// One line of judgments.
 struct Judgment {
     document: u32,
     grade: f64,
+    line: u64,
 }
 
 fn read_judgments(input: Input<'_>, format: TripletFormat, n_rows: usize) -> Result<Triplets> {
     let mut queries: Vec<(u32, Vec<Judgment>)> = Vec::new();
     let mut places: HashMap<u32, usize> = HashMap::new();
-    let mut seen: HashMap<(u32, u32), (f64, u64)> = HashMap::new();
     each_record(input, |line, fields| {
         let [query, document, grade] = *fields else {
             return Err(wrong_count(fields.len(), format));
@@ -191,32 +185,34 @@ fn read_judgments(input: Input<'_>, format: TripletFormat, n_rows: usize) -> Res
         let grade = parse_f64(grade)
             .filter(|number| number.is_finite())
             .ok_or_else(|| format!("grade {}, expected a finite number", quote(grade)))?;
-        match seen.get(&(query, document)) {
-            Some(&(before, _)) if before == grade => return Ok(()),
-            Some((before, first)) => {
+        let place = *places.entry(query).or_insert(queries.len());
+        if place == queries.len() {
+            queries.push((query, Vec::new()));
+        }
+        let judgments = &mut queries[place].1;
+        match judgments.iter().find(|other| other.document == document) {
+            Some(before) if before.grade != grade => {
                 return Err(format!(
                     "document {document} has grade {grade} for query {query}, \
-                     but grade {before} on line {first}"
+                     but grade {} on line {}",
+                    before.grade, before.line
                 ));
             }
-            None => seen.insert((query, document), (grade, line)),
-        };
-        let place = *places.entry(query).or_insert_with(|| {
-            queries.push((query, Vec::new()));
-            queries.len() - 1
-        });
-        let grade = match format {
-            TripletFormat::JudgmentsLow => -grade,
-            _ => grade,
-        };
-        queries[place].1.push(Judgment { document, grade });
+            Some(_) => {}
+            None => judgments.push(Judgment {
+                document,
+                grade,
+                line,
+            }),
+        }
         Ok(())
     })?;
     let mut triplets = Triplets::new();
     for (query, judgments) in queries {
         for (at, a) in judgments.iter().enumerate() {
             for b in judgments[at + 1..].iter().filter(|b| b.grade != a.grade) {
-                let (better, worse) = if a.grade > b.grade { (a, b) } else { (b, a) };
+                let a_is_better = (a.grade > b.grade) == (format == TripletFormat::Judgments);
+                let (better, worse) = if a_is_better { (a, b) } else { (b, a) };
                 triplets.push(query, better.document, worse.document);
             }
         }

@@ -5,17 +5,19 @@ mod file;
 mod neighbors;
 mod random;
 mod source;
-mod stored;
 
 pub(crate) use anchors::Anchors;
 pub use file::TripletFormat;
 pub use source::TripletSource;
 
 use crate::error::{Error, Result};
+use crate::random::Lists;
 use neighbors::NeighborLists;
 use random::RandomDraws;
 use std::fmt;
-use stored::Stored;
+
+/// About as many listed triplets are looked at to count pairs.
+const SAMPLE: usize = 1 << 17;
 
 /// Triplets of row numbers, with optional weights above 0.
 ///
@@ -24,12 +26,21 @@ use stored::Stored;
 #[derive(Clone)]
 pub struct Triplets {
     kind: Kind,
+    /// If any differs from 1; mined triplets have none.
+    weights: Option<Vec<f64>>,
 }
 
 /// How triplets are stored.
 #[derive(Clone)]
 enum Kind {
-    Stored(Stored),
+    /// Anchor, near and far of each, in the order they were given.
+    Listed(Vec<(u32, u32, u32)>),
+    /// What they are computed from, in the order of their anchors.
+    Mined(Anchors, Mined),
+}
+
+#[derive(Clone)]
+enum Mined {
     Random(RandomDraws),
     Neighbors(NeighborLists),
 }
@@ -38,7 +49,16 @@ impl Triplets {
     /// No triplets yet, all of weight 1.
     pub fn new() -> Self {
         Self {
-            kind: Kind::Stored(Stored::default()),
+            kind: Kind::Listed(Vec::new()),
+            weights: None,
+        }
+    }
+
+    /// Triplets of the rows by increasing number, `count_of(row)` of them for each.
+    fn mined(mined: Mined, n_rows: usize, count_of: impl Fn(usize) -> usize) -> Self {
+        Self {
+            kind: Kind::Mined(Anchors::counted(n_rows, count_of), mined),
+            weights: None,
         }
     }
 
@@ -49,7 +69,18 @@ impl Triplets {
 
     /// Adds a triplet that counts `weight` times in the objective. Mined triplets are first written out one by one.
     pub fn push_weighted(&mut self, anchor: u32, near: u32, far: u32, weight: f64) {
-        self.stored().push(anchor, near, far, weight);
+        if let Kind::Mined(..) = self.kind {
+            self.kind = Kind::Listed(self.iter().collect());
+        }
+        if weight != 1.0 && self.weights.is_none() {
+            self.weights = Some(vec![1.0; self.len()]);
+        }
+        if let Some(weights) = &mut self.weights {
+            weights.push(weight);
+        }
+        if let Kind::Listed(list) = &mut self.kind {
+            list.push((anchor, near, far));
+        }
     }
 
     /// Adds the triplets of another list behind these, with their weights. Both are written out one by one.
@@ -63,35 +94,16 @@ impl Triplets {
     /// # Ok::<(), hdsl::Error>(())
     /// ```
     pub fn append(&mut self, other: &Triplets) {
-        let stored = self.stored();
-        stored.reserve(other.len());
-        let mut t = 0;
-        other.each(|anchor, near, far| {
-            stored.push(anchor, near, far, other.weight(t));
-            t += 1;
-        });
-    }
-
-    /// The list to add to, written out if it was not one yet.
-    fn stored(&mut self) -> &mut Stored {
-        if !matches!(self.kind, Kind::Stored(_)) {
-            let mut stored = Stored::default();
-            stored.reserve(self.len());
-            self.each(|anchor, near, far| stored.push(anchor, near, far, 1.0));
-            self.kind = Kind::Stored(stored);
-        }
-        match &mut self.kind {
-            Kind::Stored(stored) => stored,
-            _ => unreachable!("it was written out just now"),
+        for (t, (anchor, near, far)) in other.iter().enumerate() {
+            self.push_weighted(anchor, near, far, other.weight(t));
         }
     }
 
     /// How many there are (T in the paper).
     pub fn len(&self) -> usize {
         match &self.kind {
-            Kind::Stored(stored) => stored.len(),
-            Kind::Random(draws) => draws.len(),
-            Kind::Neighbors(lists) => lists.len(),
+            Kind::Listed(list) => list.len(),
+            Kind::Mined(anchors, _) => anchors.starts()[anchors.n_rows()],
         }
     }
 
@@ -102,10 +114,7 @@ impl Triplets {
 
     /// The weights, if any differs from 1.
     pub fn weights(&self) -> Option<&[f64]> {
-        match &self.kind {
-            Kind::Stored(stored) => stored.weights(),
-            Kind::Random(_) | Kind::Neighbors(_) => None,
-        }
+        self.weights.as_deref()
     }
 
     /// The weight of one triplet.
@@ -127,9 +136,16 @@ impl Triplets {
     /// If `t` is not below [`Triplets::len`].
     pub fn get(&self, t: usize) -> (u32, u32, u32) {
         match &self.kind {
-            Kind::Stored(stored) => stored.get(t),
-            Kind::Random(draws) => draws.get(t),
-            Kind::Neighbors(lists) => lists.get(t),
+            Kind::Listed(list) => list[t],
+            Kind::Mined(anchors, mined) => {
+                let anchor = anchors.anchor_of(t);
+                let k = t - anchors.range(anchor).start;
+                let (near, far) = match mined {
+                    Mined::Random(draws) => draws.nth(anchor, k),
+                    Mined::Neighbors(lists) => lists.nth(anchor, k),
+                };
+                (anchor as u32, near, far)
+            }
         }
     }
 
@@ -140,16 +156,15 @@ impl Triplets {
 
     /// Calls `each` with every triplet in turn, as [`Triplets::iter`] has them, and faster.
     pub(crate) fn each(&self, mut each: impl FnMut(u32, u32, u32)) {
-        let n_rows = match &self.kind {
-            Kind::Stored(stored) => return stored.each(each),
-            Kind::Random(draws) => draws.n_rows(),
-            Kind::Neighbors(lists) => lists.n_rows(),
-        };
-        let anchors = self.by_anchor(n_rows);
-        for anchor in 0..n_rows {
-            self.each_of_anchor(&anchors, anchor, |_, near, far| {
-                each(anchor as u32, near, far);
-            });
+        match &self.kind {
+            Kind::Listed(list) => list.iter().for_each(|&(a, near, far)| each(a, near, far)),
+            Kind::Mined(anchors, _) => {
+                for anchor in 0..anchors.n_rows() {
+                    self.each_of_anchor(anchors, anchor, |_, near, far| {
+                        each(anchor as u32, near, far);
+                    });
+                }
+            }
         }
     }
 
@@ -157,9 +172,8 @@ impl Triplets {
     /// come in increasing order takes memory for each triplet.
     pub(crate) fn by_anchor(&self, n_rows: usize) -> Anchors {
         match &self.kind {
-            Kind::Stored(stored) => Anchors::grouped(stored.anchors(), n_rows),
-            Kind::Random(draws) => Anchors::counted(n_rows, |row| draws.count_of(row)),
-            Kind::Neighbors(lists) => Anchors::counted(n_rows, |row| lists.count_of(row)),
+            Kind::Listed(list) => Anchors::grouped(list.iter().map(|triplet| triplet.0), n_rows),
+            Kind::Mined(anchors, _) => anchors.among(n_rows),
         }
     }
 
@@ -167,9 +181,9 @@ impl Triplets {
     /// triplets, sampled in long lists.
     pub(crate) fn count_pairs(&self) -> f64 {
         match &self.kind {
-            Kind::Stored(stored) => stored.count_pairs(),
-            Kind::Random(draws) => draws.expected_pairs(),
-            Kind::Neighbors(lists) => lists.count_pairs() as f64,
+            Kind::Listed(list) => sampled_pairs(list),
+            Kind::Mined(_, Mined::Random(draws)) => draws.expected_pairs(),
+            Kind::Mined(_, Mined::Neighbors(lists)) => lists.count_pairs() as f64,
         }
     }
 
@@ -187,47 +201,23 @@ impl Triplets {
             return;
         }
         let first = range.start;
+        let at = |k, near, far| each(first + k, near, far);
         match &self.kind {
-            Kind::Stored(stored) => match anchors.order() {
-                None => stored.each_in(range, each),
-                Some(order) => {
-                    for (k, &t) in order[range].iter().enumerate() {
-                        let (_, near, far) = stored.get(t as usize);
-                        each(first + k, near, far);
-                    }
+            Kind::Listed(list) => {
+                for position in range {
+                    let (_, near, far) = list[anchors.triplet(position)];
+                    each(position, near, far);
                 }
-            },
-            Kind::Random(draws) => {
-                draws.each_of(anchor, |k, near, far| each(first + k, near, far));
             }
-            Kind::Neighbors(lists) => {
-                lists.each_of(anchor, |k, near, far| each(first + k, near, far));
-            }
-        }
-    }
-
-    /// Near and far of the triplet at a position, which is one of `anchor`.
-    #[inline]
-    pub(crate) fn at(&self, anchors: &Anchors, position: usize, anchor: usize) -> (u32, u32) {
-        let range = anchors.range(anchor);
-        debug_assert!(range.contains(&position), "the triplet has this anchor");
-        match &self.kind {
-            Kind::Stored(stored) => {
-                let (_, near, far) = stored.get(anchors.triplet(position));
-                (near, far)
-            }
-            Kind::Random(draws) => draws.nth(anchor, position - range.start),
-            Kind::Neighbors(lists) => lists.nth(anchor, position - range.start),
+            Kind::Mined(_, Mined::Random(draws)) => draws.each_of(anchor, at),
+            Kind::Mined(_, Mined::Neighbors(lists)) => lists.each_of(anchor, at),
         }
     }
 
     /// The weight of the triplet at a position.
     #[inline]
     pub(crate) fn weight_at(&self, anchors: &Anchors, position: usize) -> f64 {
-        match self.weights() {
-            None => 1.0,
-            Some(weights) => weights[anchors.triplet(position)],
-        }
+        self.weight(anchors.triplet(position))
     }
 
     /// Checks that there is a triplet and not too many, that every row exists, that near and far differ and weights are
@@ -239,17 +229,60 @@ impl Triplets {
         if self.len() as u64 > u64::from(u32::MAX) {
             return Err(too_many(self.len()));
         }
-        let made_from = match &self.kind {
-            Kind::Stored(stored) => return stored.check(n_rows),
-            Kind::Random(draws) => draws.n_rows(),
-            Kind::Neighbors(lists) => lists.n_rows(),
-        };
-        if made_from > n_rows {
-            return Err(Error::data(format!(
-                "the triplets were mined from {made_from} rows, but there are {n_rows} rows"
-            )));
+        match &self.kind {
+            Kind::Listed(list) => (list.iter().enumerate())
+                .try_for_each(|(t, &rows)| check_one(t, rows, self.weight(t), n_rows)),
+            Kind::Mined(anchors, _) if anchors.n_rows() > n_rows => Err(Error::data(format!(
+                "the triplets were mined from {} rows, but there are {n_rows} rows",
+                anchors.n_rows()
+            ))),
+            Kind::Mined(..) => Ok(()),
         }
-        Ok(())
+    }
+}
+
+/// Checks that the rows of a triplet exist, that near and far differ and the weight is above 0.
+fn check_one(
+    index: usize,
+    (anchor, near, far): (u32, u32, u32),
+    weight: f64,
+    rows: usize,
+) -> Result<()> {
+    if let Some(row) = [anchor, near, far]
+        .into_iter()
+        .find(|&r| r as usize >= rows)
+    {
+        return Err(Error::data(format!(
+            "triplet {index} names row {row}, but there are {rows} rows"
+        )));
+    }
+    if near == far {
+        return Err(Error::data(format!(
+            "triplet {index} has row {near} both as near and as far, expected two different rows"
+        )));
+    }
+    if !(weight.is_finite() && weight > 0.0) {
+        return Err(Error::data(format!(
+            "triplet {index} has weight {weight}, expected a number above 0"
+        )));
+    }
+    Ok(())
+}
+
+/// About how many different (anchor, other) there are, from the triplets of some anchors.
+fn sampled_pairs(list: &[(u32, u32, u32)]) -> f64 {
+    let one_in = list.len().div_ceil(SAMPLE).max(1) as u32;
+    let lists = Lists::new(0, 0);
+    let is_sampled = |t: &&(u32, u32, u32)| lists.list(u64::from(t.0)).below(0, one_in) == 0;
+    let mut pairs: Vec<(u32, u32)> = (list.iter().filter(is_sampled))
+        .flat_map(|&(anchor, near, far)| [(anchor, near), (anchor, far)])
+        .collect();
+    let sampled = pairs.len() as f64 / 2.0;
+    pairs.sort_unstable();
+    pairs.dedup();
+    match pairs.is_empty() {
+        true => 2.0 * list.len() as f64,
+        false => list.len() as f64 * pairs.len() as f64 / sampled,
     }
 }
 
@@ -277,15 +310,7 @@ impl PartialEq for Triplets {
 
 impl fmt::Debug for Triplets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match &self.kind {
-            Kind::Stored(_) => "stored",
-            Kind::Random(_) => "random",
-            Kind::Neighbors(_) => "neighbors",
-        };
-        f.debug_struct("Triplets")
-            .field("kind", &kind)
-            .field("len", &self.len())
-            .finish_non_exhaustive()
+        write!(f, "Triplets({})", self.len())
     }
 }
 

@@ -1,10 +1,10 @@
 //! Triplets from labels: each row's nearest of its own class against its nearest of the others (Sec. 4.1).
 
-use super::{Kind, Triplets};
+use super::{Mined, Triplets};
 use crate::cancel::CancelToken;
 use crate::data::{Groups, Labels, Rows};
 use crate::error::{Error, Result};
-use crate::knn::{self, Neighbors};
+use crate::knn::{self, Neighbor};
 use crate::similarity::Similarity;
 
 impl Triplets {
@@ -41,11 +41,15 @@ impl Triplets {
                 )));
             }
         }
-        let [near, far] =
-            knn::class_neighbors(similarity, rows, labels, [targets, impostors], cancel)?;
-        Ok(Triplets {
-            kind: Kind::Neighbors(NeighborLists::new(&near, &far)),
-        })
+        let found = knn::class_neighbors(similarity, rows, labels, [targets, impostors], cancel)?;
+        let lists = NeighborLists {
+            targets: rows_of(&found, 0),
+            impostors: rows_of(&found, 1),
+        };
+        let counts: Vec<usize> = (0..rows.n_rows()).map(|row| lists.count_of(row)).collect();
+        Ok(Self::mined(Mined::Neighbors(lists), counts.len(), |row| {
+            counts[row]
+        }))
     }
 }
 
@@ -55,71 +59,27 @@ impl Triplets {
 pub(super) struct NeighborLists {
     targets: Groups<u32>,
     impostors: Groups<u32>,
-    /// The triplets of row r are `starts[r]..starts[r + 1]`.
-    starts: Vec<usize>,
-    /// The most triplets of any row.
-    most: usize,
+}
+
+/// The row numbers of one of the lists of each row.
+fn rows_of(lists: &[Vec<Vec<Neighbor>>], which: usize) -> Groups<u32> {
+    let rows = (0u32..).zip(lists);
+    let pairs = rows.flat_map(|(row, lists)| lists[which].iter().map(move |n| (row, n.row)));
+    Groups::new(lists.len(), pairs)
 }
 
 impl NeighborLists {
-    /// From the targets of each row, which are all of its class and not the row itself, and the impostors of each row,
-    /// which are not of its class.
-    pub(super) fn new(targets: &Neighbors, impostors: &Neighbors) -> Self {
-        let lists = |neighbors: &Neighbors| {
-            let rows = (0u32..).zip((0..neighbors.len()).map(|row| neighbors.get(row)));
-            Groups::new(
-                neighbors.len(),
-                rows.flat_map(|(row, list)| list.iter().map(move |n| (row, n.row))),
-            )
-        };
-        let (targets, impostors) = (lists(targets), lists(impostors));
-        let mut starts = vec![0];
-        let (mut next, mut most) = (0, 0);
-        for row in 0..targets.starts().len() - 1 {
-            let count = targets.of(row).len() * impostors.of(row).len();
-            most = most.max(count);
-            next += count;
-            starts.push(next);
-        }
-        Self {
-            targets,
-            impostors,
-            starts,
-            most,
-        }
-    }
-
-    pub(super) fn n_rows(&self) -> usize {
-        self.starts.len() - 1
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.starts[self.n_rows()]
-    }
-
-    /// How many triplets a row is the anchor of; 0 for rows that were not there.
-    pub(super) fn count_of(&self, row: usize) -> usize {
-        match self.starts.get(row + 1) {
-            Some(end) => end - self.starts[row],
-            None => 0,
-        }
+    /// How many triplets a row is the anchor of.
+    fn count_of(&self, row: usize) -> usize {
+        self.targets.of(row).len() * self.impostors.of(row).len()
     }
 
     /// Different pairs (anchor, other): a target is never an impostor of the same anchor.
     pub(super) fn count_pairs(&self) -> usize {
-        (0..self.n_rows())
+        (0..self.targets.starts().len() - 1)
             .filter(|&row| self.count_of(row) > 0)
             .map(|row| self.targets.of(row).len() + self.impostors.of(row).len())
             .sum()
-    }
-
-    pub(super) fn get(&self, t: usize) -> (u32, u32, u32) {
-        assert!(t < self.len(), "triplet {t} of {}", self.len());
-        // No row has more than `most`, so the anchor is not before this one. It mostly is this one.
-        let guess = t / self.most;
-        let anchor = guess + self.starts[guess + 1..].partition_point(|&start| start <= t);
-        let (near, far) = self.nth(anchor, t - self.starts[anchor]);
-        (anchor as u32, near, far)
     }
 
     /// The k-th triplet of an anchor.

@@ -1,7 +1,7 @@
 //! Random triplets from labels: what the paper does where training rows are few (Sec. 4.1).
 
 use super::neighbors::check_classes;
-use super::{Kind, Triplets, too_many};
+use super::{Mined, Triplets, too_many};
 use crate::data::{Groups, Labels, Rows};
 use crate::error::{Error, Result};
 use crate::random::{Lists, Numbered};
@@ -32,13 +32,17 @@ impl Triplets {
                 "a whole number above 0",
             ));
         }
-        let draws = RandomDraws::new(labels, per_row, seed);
-        if draws.anchors.len().checked_mul(per_row).is_none() {
-            return Err(too_many(draws.anchors.len() as u128 * per_row as u128));
+        let sizes = labels.counts();
+        let count_of = |row: usize| match sizes[labels.codes()[row] as usize] {
+            1 => 0,
+            _ => per_row,
+        };
+        let n_anchors: usize = sizes.iter().filter(|&&size| size > 1).sum();
+        if n_anchors.checked_mul(per_row).is_none() {
+            return Err(too_many(n_anchors as u128 * per_row as u128));
         }
-        Ok(Triplets {
-            kind: Kind::Random(draws),
-        })
+        let draws = Mined::Random(RandomDraws::new(labels, per_row, seed));
+        Ok(Self::mined(draws, rows.n_rows(), count_of))
     }
 }
 
@@ -48,8 +52,6 @@ pub(super) struct RandomDraws {
     /// The random numbers of the seed, a list for each anchor.
     numbers: Lists,
     per_row: usize,
-    /// Rows that are not alone in their class, increasing.
-    anchors: Vec<u32>,
     /// Rows by class: a class is a range of places, and the other classes are what lies before and after it.
     by_class: Groups<u32>,
     /// The place of each row.
@@ -66,31 +68,12 @@ impl RandomDraws {
         for (at, &row) in (0u32..).zip(by_class.items()) {
             place[row as usize] = at;
         }
-        let mut anchors: Vec<u32> = (0..class.len() as u32).collect();
-        anchors.retain(|&row| by_class.of(class[row as usize] as usize).len() > 1);
         Self {
             numbers: Lists::new(seed, STREAM),
             per_row,
-            anchors,
             by_class,
             place,
             class,
-        }
-    }
-
-    pub(super) fn n_rows(&self) -> usize {
-        self.class.len()
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.anchors.len() * self.per_row
-    }
-
-    /// How many triplets a row is the anchor of; 0 for rows that were not there.
-    pub(super) fn count_of(&self, row: usize) -> usize {
-        match self.class.get(row) {
-            Some(&class) if self.by_class.of(class as usize).len() > 1 => self.per_row,
-            _ => 0,
         }
     }
 
@@ -103,15 +86,9 @@ impl RandomDraws {
         };
         let of_class = |bounds: &[usize]| match bounds[1] - bounds[0] {
             0 | 1 => 0.0,
-            size => size as f64 * (drawn(size - 1) + drawn(self.n_rows() - size)),
+            size => size as f64 * (drawn(size - 1) + drawn(self.class.len() - size)),
         };
         self.by_class.starts().windows(2).map(of_class).sum()
-    }
-
-    pub(super) fn get(&self, t: usize) -> (u32, u32, u32) {
-        let anchor = self.anchors[t / self.per_row];
-        let (near, far) = self.nth(anchor as usize, t % self.per_row);
-        (anchor, near, far)
     }
 
     /// The k-th triplet of an anchor.

@@ -27,32 +27,22 @@ fn brute_force(
     (0..queries.n_rows()).map(one).collect()
 }
 
-fn lists(neighbors: hdsl::Neighbors) -> Vec<Vec<Neighbor>> {
-    neighbors.iter().map(<[Neighbor]>::to_vec).collect()
-}
-
 fn agrees_with_brute_force(similarity: &impl Similarity, train: &Rows, queries: &Rows, k: usize) {
     let index = KnnIndex::new(similarity, train);
     let k = k.min(train.n_rows());
     let found = index.neighbors(queries, k).unwrap();
     assert_eq!(
-        lists(found),
+        found,
         brute_force(similarity, train, queries, k, |_, _| true)
     );
     let others = |q: u32, r: u32| q != r;
     if k < train.n_rows() {
         let found = index.neighbors_of_others(train, k).unwrap();
-        assert_eq!(
-            lists(found),
-            brute_force(similarity, train, train, k, others)
-        );
+        assert_eq!(found, brute_force(similarity, train, train, k, others));
     }
     let odd = |q: u32, r: u32| (q + r) % 3 == 1;
     let found = index.neighbors_where(queries, k, odd).unwrap();
-    assert_eq!(
-        lists(found),
-        brute_force(similarity, train, queries, k, odd)
-    );
+    assert_eq!(found, brute_force(similarity, train, queries, k, odd));
 }
 
 proptest! {

@@ -1,5 +1,19 @@
 use crate::strategies::*;
+use hdsl::similarity::ReducedTransform;
+use hdsl::{Rows, Similarity};
 use proptest::prelude::*;
+
+/// What each coordinate is made of, as (feature, factor): the map of unit vectors.
+fn directions(reduced: &ReducedTransform) -> Vec<Vec<(u32, f64)>> {
+    let n = D as usize;
+    let units = Rows::from_parts(n, (0..=n).collect(), (0..D).collect(), vec![1.0; n]).unwrap();
+    let mut directions = vec![Vec::new(); reduced.dim()];
+    for (feature, row) in (0..D).zip(reduced.transform_rows(&units).iter()) {
+        row.iter()
+            .for_each(|(c, factor)| directions[c as usize].push((feature, factor)));
+    }
+    directions
+}
 
 proptest! {
     #[test]
@@ -12,14 +26,13 @@ proptest! {
         let mapped = reduced.transform_rows(&rows);
         prop_assert!((mapped.row(0).dot(mapped.row(1)) - want).abs() <= 1e-12 * size);
         prop_assert!(reduced.rank() <= model.atoms().len().min(model.n_features_used()));
-        let values = reduced.eigenvalues();
+        let (values, directions) = (reduced.eigenvalues(), directions(&reduced));
         prop_assert!(values.windows(2).all(|w| w[0] >= w[1]) && values.iter().all(|&v| v > 0.0));
         for (p, &value) in values.iter().enumerate() {
             for q in 0..reduced.dim() {
-                let gram: f64 = reduced
-                    .direction(p)
+                let gram: f64 = directions[p]
                     .iter()
-                    .flat_map(|x| reduced.direction(q).into_iter().map(move |y| (x.0, x.1, y)))
+                    .flat_map(|x| directions[q].iter().map(move |y| (x.0, x.1, y)))
                     .filter(|(f, _, y)| *f == y.0)
                     .map(|(_, x, y)| x * y.1)
                     .sum();
@@ -27,9 +40,8 @@ proptest! {
                 prop_assert!((gram - want).abs() < 1e-12 * model.scale(), "{p} {q}: {gram}");
             }
             // The largest entry is positive, give or take exact ties.
-            let direction = reduced.direction(p);
-            let most = direction.iter().map(|d| d.1).fold(f64::MIN, f64::max);
-            let least = direction.iter().map(|d| d.1).fold(f64::MAX, f64::min);
+            let most = directions[p].iter().map(|d| d.1).fold(f64::MIN, f64::max);
+            let least = directions[p].iter().map(|d| d.1).fold(f64::MAX, f64::min);
             prop_assert!(most >= -least * (1.0 - 1e-6));
         }
     }
@@ -42,9 +54,9 @@ proptest! {
         prop_assert_eq!(cut.dim(), dim.min(all.rank()));
         prop_assert_eq!(cut.rank(), all.rank());
         let mut rest = dense(&model);
-        for c in 0..cut.dim() {
-            for &(p, x) in &cut.direction(c) {
-                for &(q, y) in &cut.direction(c) {
+        for direction in directions(&cut) {
+            for &(p, x) in &direction {
+                for &(q, y) in &direction {
                     rest[p as usize][q as usize] -= x * y;
                 }
             }

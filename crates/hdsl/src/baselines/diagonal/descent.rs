@@ -36,7 +36,7 @@ struct Point {
 
 /// The problem, and the metric of the steps.
 pub(super) struct Descent<'a> {
-    products: &'a Products<'a>,
+    products: &'a Products,
     params: &'a Diagonal,
     /// The squared norm of a unit change of each weight.
     metric: Vec<f64>,
@@ -57,7 +57,7 @@ struct State {
 }
 
 impl<'a> Descent<'a> {
-    pub(super) fn new(products: &'a Products<'a>, params: &'a Diagonal) -> Self {
+    pub(super) fn new(products: &'a Products, params: &'a Diagonal) -> Self {
         let mut metric = products.strengths();
         // A weight that no margin depends on does not move, whatever its metric.
         let floor = 1e-12 * metric.iter().copied().fold(0.0, f64::max);
@@ -168,13 +168,11 @@ impl<'a> Descent<'a> {
     }
 
     fn point(&self, weights: Vec<f64>) -> Point {
-        let mut margins = vec![0.0; self.products.triplets.len()];
-        self.products.margins(&weights, &mut margins);
-        let loss = self.loss(&margins);
+        let margins = self.products.margins(&weights);
         Point {
             weights,
+            loss: self.loss(&margins),
             margins,
-            loss,
         }
     }
 
@@ -189,8 +187,8 @@ impl<'a> Descent<'a> {
 
     /// ∇f.
     fn gradient(&self, at: &Point) -> Vec<f64> {
-        let slopes: Vec<f64> = with_loss!(self.params.loss, loss => (at.margins.iter().enumerate())
-            .map(|(t, &m)| self.products.share(t) * loss.slope(m))
+        let slopes: Vec<f64> = with_loss!(self.params.loss, loss => (at.margins.iter().zip(&self.products.shares))
+            .map(|(&m, share)| share * loss.slope(m))
             .collect());
         self.products.transposed(&slopes)
     }

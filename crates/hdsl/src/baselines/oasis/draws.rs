@@ -17,8 +17,8 @@ pub(super) struct Draws<'a> {
     anchors: Anchors,
     /// The rows that are an anchor, if an anchor is drawn first.
     rows: Option<Vec<u32>>,
-    /// Sums of the triplet weights before each position, and of all, if weights differ.
-    sums: Option<Vec<f64>>,
+    /// Sums of the triplet weights before each position, and of all.
+    sums: Vec<f64>,
 }
 
 impl<'a> Draws<'a> {
@@ -33,45 +33,33 @@ impl<'a> Draws<'a> {
         let is_anchor = |&row: &u32| !anchors.range(row as usize).is_empty();
         let rows =
             (sampling == Sampling::Anchors).then(|| (0..n_rows as u32).filter(is_anchor).collect());
-        let sums = triplets.weights().map(|weights| {
-            let running = (0..weights.len()).scan(0.0, |sum, position| {
-                *sum += triplets.weight_at(&anchors, position);
-                Some(*sum)
-            });
-            std::iter::once(0.0).chain(running).collect()
+        let sums = (0..triplets.len()).scan(0.0, |sum, position| {
+            *sum += triplets.weight_at(&anchors, position);
+            Some(*sum)
         });
         Self {
             triplets,
             rng: random::rng(seed, STREAM),
-            anchors,
             rows,
-            sums,
+            sums: std::iter::once(0.0).chain(sums).collect(),
+            anchors,
         }
     }
 
-    /// Anchor, near, far.
+    /// Anchor, near, far, each with a probability proportional to the weight of the triplet.
     pub(super) fn next(&mut self) -> (u32, u32, u32) {
-        let Some(rows) = &self.rows else {
-            let position = self.position(0..self.triplets.len());
-            return self.triplets.get(self.anchors.triplet(position));
+        let Range { start, end } = match &self.rows {
+            Some(rows) => {
+                let anchor = rows[random::below(&mut self.rng, rows.len())];
+                self.anchors.range(anchor as usize)
+            }
+            None => 0..self.triplets.len(),
         };
-        let anchor = rows[random::below(&mut self.rng, rows.len())];
-        let position = self.position(self.anchors.range(anchor as usize));
-        let (near, far) = self.triplets.at(&self.anchors, position, anchor as usize);
-        (anchor, near, far)
-    }
-
-    /// One of the positions, each with a probability proportional to its weight.
-    fn position(&mut self, range: Range<usize>) -> usize {
-        let Some(sums) = &self.sums else {
-            return range.start + random::below(&mut self.rng, range.len());
-        };
-        let (low, high) = (sums[range.start], sums[range.end]);
+        let (low, high) = (self.sums[start], self.sums[end]);
         let part = (self.rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
         let at = low + part * (high - low);
-        let found =
-            range.start + sums[range.start + 1..range.end].partition_point(|&sum| sum <= at);
-        found.min(range.end - 1)
+        let position = start + self.sums[start + 1..end].partition_point(|&sum| sum <= at);
+        self.triplets.get(self.anchors.triplet(position))
     }
 }
 

@@ -14,9 +14,12 @@ const CHECKSUM: &str = "crc32";
 /// The reason why a file is refused is text; the caller adds the path.
 pub(super) type Read<T> = std::result::Result<T, String>;
 
-/// Arrays by name: type, shape, and data that are little-endian and row by row.
+/// Type, shape, and data that are little-endian and row by row.
+type Tensor<'a> = (Dtype, Vec<usize>, Cow<'a, [u8]>);
+
+/// Arrays by name.
 #[derive(Default, PartialEq)]
-pub(super) struct Tensors<'a>(BTreeMap<String, (Dtype, Vec<usize>, Cow<'a, [u8]>)>);
+pub(super) struct Tensors<'a>(BTreeMap<String, Tensor<'a>>);
 
 /// A number that can be in a tensor.
 pub(super) trait Element: Copy {

@@ -102,7 +102,7 @@ def matrix(learner: Any, ax: Any = None, *, zoom: bool = True, names: bool | Arr
         rows, columns, limit = np.searchsorted(used, rows), np.searchsorted(used, columns), len(used)
     width = np.abs(entries.data).max(initial=1e-300)
     largest = min(200.0, 40_000.0 / max(1, limit)) if zoom else 12.0
-    for sign, color, label in [(1, ALIKE, "alike"), (-1, UNLIKE, "unlike")]:
+    for sign, color, label in [(1, ALIKE, "more similar"), (-1, UNLIKE, "less similar")]:
         here = np.sign(entries.data) == sign
         sizes = largest * np.clip(np.abs(entries.data[here]) / width, 0.05, 1)
         ax.scatter(columns[here], rows[here], s=sizes, color=color, label=label, linewidths=0)

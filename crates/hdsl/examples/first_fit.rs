@@ -9,19 +9,19 @@ fn main() -> hdsl::Result<()> {
                     bad 3:1 5:1\n bad 3:1 6:1\n bad 4:1 5:1\n bad 4:1 6:1\n";
     let data = parse_dataset("reviews".as_ref(), reviews, &ReadOptions::default())?;
 
-    // Train as the paper does, with λ = 2. `()` observes nothing; an observer may break to stop and keep the best so far.
+    // Train as the paper does, with λ = 2. `()` is an observer that does nothing.
     let config = TrainConfig::new(2.0);
     let mut given = TrainData::new(&data);
     given.names = Some(&names);
     let model = train(&given, &config, &mut ())?.model;
 
-    // Two good reviews without a word in common are alike; a good and a bad one that share `the` are not.
+    // Two good reviews without a word in common are similar; a good and a bad one that share `the` are not.
     let review = |number| data.rows.row(number);
     assert!(model.score(review(0), review(3)) > 0.999);
     assert_eq!(model.score(review(0), review(4)), 0.0);
     for pair in model.similarity().pairs_by_weight() {
         let (one, other) = (model.name(pair.i), model.name(pair.j));
-        println!("{:+.2}  {one}, {other}: {}", pair.weight, pair.meaning());
+        println!("{:+.2}  {one}, {other}", pair.weight);
     }
 
     // The file holds all that is needed to use the model on raw rows.

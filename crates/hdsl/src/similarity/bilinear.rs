@@ -115,7 +115,7 @@ impl BilinearModel {
     /// # use hdsl::{Atom, BilinearModel, SparseRow};
     /// let model = BilinearModel::new(3, 2.0, vec![(Atom::minus(0, 2)?, 1.0)])?;
     /// let (a, b) = (SparseRow::new(&[0], &[1.0]), SparseRow::new(&[2], &[3.0]));
-    /// assert_eq!(model.score(a, b), -6.0); // features 0 and 2 mean unlike
+    /// assert_eq!(model.score(a, b), -6.0); // the pair of features 0 and 2 makes rows less similar
     /// # Ok::<(), hdsl::Error>(())
     /// ```
     pub fn score(&self, a: SparseRow<'_>, b: SparseRow<'_>) -> f64 {

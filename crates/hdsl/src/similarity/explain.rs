@@ -26,24 +26,16 @@ pub struct PairWeight {
     pub i: u32,
     /// The higher feature.
     pub j: u32,
-    /// M_ij: what two rows gain, or lose, by one having `i` and the other `j`.
+    /// M_ij: the contribution to the score if one row has `i` and the other `j`, both with value 1.
     pub weight: f64,
 }
 
 impl PairWeight {
-    /// Plus if the two features speak for each other.
+    /// Plus if the pair makes two rows more similar, minus if less similar.
     pub fn sign(&self) -> Sign {
         match self.weight > 0.0 {
             true => Sign::Plus,
             false => Sign::Minus,
-        }
-    }
-
-    /// The sign in words.
-    pub fn meaning(&self) -> &'static str {
-        match self.sign() {
-            Sign::Plus => "together they mean alike",
-            Sign::Minus => "together they mean unlike",
         }
     }
 }
@@ -122,7 +114,6 @@ impl BilinearModel {
     /// let atoms = vec![(Atom::plus(0, 2)?, 0.75), (Atom::minus(0, 2)?, 0.25)];
     /// let pairs = BilinearModel::new(3, 4.0, atoms)?.pairs_by_weight();
     /// assert_eq!((pairs.len(), pairs[0].i, pairs[0].j, pairs[0].weight), (1, 0, 2, 2.0));
-    /// assert_eq!(pairs[0].meaning(), "together they mean alike");
     /// # Ok::<(), hdsl::Error>(())
     /// ```
     pub fn pairs_by_weight(&self) -> Vec<PairWeight> {

@@ -15,7 +15,7 @@ use std::time::Duration;
 named_enum! {
 /// What is searched over.
 pub enum Preset as "preset" = "best" | "paper", default Best {
-    /// Everything that was found to help.
+    /// Preprocessing, triplets, mining rounds, λ, losses, ensembles and prediction rules.
     Best,
     /// The paper's recipe: [0, 1] preprocessing, 3 x 5 static neighbors, λ from 1 to 10^9, the majority of 3.
     Paper,

@@ -45,25 +45,25 @@ pub struct SolverParams {
     pub lambda: f64,
     /// The loss of a margin.
     pub loss: LossKind,
-    /// Stop before more than this many features are used.
-    pub max_features: Option<usize>,
-    /// Stop when the solver itself has worked this long.
-    pub time_limit: Option<Duration>,
-    /// Stop after this many iterations.
-    pub max_iter: usize,
-    /// Stop when the certified gap, a bound of f - f*, is at most this. Not together with `batch`.
-    pub tolerance: Option<f64>,
-    /// End with one exact search over all triplets, so that the final gap is certified.
-    pub certify: bool,
-    /// Refuse a run that would need more than this many bytes, with [`Error::Memory`]; none: more than the system reports
-    /// as available.
-    pub memory_limit: Option<u64>,
     /// The linear minimization oracle.
     pub search: Search,
     /// Which directions a step may take.
     pub steps: StepRule,
     /// Random triplets per iteration that directions are computed from (M in Table 1); none: all triplets.
     pub batch: Option<usize>,
+    /// Refuse a run that would need more than this many bytes, with [`Error::Memory`]; none: more than the system reports
+    /// as available.
+    pub memory_limit: Option<u64>,
+    /// End with one exact search over all triplets, so that the final gap is certified.
+    pub certify: bool,
+    /// Stop when the certified gap, a bound of f - f*, is at most this. Not together with `batch`.
+    pub tolerance: Option<f64>,
+    /// Stop before more than this many features are used.
+    pub max_features: Option<usize>,
+    /// Stop when the solver itself has worked this long.
+    pub time_limit: Option<Duration>,
+    /// Stop after this many iterations.
+    pub max_iter: usize,
     /// Seed of random starts of the oracle and of batches.
     pub seed: u64,
 }
@@ -80,15 +80,15 @@ impl SolverParams {
         Self {
             lambda,
             loss: LossKind::default(),
-            max_features: None,
-            time_limit: None,
-            max_iter: 1000,
-            tolerance: None,
-            certify: false,
-            memory_limit: None,
             search: Search::default(),
             steps: StepRule::default(),
             batch: None,
+            memory_limit: None,
+            certify: false,
+            tolerance: None,
+            max_features: None,
+            time_limit: None,
+            max_iter: 1000,
             seed: 0,
         }
     }

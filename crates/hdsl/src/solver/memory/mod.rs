@@ -11,18 +11,12 @@ use crate::triplets::Triplets;
 use available::available;
 use std::collections::HashMap;
 
-/// The batch to suggest, or a tenth of the triplets if those are fewer.
-const BATCH: usize = 100_000;
-
 /// Bytes that do not depend on the problem: the path, the trace, buffers of threads.
 const FIXED: f64 = 1e6;
 
 /// Bytes per stored value of the rows, which the solver copies or takes over.
 const COPIED_VALUE: f64 = 54.0;
 const OWNED_VALUE: f64 = 42.0;
-
-/// Triplets that averages are estimated from.
-const SAMPLE: usize = 1_000;
 
 /// The numbers that memory depends on.
 #[derive(Clone, Copy, Debug)]
@@ -118,6 +112,9 @@ impl Sizes {
     }
 }
 
+/// Triplets that averages are estimated from.
+const SAMPLE: usize = 1_000;
+
 /// Features that both rows of a pair contain, and the share of triplets that a step along the two features affects which
 /// most triplets share; both from a sample of the triplets.
 fn averages(rows: &Rows, triplets: &Triplets) -> (f64, f64) {
@@ -141,6 +138,9 @@ fn averages(rows: &Rows, triplets: &Triplets) -> (f64, f64) {
     let n = f64::from(n.max(1));
     (0.5 * both as f64 / n, (affected as f64 / n).min(1.0))
 }
+
+/// The batch to suggest, or a tenth of the triplets if those are fewer.
+const BATCH: usize = 100_000;
 
 /// Refuses a run that needs more memory than the limit set, or than is available. If that is unknown, no run is refused.
 pub(super) fn check(

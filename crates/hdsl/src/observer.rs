@@ -252,8 +252,8 @@ impl Stopwatch {
         self.elapsed().as_secs_f64()
     }
 
-    /// Passes an event to the observer, with the watch paused.
-    pub(crate) fn tell(
+    /// Passes an event to the observer. The time it takes is not counted.
+    pub(crate) fn notify(
         &mut self,
         observer: &mut dyn Observer,
         event: &Event<'_>,

@@ -353,7 +353,7 @@ fn refused(error: hdsl::Error, args: &Train) -> Failure {
 fn stop_in_words(stop: Stop) -> &'static str {
     match stop {
         Stop::MaxIter => "the maximum",
-        Stop::Tolerance => "the objective is certified to be within the tolerance",
+        Stop::Tolerance => "certified to be within --tol of the minimum",
         Stop::FeatureBudget => "more would exceed --max-features",
         Stop::TimeLimit => "the time limit",
         Stop::Satisfied => "every triplet has margin 1",
@@ -444,7 +444,7 @@ impl TrainResult<'_> {
         let kept = match trained.model.chosen() == trained.run.iterations {
             true => String::new(),
             false => format!(
-                "; {} at the model kept",
+                "; {} at the selected iterate",
                 short(trained.run.chosen_objective)
             ),
         };
@@ -463,7 +463,7 @@ impl TrainResult<'_> {
             "error",
             "objective",
             "iterations",
-            "kept",
+            "selected",
         ])];
         for (seed, point) in (self.args.seed..).zip(&self.trained.grid) {
             table.push(vec![

@@ -229,7 +229,7 @@ fn to_text(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> String {
     let mut lines = Vec::new();
     if let Some((error, deviation)) = tuned.expected_error {
         let expected = format!(
-            "{} error on new rows, standard deviation {}; the dot product has {}",
+            "{} error on new rows, bootstrap standard deviation {}; the dot product has {}",
             percent(error),
             percent(deviation),
             percent(tuned.dot_error)

@@ -1,11 +1,12 @@
 //! Exact inner product search: the rows with the largest dot products with a query.
 //!
-//! Two algorithms give the same lists, bit for bit. Where rows have few columns to choose from, as under a learned
-//! similarity, a [tree](super::tree) of bounds leads to the few rows that are scored at all. Otherwise, and where the
-//! tree excludes too few rows, an [inverted index](super::inverted) sums the scores of all rows.
+//! There are two algorithms with bitwise equal results. For low-dimensional rows, as under a learned similarity, it is
+//! branch and bound on a [tree](super::tree), which computes the scores of few rows. Otherwise, and if the bounds of
+//! the tree exclude too few rows, an [inverted index](super::inverted) computes the scores of all rows.
 //!
-//! Rows are stored by *place*: each class is a range of places, and in it [similar rows](super::order) are close. So
-//! "the same class" and "other classes" are ranges, and one pass finds both lists.
+//! Rows are stored in an order in which each class is contiguous and [similar rows](super::order) are close together. A
+//! row's index in this order is its *position*. The rows of the same class as the query are one range of positions, and
+//! those of other classes are two, so the neighbors of both kinds come from one search.
 
 use super::inverted::{InvertedIndex, select};
 use super::top::TopK;
@@ -17,50 +18,52 @@ use crate::error::Result;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// A tree is built for at least so many rows; fewer are summed as fast.
-const TREE_ROWS: usize = 256;
+/// A tree is built for at least this many rows. With fewer, the inverted index is as fast.
+const MIN_TREE_ROWS: usize = 256;
 
-/// Rows that are ranked.
+/// The rows to search.
 pub(super) struct Index {
-    /// The columns of the rows, which are compact below.
+    /// The features that occur in the rows. The fields below number them compactly.
     columns: Columns,
-    /// Rows by place.
+    /// The rows in the order of positions.
     rows: Rows,
-    /// The row at each place, unless they are the same.
+    /// The row number at each position; `None` if position and row number are the same.
     order: Option<Vec<u32>>,
     tree: Option<Tree>,
-    /// Built when it is first needed: where there is a tree, that may be never.
+    /// Built at its first use. If there is a tree, it may never be used.
     inverted: OnceLock<InvertedIndex>,
 }
 
-/// A list of neighbors to find: the best `k` of the rows at the given places that are allowed.
-pub(super) struct List<'a> {
+/// A request for one list of neighbors: the `k` nearest among the allowed rows in two ranges of positions.
+pub(super) struct Request<'a> {
     pub(super) k: usize,
-    pub(super) places: [Range<usize>; 2],
+    pub(super) positions: [Range<usize>; 2],
+    /// Whether a row number is allowed.
     pub(super) allowed: &'a dyn Fn(u32) -> bool,
 }
 
 /// Buffers of one thread.
 #[derive(Default)]
 pub(super) struct Scratch {
-    /// The query's columns that some row has.
+    /// The query, without features that occur in no row.
     query: Vec<(u32, f64)>,
-    bounded: tree::Query,
-    /// The score of each place.
+    /// The same query in the form for the tree.
+    in_tree: tree::Query,
+    /// The score at each position.
     scores: Vec<f64>,
 }
 
 impl Index {
-    /// Indexes mapped rows. If rows have classes, each class is a range of places.
+    /// Indexes mapped rows. If classes are given, each class is a range of positions, in the order of class codes.
     pub(super) fn new(
         items: &Rows,
         classes: Option<&[u32]>,
         cancel: CancelToken<'_>,
     ) -> Result<Self> {
-        Self::with_tree(items, classes, items.n_rows() >= TREE_ROWS, cancel)
+        Self::with_tree(items, classes, items.n_rows() >= MIN_TREE_ROWS, cancel)
     }
 
-    /// [`Index::new`] with a tree for any number of rows, or for none.
+    /// [`Index::new`], where the caller decides about the tree. Rows that do not suit a tree get none.
     pub(super) fn with_tree(
         items: &Rows,
         classes: Option<&[u32]>,
@@ -71,7 +74,7 @@ impl Index {
         let columns = Columns::of(items);
         let mut rows = columns.compact(items);
         cancel.check()?;
-        let with_tree = with_tree && Tree::pays(&rows);
+        let with_tree = with_tree && Tree::is_worthwhile(&rows);
         let order =
             (with_tree || classes.is_some()).then(|| order::similar_together(&rows, classes));
         cancel.check()?;
@@ -97,52 +100,53 @@ impl Index {
         self.tree.as_ref().map_or(0, Tree::height)
     }
 
-    fn row_at(&self, place: usize) -> u32 {
-        (self.order.as_ref()).map_or(place as u32, |order| order[place])
+    fn row_at(&self, position: usize) -> u32 {
+        (self.order.as_ref()).map_or(position as u32, |order| order[position])
     }
 
-    /// The lists of one mapped query.
+    /// The neighbors of one mapped query, one list per request.
     pub(super) fn search(
         &self,
         scratch: &mut Scratch,
         query: SparseRow<'_>,
-        lists: &[List<'_>],
+        requests: &[Request<'_>],
     ) -> Vec<Vec<Neighbor>> {
-        let known = |(feature, x)| Some((self.columns.number(feature)?, x));
+        let compact = |(feature, x)| Some((self.columns.number(feature)?, x));
         scratch.query.clear();
-        scratch.query.extend(query.iter().filter_map(known));
-        let found = (self.tree.as_ref()).and_then(|tree| self.search_tree(tree, scratch, lists));
+        scratch.query.extend(query.iter().filter_map(compact));
+        let found = (self.tree.as_ref()).and_then(|tree| self.search_tree(tree, scratch, requests));
         found.unwrap_or_else(|| {
             let inverted = self.inverted.get_or_init(|| InvertedIndex::new(&self.rows));
-            inverted.sum(&mut scratch.scores, &scratch.query);
-            let one = |list| select(&scratch.scores, list, |place| self.row_at(place));
-            lists.iter().map(one).collect()
+            inverted.score_all(&mut scratch.scores, &scratch.query);
+            let answer = |request| select(&scratch.scores, request, |at| self.row_at(at));
+            requests.iter().map(answer).collect()
         })
     }
 
-    /// Searches the tree; `None` if it excludes too few rows, or single precision cannot represent the query.
+    /// [`Index::search`] in the tree. `None` if its bounds exclude too few rows, or if the query is out of the range of
+    /// single precision.
     fn search_tree(
         &self,
         tree: &Tree,
         scratch: &mut Scratch,
-        lists: &[List<'_>],
+        requests: &[Request<'_>],
     ) -> Option<Vec<Vec<Neighbor>>> {
-        let Scratch { query, bounded, .. } = scratch;
+        let Scratch { query, in_tree, .. } = scratch;
         let slack = tree.slack(query)?;
-        bounded.set(query, self.columns.len());
-        let one = |list: &List<'_>| {
-            let mut top = TopK::new(list.k);
-            let complete = tree.search(bounded, &list.places, |place| {
-                let row = self.row_at(place);
-                if (list.allowed)(row) {
-                    top.offer(row, bounded.dot(self.rows.row(place)));
+        in_tree.set(query, self.columns.len());
+        let answer = |request: &Request<'_>| {
+            let mut top = TopK::new(request.k);
+            let complete = tree.search(in_tree, &request.positions, |position| {
+                let row = self.row_at(position);
+                if (request.allowed)(row) {
+                    top.push(row, in_tree.dot(self.rows.row(position)));
                 }
-                top.floor() - slack
+                top.threshold() - slack
             });
-            complete.then(|| top.into_list())
+            complete.then(|| top.into_sorted())
         };
-        let found = lists.iter().map(one).collect();
-        bounded.clear(query);
+        let found = requests.iter().map(answer).collect();
+        in_tree.clear(query);
         found
     }
 }

@@ -1,41 +1,42 @@
-//! Search by inverted index: the query's columns are added to the scores of their rows, then the best are selected.
+//! Search by inverted index: for each column of the query, its products with the column's values are added to the
+//! scores of the rows. Then the rows with the highest scores are selected.
 //!
-//! Columns are added in increasing order, so that each score is the sum of
-//! [`SparseRow::dot`](crate::SparseRow::dot), term by term.
+//! Columns are added in increasing order, so each score has the same terms in the same order as
+//! [`SparseRow::dot`](crate::SparseRow::dot), and the same rounding.
 
 use super::Neighbor;
-use super::index::List;
+use super::index::Request;
 use super::top::TopK;
 use crate::data::{Rows, group_starts};
 
-/// Places whose scores are selected, or passed over, together.
+/// The number of positions in a block. A block whose largest score is too low is skipped.
 const BLOCK: usize = 32;
 
-/// A column is also stored with zeros if at least one row in this many has it: adding a vector is then faster than
-/// adding to scattered rows.
+/// A column is also stored as a dense vector if at least one in this many rows contains it. Adding a dense vector is
+/// then faster than adding single entries.
 const DENSE_SHARE: usize = 4;
 
-/// Rows by column.
+/// The rows stored by column: for each column, the positions of the rows that contain it, and their values.
 pub(super) struct InvertedIndex {
     n_rows: usize,
-    /// Places and values of column c: `starts[c]..starts[c + 1]`.
+    /// Column c has the range `starts[c]..starts[c + 1]` of `positions` and `values`.
     starts: Vec<usize>,
-    places: Vec<u32>,
+    positions: Vec<u32>,
     values: Vec<f64>,
-    /// A value for each place, for columns that many rows have.
+    /// Columns that many rows contain, as dense vectors over positions.
     dense: Vec<Option<Vec<f64>>>,
 }
 
 impl InvertedIndex {
-    /// Sorts rows with compact columns by column.
+    /// Indexes rows whose columns are numbered compactly.
     pub(super) fn new(rows: &Rows) -> Self {
         let starts = group_starts(rows.n_features(), rows.indices().iter().copied());
         let mut next = starts.clone();
-        let (mut places, mut values) = (vec![0; rows.nnz()], vec![0.0; rows.nnz()]);
-        for (place, row) in rows.iter().enumerate() {
+        let (mut positions, mut values) = (vec![0; rows.nnz()], vec![0.0; rows.nnz()]);
+        for (position, row) in rows.iter().enumerate() {
             for (column, value) in row.iter() {
                 let at = &mut next[column as usize];
-                (places[*at], values[*at]) = (place as u32, value);
+                (positions[*at], values[*at]) = (position as u32, value);
                 *at += 1;
             }
         }
@@ -43,7 +44,7 @@ impl InvertedIndex {
             ((range[1] - range[0]) * DENSE_SHARE >= rows.n_rows()).then(|| {
                 let mut dense = vec![0.0; rows.n_rows()];
                 for at in range[0]..range[1] {
-                    dense[places[at] as usize] = values[at];
+                    dense[positions[at] as usize] = values[at];
                 }
                 dense
             })
@@ -52,18 +53,19 @@ impl InvertedIndex {
             n_rows: rows.n_rows(),
             dense: starts.windows(2).map(dense).collect(),
             starts,
-            places,
+            positions,
             values,
         }
     }
 
-    /// The score of every place.
-    pub(super) fn sum(&self, scores: &mut Vec<f64>, query: &[(u32, f64)]) {
+    /// Computes the score at every position.
+    pub(super) fn score_all(&self, scores: &mut Vec<f64>, query: &[(u32, f64)]) {
         scores.clear();
         scores.resize(self.n_rows, 0.0);
         for &(column, x) in query {
             match &self.dense[column as usize] {
-                // Zeros change no bit of a sum, which is never -0, as long as x is a number.
+                // If x is finite, adding the product with a zero leaves every score unchanged: it is ±0, and a score is
+                // never -0.
                 Some(values) if x.is_finite() => {
                     for (score, y) in scores.iter_mut().zip(values) {
                         *score += x * y;
@@ -71,9 +73,9 @@ impl InvertedIndex {
                 }
                 _ => {
                     let range = self.starts[column as usize]..self.starts[column as usize + 1];
-                    let places = &self.places[range.clone()];
-                    for (&place, y) in places.iter().zip(&self.values[range]) {
-                        scores[place as usize] += x * y;
+                    let positions = &self.positions[range.clone()];
+                    for (&position, y) in positions.iter().zip(&self.values[range]) {
+                        scores[position as usize] += x * y;
                     }
                 }
             }
@@ -81,31 +83,31 @@ impl InvertedIndex {
     }
 }
 
-/// Selects the best rows of a list from the scores of all places.
+/// Selects the nearest rows of a request, given the score at every position.
 pub(super) fn select(
     scores: &[f64],
-    list: &List<'_>,
+    request: &Request<'_>,
     row_at: impl Fn(usize) -> u32,
 ) -> Vec<Neighbor> {
-    let mut top = TopK::new(list.k);
-    for range in &list.places {
+    let mut top = TopK::new(request.k);
+    for range in &request.positions {
         for start in range.clone().step_by(BLOCK) {
             let scores = &scores[start..range.end.min(start + BLOCK)];
-            if max(scores) < top.floor() {
+            if max(scores) < top.threshold() {
                 continue;
             }
-            for (place, &score) in (start..).zip(scores) {
-                let row = row_at(place);
-                if top.accepts(row, score) && (list.allowed)(row) {
-                    top.offer(row, score);
+            for (position, &score) in (start..).zip(scores) {
+                let row = row_at(position);
+                if top.accepts(row, score) && (request.allowed)(row) {
+                    top.push(row, score);
                 }
             }
         }
     }
-    top.into_list()
+    top.into_sorted()
 }
 
-/// The largest score, in lanes that the compiler turns into vectors.
+/// The largest score. Four independent maxima let the compiler use SIMD instructions.
 #[inline]
 fn max(scores: &[f64]) -> f64 {
     let larger = |a: f64, b: f64| if b > a { b } else { a };

@@ -1,10 +1,10 @@
 //! Exact nearest neighbors under any similarity, the classes predicted from them, and their error rates.
 //!
-//! This is inner product search: the score of a row is the similarity itself, which need not be largest between a row
-//! and itself, so the ranking differs from that of a Euclidean distance.
+//! This is maximum inner product search: rows are ranked by similarity. Unlike with a Euclidean distance, a row need
+//! not be its own nearest neighbor.
 //!
-//! Neighbors are ordered by score, the larger first, and rows of equal score by row number. *All* rows take part:
-//! one that shares nothing with the query has score 0 and comes before every row of negative score.
+//! Neighbors are ordered by decreasing score, and rows with equal scores by row number. All rows are ranked: a row
+//! without a common feature with the query has score 0 and comes before every row with a negative score.
 //!
 //! ```
 //! use hdsl::{PredictionRule, Dot, Labels, Rows, knn};
@@ -37,7 +37,7 @@ use crate::data::{Labels, Rows, SparseRow, group_starts};
 use crate::error::{Error, Result};
 use crate::parallel::prelude::*;
 use crate::similarity::Similarity;
-use index::{Index, List, Scratch};
+use index::{Index, Request, Scratch};
 
 /// One neighbor of a query.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,10 +48,11 @@ pub struct Neighbor {
     pub score: f64,
 }
 
-/// Rows indexed for exact inner product search in their mapped form.
+/// An index of rows for exact nearest-neighbor search under a similarity.
 ///
-/// Building costs one map of the rows. A query costs at most the stored values it shares columns with and a pass over
-/// the rows, and much less where bounds exclude most rows. Results do not depend on the number of threads.
+/// The rows are mapped by [`Similarity::items`] once, when the index is built. In the worst case, a query reads all
+/// stored values in the query's columns and then the score of each row. It is much faster if bounds exclude most rows.
+/// Results do not depend on the number of threads.
 ///
 /// ```
 /// use hdsl::{Dot, KnnIndex, Rows};
@@ -68,7 +69,7 @@ pub struct KnnIndex<'s, S: ?Sized> {
 }
 
 impl<'s, S: Similarity + ?Sized> KnnIndex<'s, S> {
-    /// Maps and indexes the rows to be ranked.
+    /// Maps and indexes the rows to search.
     pub fn new(similarity: &'s S, rows: &Rows) -> Self {
         Self {
             similarity,
@@ -77,26 +78,29 @@ impl<'s, S: Similarity + ?Sized> KnnIndex<'s, S> {
         }
     }
 
-    /// How many rows are indexed.
+    /// The number of indexed rows.
     pub fn n_rows(&self) -> usize {
         self.index.n_rows()
     }
 
-    /// The `k` nearest of all indexed rows for each query, nearest first.
+    /// The `k` nearest indexed rows of each query, nearest first.
     pub fn neighbors(&self, queries: &Rows, k: usize) -> Result<Vec<Vec<Neighbor>>> {
-        self.enough(k, self.n_rows())?;
+        check_k(k, self.n_rows())?;
         self.neighbors_where(queries, k, |_, _| true)
     }
 
-    /// The `k` nearest for each query, where query `r` *is* indexed row `r` and is not its own neighbor.
+    /// The `k` nearest *other* rows of each query, if the queries are the indexed rows: query `r` is indexed row `r`,
+    /// and row `r` is excluded from its neighbors.
     ///
-    /// A row is left out by its number and not by its rank: under a dot product it need not come first.
+    /// The row is excluded by its number. Dropping the first neighbor would be wrong, because a row need not be its own
+    /// nearest neighbor.
     pub fn neighbors_of_others(&self, queries: &Rows, k: usize) -> Result<Vec<Vec<Neighbor>>> {
-        self.enough(k, self.n_rows().saturating_sub(1))?;
+        check_k(k, self.n_rows().saturating_sub(1))?;
         self.neighbors_where(queries, k, |query, row| query != row)
     }
 
-    /// The nearest among the rows that are allowed for the query, `k` of them or as many as there are.
+    /// The `k` nearest rows of each query for which `allowed(query, row)` holds, or all of them if there are fewer than
+    /// `k`.
     ///
     /// ```
     /// use hdsl::{Dot, KnnIndex, Rows};
@@ -120,27 +124,28 @@ impl<'s, S: Similarity + ?Sized> KnnIndex<'s, S> {
         }
         let queries = self.similarity.queries(queries);
         search_all(&queries, CancelToken::NEVER, |scratch, query, row| {
-            let list = List {
+            let request = Request {
                 k,
-                places: [0..self.n_rows(), 0..0],
+                positions: [0..self.n_rows(), 0..0],
                 allowed: &|row| allowed(query as u32, row),
             };
-            self.index.search(scratch, row, &[list]).remove(0)
+            self.index.search(scratch, row, &[request]).remove(0)
         })
-    }
-
-    fn enough(&self, k: usize, available: usize) -> Result<()> {
-        if k > available {
-            return Err(Error::Data(format!(
-                "fewer rows than neighbors asked for: {available} to choose from, k is {k}"
-            )));
-        }
-        Ok(())
     }
 }
 
-/// The nearest rows of the same class and of other classes for each row, so many of each or as many as there are, from
-/// one search. A row is left out of its own neighbors by number.
+/// Checks that there are at least `k` rows.
+fn check_k(k: usize, available: usize) -> Result<()> {
+    if k > available {
+        return Err(Error::Data(format!(
+            "there are fewer rows than neighbors to find: {available}, but k is {k}"
+        )));
+    }
+    Ok(())
+}
+
+/// For each row, two lists: its `counts[0]` nearest rows of the same class, without the row itself, and its `counts[1]`
+/// nearest rows of other classes. A list is shorter if there are fewer such rows.
 pub(crate) fn class_neighbors<S: Similarity + ?Sized>(
     similarity: &S,
     rows: &Rows,
@@ -152,7 +157,7 @@ pub(crate) fn class_neighbors<S: Similarity + ?Sized>(
     class_lists(&index, &similarity.queries(rows), labels, counts, cancel)
 }
 
-/// [`class_neighbors`] in an index of rows with these labels, whose queries are mapped.
+/// [`class_neighbors`], given an index of rows with these labels, and mapped queries.
 fn class_lists(
     index: &Index,
     queries: &Rows,
@@ -165,14 +170,14 @@ fn class_lists(
     search_all(queries, cancel, |scratch, query, row| {
         let code = class[query] as usize;
         let (start, end) = (starts[code], starts[code + 1]);
-        let same = List {
+        let same = Request {
             k: same,
-            places: [start..end, 0..0],
+            positions: [start..end, 0..0],
             allowed: &|row| row as usize != query,
         };
-        let other = List {
+        let other = Request {
             k: other,
-            places: [0..start, end..index.n_rows()],
+            positions: [0..start, end..index.n_rows()],
             allowed: &|_| true,
         };
         index.search(scratch, row, &[same, other])

@@ -99,7 +99,7 @@ impl PredictionRule {
         }
         if self.vote.has_k() && self.k > n_rows {
             return Err(Error::Data(format!(
-                "fewer rows than neighbors asked for: {n_rows} to choose from, k is {}",
+                "there are fewer rows than neighbors to find: {n_rows}, but k is {}",
                 self.k
             )));
         }

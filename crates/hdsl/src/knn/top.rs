@@ -1,13 +1,13 @@
-//! The k best of many rows.
+//! Selection of the k nearest rows.
 
 use super::Neighbor;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// The best `k` rows seen so far.
+/// The `k` nearest of the rows pushed so far.
 pub(super) struct TopK {
     k: usize,
-    /// The worst of them is the greatest.
+    /// A max-heap in ranking order, so that the last-ranked row is on top.
     heap: BinaryHeap<Ranked>,
 }
 
@@ -19,25 +19,25 @@ impl TopK {
         }
     }
 
-    /// The score below which no row enters.
+    /// The lowest score that a row needs to be among the `k` nearest; -∞ while there are fewer than `k` rows.
     #[inline]
-    pub(super) fn floor(&self) -> f64 {
+    pub(super) fn threshold(&self) -> f64 {
         match self.heap.peek() {
-            Some(worst) if self.heap.len() == self.k => worst.0.score,
+            Some(last) if self.heap.len() == self.k => last.0.score,
             _ => f64::NEG_INFINITY,
         }
     }
 
-    /// Whether a row of this score enters.
+    /// Whether a row with this score is among the `k` nearest so far.
     #[inline]
     pub(super) fn accepts(&self, row: u32, score: f64) -> bool {
         self.heap.len() < self.k
-            || (self.heap.peek()).is_some_and(|worst| Ranked(Neighbor { row, score }) < *worst)
+            || (self.heap.peek()).is_some_and(|last| Ranked(Neighbor { row, score }) < *last)
     }
 
-    /// Enters a row if it is among the best.
-    pub(super) fn offer(&mut self, row: u32, score: f64) {
-        // Not-a-number can only come from values near the limits of f64; it ranks last.
+    /// Adds a row if it is among the `k` nearest so far.
+    pub(super) fn push(&mut self, row: u32, score: f64) {
+        // NaN results only from overflow, where values are near the limits of f64. It ranks last.
         let score = if score.is_nan() {
             f64::NEG_INFINITY
         } else {
@@ -51,14 +51,14 @@ impl TopK {
         }
     }
 
-    /// The best, nearest first.
-    pub(super) fn into_list(self) -> Vec<Neighbor> {
-        let best = self.heap.into_sorted_vec();
-        best.into_iter().map(|ranked| ranked.0).collect()
+    /// The `k` nearest rows, nearest first.
+    pub(super) fn into_sorted(self) -> Vec<Neighbor> {
+        let nearest = self.heap.into_sorted_vec();
+        nearest.into_iter().map(|ranked| ranked.0).collect()
     }
 }
 
-/// A neighbor in the order of lists: the larger score first, then the lower row. Scores are numbers.
+/// A neighbor, in ranking order: by decreasing score, then by increasing row number. The score is not NaN.
 #[derive(PartialEq)]
 struct Ranked(Neighbor);
 

@@ -1,82 +1,89 @@
-//! Search by branch and bound, where rows have few columns to choose from.
+//! Branch and bound, for low-dimensional rows.
 //!
-//! Eight neighboring places are a leaf, eight leaves a node, and so on up to the root. For each column that occurs below
-//! it, a node has the greatest and the least value below each of its eight children. No row below a child scores more
-//! than Σ max(x · least, x · greatest) over the query's columns; for a single row, the child of a leaf, that is its
-//! score. So one pass over the query's columns bounds eight children, and a search that opens the child of the largest
-//! bound first opens few nodes.
+//! A leaf has the rows at eight consecutive positions as its children. An inner node has eight nodes of the level below
+//! as its children. For each child, a node stores the maximum and the minimum of every column that occurs in the node.
+//! The scores of all rows below a child are at most Σ max(x · minimum, x · maximum) over the columns of the query,
+//! where x is the query's value. For a child of a leaf, which is one row, this bound is its score. One pass over the
+//! query's columns computes the bounds of all eight children. The search visits the child with the highest bound first,
+//! so it visits few nodes.
 //!
-//! Bounds are in single precision. They only decide which rows are scored, with room for their rounding.
+//! Bounds are in single precision, and a slack accounts for their rounding errors. They only decide which scores are
+//! computed; scores are in double precision.
 
 use crate::data::{Rows, SparseRow};
 use std::ops::Range;
 
-/// Children of a node.
-const FAN: usize = 8;
+/// Children per node.
+const ARITY: usize = 8;
 
-/// A number for each child.
+/// One number per child, in a SIMD vector.
 #[derive(Clone, Copy)]
 #[repr(align(32))]
-struct Lanes([f32; FAN]);
+struct Lanes([f32; ARITY]);
 
-const ZEROS: Lanes = Lanes([0.0; FAN]);
+const ZEROS: Lanes = Lanes([0.0; ARITY]);
 
 /// All levels of the tree, leaves first.
 pub(super) struct Tree {
-    n_places: usize,
+    n_positions: usize,
     levels: Vec<Level>,
-    /// The largest absolute value of each column.
+    /// The largest absolute value in each column.
     largest: Vec<f64>,
 }
 
 /// The nodes of one level.
 struct Level {
     n_nodes: usize,
-    /// How many places are below a child.
+    /// The number of positions below a child.
     span: usize,
     n_columns: usize,
-    /// Where the lanes of a column are, counted from the node's first; 0 if it does not occur below the node.
+    /// For each node and column, the offset of the column's [`Lanes`] from the node's first ones; 0 if the column does
+    /// not occur in the node.
     slots: Vec<u16>,
-    /// The first lanes of each node, which are zeros, for all columns that do not occur.
+    /// For each node, the index of its first lanes. They are zeros, and serve as the lanes of columns that do not
+    /// occur.
     firsts: Vec<u32>,
-    greatest: Vec<Lanes>,
-    /// Empty in leaves, where it would be the same.
-    least: Vec<Lanes>,
+    maxima: Vec<Lanes>,
+    /// Empty in leaves, where minima and maxima are equal.
+    minima: Vec<Lanes>,
 }
 
-/// A query.
+/// A query in the forms that the search needs.
 #[derive(Default)]
 pub(super) struct Query {
-    /// Its columns with values from 0 up, and those below, in single precision.
-    positive: Vec<(u32, f32)>,
+    /// The columns with non-negative values, in single precision.
+    non_negative: Vec<(u32, f32)>,
+    /// The columns with negative values, in single precision.
     negative: Vec<(u32, f32)>,
-    /// The value of each column.
+    /// The query as a dense vector.
     dense: Vec<f64>,
 }
 
 impl Query {
-    /// Takes over the columns of a query; [`Query::clear`] must have followed the last one.
+    /// Sets the query. [`Query::clear`] must be called before the next one is set.
     pub(super) fn set(&mut self, columns: &[(u32, f64)], n_columns: usize) {
-        self.positive.clear();
+        self.non_negative.clear();
         self.negative.clear();
         self.dense.resize(n_columns, 0.0);
         for &(column, x) in columns {
             let side = match x < 0.0 {
                 true => &mut self.negative,
-                false => &mut self.positive,
+                false => &mut self.non_negative,
             };
             side.push((column, x as f32));
             self.dense[column as usize] = x;
         }
     }
 
+    /// Resets the dense vector to 0, given the columns of the query.
     pub(super) fn clear(&mut self, columns: &[(u32, f64)]) {
         for &(column, _) in columns {
             self.dense[column as usize] = 0.0;
         }
     }
 
-    /// The exact score of a row. Columns that the query lacks add 0, which changes no bit: a sum is never -0.
+    /// The score of a row, bitwise equal to [`SparseRow::dot`]. Columns that are not in the query add ±0, which leaves
+    /// the sum unchanged because it is never -0.
     pub(super) fn dot(&self, row: SparseRow<'_>) -> f64 {
         row.iter()
             .map(|(column, y)| self.dense[column as usize] * y)
@@ -84,22 +91,23 @@ impl Query {
     }
 }
 
-/// A search under way.
+/// The state of one search.
 struct Search<'a, F> {
     query: &'a Query,
-    /// The places asked for.
+    /// The ranges of positions to search.
     ranges: &'a [Range<usize>],
-    /// Scores a place, and gives the score below which no other place matters.
+    /// Computes the score at a position, and returns the threshold: positions with lower scores need not be considered
+    /// any more.
     score: F,
-    floor: f32,
-    /// How many nodes may still be opened.
-    left: usize,
+    threshold: f32,
+    /// The number of nodes that may still be visited.
+    budget: usize,
 }
 
 impl Tree {
-    /// Whether a tree pays: its tables of columns, one for each leaf, should not outgrow the rows themselves, whose
-    /// values single precision must be able to represent.
-    pub(super) fn pays(rows: &Rows) -> bool {
+    /// Whether a tree is worth building. Its tables have one entry per leaf and column, and must not take much more
+    /// memory than the rows. All values must be in the range of single precision.
+    pub(super) fn is_worthwhile(rows: &Rows) -> bool {
         let n_columns = rows.n_features();
         n_columns < usize::from(u16::MAX)
             && n_columns.saturating_mul(rows.n_rows()) <= rows.nnz().saturating_mul(48)
@@ -114,10 +122,10 @@ impl Tree {
         }
         let mut levels = vec![Level::leaves(rows)];
         while let Some(below) = levels.last().filter(|level| level.n_nodes > 1) {
-            levels.push(Level::above(below));
+            levels.push(Level::parents_of(below));
         }
         Self {
-            n_places: rows.n_rows(),
+            n_positions: rows.n_rows(),
             levels,
             largest,
         }
@@ -128,21 +136,24 @@ impl Tree {
         self.levels.len()
     }
 
-    /// What rounding can do to the bounds of a query; nothing if single precision cannot represent them.
+    /// An upper bound of the rounding errors in the bounds of a query; `None` if they are out of the range of single
+    /// precision.
     pub(super) fn slack(&self, query: &[(u32, f64)]) -> Option<f64> {
-        let (mut gain, mut square) = (0.0, 0.0);
+        let (mut largest_score, mut square) = (0.0, 0.0);
         for &(column, x) in query {
-            gain += x.abs() * self.largest[column as usize];
+            largest_score += x.abs() * self.largest[column as usize];
             square += x * x;
         }
-        // Every sum is at most `gain` in size, and each of its terms (rounded thrice) and additions loses at most 2^-24
-        // of that. Taken double, this also covers the exact scores, whose roundings are far smaller.
-        let slack = (query.len() as f64 + 16.0) * gain * f64::from(f32::EPSILON) + 1e-37;
-        ((1e-20..1e15).contains(&gain) && square < 1e30).then_some(slack)
+        // The absolute value of every sum is at most `largest_score`. Each rounding (three per term, one per addition)
+        // has an error of at most 2^-24 times that. The slack is twice as large, and so also covers the far smaller
+        // rounding errors of the scores in double precision.
+        let slack = (query.len() as f64 + 16.0) * largest_score * f64::from(f32::EPSILON) + 1e-37;
+        ((1e-20..1e15).contains(&largest_score) && square < 1e30).then_some(slack)
     }
 
-    /// Calls `score` with places of the given ranges, except those that are surely below the floor, which it gives for
-    /// what follows. False if it gave up, since too few could be left out.
+    /// Calls `score` for the positions in the given ranges, except for those whose bound is below the threshold.
+    /// `score` returns the threshold for the positions that follow. The result is false if the search gave up because
+    /// its bounds exclude too few rows.
     pub(super) fn search(
         &self,
         query: &Query,
@@ -153,39 +164,40 @@ impl Tree {
             query,
             ranges,
             score,
-            floor: f32::NEG_INFINITY,
-            left: 16 + self.levels[0].n_nodes / 2,
+            threshold: f32::NEG_INFINITY,
+            budget: 16 + self.levels[0].n_nodes / 2,
         };
-        self.open(self.levels.len() - 1, 0, &mut search)
+        self.visit(self.levels.len() - 1, 0, &mut search)
     }
 
-    fn open<F: FnMut(usize) -> f64>(
+    /// Searches below a node. False if the budget is used up.
+    fn visit<F: FnMut(usize) -> f64>(
         &self,
         level: usize,
         node: usize,
         search: &mut Search<'_, F>,
     ) -> bool {
-        let here = &self.levels[level];
-        let first = node * FAN * here.span;
-        let places = first..(first + FAN * here.span).min(self.n_places);
-        let meets = |r: &Range<usize>| r.start < places.end && places.start < r.end;
-        if !search.ranges.iter().any(meets) {
+        let nodes = &self.levels[level];
+        let first = node * ARITY * nodes.span;
+        let positions = first..(first + ARITY * nodes.span).min(self.n_positions);
+        let overlaps = |r: &Range<usize>| r.start < positions.end && positions.start < r.end;
+        if !search.ranges.iter().any(overlaps) {
             return true;
         }
-        if search.left == 0 {
+        if search.budget == 0 {
             return false;
         }
-        search.left -= 1;
-        let mut bounds = here.bounds(node, search.query).0;
+        search.budget -= 1;
+        let mut bounds = nodes.bounds(node, search.query).0;
         if level == 0 {
-            for (&bound, place) in bounds.iter().zip(places) {
-                if bound >= search.floor && search.ranges.iter().any(|r| r.contains(&place)) {
-                    search.floor = round_down((search.score)(place));
+            for (&bound, at) in bounds.iter().zip(positions) {
+                if bound >= search.threshold && search.ranges.iter().any(|r| r.contains(&at)) {
+                    search.threshold = round_down((search.score)(at));
                 }
             }
             return true;
         }
-        let n_children = places.len().div_ceil(here.span);
+        let n_children = positions.len().div_ceil(nodes.span);
         loop {
             let (mut best, mut child) = (f32::NEG_INFINITY, 0);
             for (at, &bound) in bounds[..n_children].iter().enumerate() {
@@ -193,11 +205,11 @@ impl Tree {
                     (best, child) = (bound, at);
                 }
             }
-            if best < search.floor || best == f32::NEG_INFINITY {
+            if best < search.threshold || best == f32::NEG_INFINITY {
                 return true;
             }
             bounds[child] = f32::NEG_INFINITY;
-            if !self.open(level - 1, node * FAN + child, search) {
+            if !self.visit(level - 1, node * ARITY + child, search) {
                 return false;
             }
         }
@@ -212,102 +224,103 @@ impl Level {
             n_columns,
             slots: vec![0; n_nodes * n_columns],
             firsts: Vec::with_capacity(n_nodes),
-            greatest: Vec::new(),
-            least: Vec::new(),
+            maxima: Vec::new(),
+            minima: Vec::new(),
         }
     }
 
-    /// The rows at their places, eight in each leaf.
+    /// The leaves, with eight rows each.
     fn leaves(rows: &Rows) -> Self {
-        let (n_places, n_columns) = (rows.n_rows(), rows.n_features());
-        let mut level = Self::new(n_places.div_ceil(FAN), 1, n_columns);
-        level.greatest.reserve(level.n_nodes + rows.nnz() / 2);
+        let (n_positions, n_columns) = (rows.n_rows(), rows.n_features());
+        let mut level = Self::new(n_positions.div_ceil(ARITY), 1, n_columns);
+        level.maxima.reserve(level.n_nodes + rows.nnz() / 2);
         for leaf in 0..level.n_nodes {
             let first = level.start_node();
-            for (lane, place) in (leaf * FAN..n_places).take(FAN).enumerate() {
-                for (column, value) in rows.row(place).iter() {
+            for (lane, position) in (leaf * ARITY..n_positions).take(ARITY).enumerate() {
+                for (column, value) in rows.row(position).iter() {
                     let at = first + level.slot(leaf, column as usize, first);
-                    level.greatest[at].0[lane] = value as f32;
+                    level.maxima[at].0[lane] = value as f32;
                 }
             }
         }
         level
     }
 
-    /// The nodes above those of a level.
-    fn above(below: &Self) -> Self {
+    /// The parents of the nodes of a level.
+    fn parents_of(below: &Self) -> Self {
         let n_columns = below.n_columns;
-        let mut level = Self::new(below.n_nodes.div_ceil(FAN), below.span * FAN, n_columns);
+        let mut level = Self::new(below.n_nodes.div_ceil(ARITY), below.span * ARITY, n_columns);
         for node in 0..level.n_nodes {
             let first = level.start_node();
-            for (lane, child) in (node * FAN..below.n_nodes).take(FAN).enumerate() {
+            for (lane, child) in (node * ARITY..below.n_nodes).take(ARITY).enumerate() {
                 for (column, &slot) in below.slots_of(child).iter().enumerate() {
                     if slot != 0 {
                         let at = first + level.slot(node, column, first);
-                        let [greatest, least] = below.ends(child, slot);
-                        level.greatest[at].0[lane] = greatest;
-                        level.least.resize(level.greatest.len(), ZEROS);
-                        level.least[at].0[lane] = least;
+                        let [max, min] = below.max_and_min(child, slot);
+                        level.maxima[at].0[lane] = max;
+                        level.minima.resize(level.maxima.len(), ZEROS);
+                        level.minima[at].0[lane] = min;
                     }
                 }
             }
-            level.least.resize(level.greatest.len(), ZEROS);
+            level.minima.resize(level.maxima.len(), ZEROS);
         }
         level
     }
 
-    /// Begins the next node: where its lanes are.
+    /// Starts the next node, and returns the index of its first lanes.
     fn start_node(&mut self) -> usize {
-        let first = self.greatest.len();
+        let first = self.maxima.len();
         self.firsts.push(first as u32);
-        self.greatest.push(ZEROS);
+        self.maxima.push(ZEROS);
         first
     }
 
-    /// The slot of a column in a node, which is new if the column was not there yet.
+    /// The offset of a column's lanes from the node's first ones. Adds lanes if the node does not have the column yet.
     fn slot(&mut self, node: usize, column: usize, first: usize) -> usize {
         let slot = &mut self.slots[node * self.n_columns + column];
         if *slot == 0 {
-            *slot = (self.greatest.len() - first) as u16;
-            self.greatest.push(ZEROS);
+            *slot = (self.maxima.len() - first) as u16;
+            self.maxima.push(ZEROS);
         }
         usize::from(*slot)
     }
 
+    /// The offsets of all columns in a node.
     fn slots_of(&self, node: usize) -> &[u16] {
         &self.slots[node * self.n_columns..(node + 1) * self.n_columns]
     }
 
-    fn least(&self) -> &[Lanes] {
-        match self.least.is_empty() {
-            true => &self.greatest,
-            false => &self.least,
+    fn minima(&self) -> &[Lanes] {
+        match self.minima.is_empty() {
+            true => &self.maxima,
+            false => &self.minima,
         }
     }
 
-    /// The greatest and the least value of a column below a node.
-    fn ends(&self, node: usize, slot: u16) -> [f32; 2] {
+    /// The maximum and the minimum of a column in a node.
+    fn max_and_min(&self, node: usize, slot: u16) -> [f32; 2] {
         let at = self.firsts[node] as usize + usize::from(slot);
-        let (greatest, least) = (self.greatest[at].0, self.least()[at].0);
+        let (maxima, minima) = (self.maxima[at].0, self.minima()[at].0);
         [
-            greatest.into_iter().fold(f32::NEG_INFINITY, f32::max),
-            least.into_iter().fold(f32::INFINITY, f32::min),
+            maxima.into_iter().fold(f32::NEG_INFINITY, f32::max),
+            minima.into_iter().fold(f32::INFINITY, f32::min),
         ]
     }
 
-    /// What the rows below each child of a node score at most.
+    /// For each child of a node, an upper bound of the scores of the rows below it.
     fn bounds(&self, node: usize, query: &Query) -> Lanes {
         let slots = self.slots_of(node);
         let first = self.firsts[node] as usize;
         let mut sums = ZEROS;
-        for (columns, ends) in [
-            (&query.positive, &self.greatest[first..]),
-            (&query.negative, &self.least()[first..]),
+        for (columns, extremes) in [
+            (&query.non_negative, &self.maxima[first..]),
+            (&query.negative, &self.minima()[first..]),
         ] {
             for &(column, x) in columns {
-                let lanes = &ends[usize::from(slots[column as usize])];
-                for (sum, &end) in sums.0.iter_mut().zip(&lanes.0) {
-                    *sum += x * end;
+                let lanes = &extremes[usize::from(slots[column as usize])];
+                for (sum, &extreme) in sums.0.iter_mut().zip(&lanes.0) {
+                    *sum += x * extreme;
                 }
             }
         }
@@ -315,7 +328,7 @@ impl Level {
     }
 }
 
-/// The largest number in single precision that is not above.
+/// The largest single-precision number that is not above `value`.
 fn round_down(value: f64) -> f32 {
     let rounded = value as f32;
     match f64::from(rounded) <= value {

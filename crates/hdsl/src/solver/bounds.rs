@@ -1,23 +1,25 @@
-//! Upper bounds of |v · x|, which spare the product: |v · x| <= min(‖v‖_∞ ‖x‖_1, ‖v‖_2 ‖x‖_2).
+//! Upper bounds of a dot product that avoid computing it: |v · x| <= min(‖v‖_∞ ‖x‖_1, ‖v‖_2 ‖x‖_2).
 
 use crate::atoms::{Atom, Sign};
 use crate::objective::{Problem, Scored};
 
-/// Bounds and products round differently: leave room for that.
+/// A factor for bounds, because bounds and products have different rounding errors.
 pub(super) const SLACK: f64 = 1.0 + 1e-9;
 
-/// ‖v‖_∞ and ‖v‖_2 of a vector. If no x is negative, only the entries of v of one sign can count, and `length` is the
-/// larger of the two lengths.
+/// The norms of a vector v that bound its dot products.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Size {
+pub(super) struct Norms {
+    /// ‖v‖_∞.
     pub(super) largest: f64,
+    /// ‖v‖_2. If no x is negative, |v · x| is at most the larger of v⁺ · x and v⁻ · x, so this is the larger of ‖v⁺‖_2
+    /// and ‖v⁻‖_2, where v⁺ and v⁻ are the positive and the negative part of v.
     pub(super) length: f64,
 }
 
-impl Size {
+impl Norms {
     pub(super) fn of(v: &[f64], non_negative: bool) -> Self {
-        // Four of each side by side: a sum has to wait for the one before. And unlike `f64::max`, a plain comparison is
-        // one instruction.
+        // Four partial sums hide the latency of the additions. Unlike `f64::max`, which handles NaN, a plain comparison
+        // is one instruction.
         let greater = |a: f64, b: f64| if a > b { a } else { b };
         let (mut largest, mut above, mut below) = ([0.0; 4], [0.0; 4], [0.0; 4]);
         let mut add = |v: &[f64; 4]| {
@@ -45,7 +47,7 @@ impl Size {
         }
     }
 
-    /// The larger of each.
+    /// The larger of each norm.
     pub(super) fn max(self, other: Self) -> Self {
         Self {
             largest: self.largest.max(other.largest),
@@ -53,9 +55,9 @@ impl Size {
         }
     }
 
-    /// A bound of the product with a vector of these 1- and 2-norms.
-    pub(super) fn times(self, [sum, length]: [f64; 2]) -> f64 {
-        SLACK * (self.largest * sum).min(self.length * length)
+    /// An upper bound of |v · x|, given ‖x‖_1 and ‖x‖_2.
+    pub(super) fn bound(self, [norm1, norm2]: [f64; 2]) -> f64 {
+        SLACK * (self.largest * norm1).min(self.length * norm2)
     }
 }
 

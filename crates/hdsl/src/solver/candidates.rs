@@ -1,4 +1,4 @@
-//! Lines 3 and 4 of Alg. 1: the forward and the away atom, and how fast f falls along their directions.
+//! Lines 3 and 4 of Alg. 1: the forward and the away atom, and the rate of descent <D, -∇f> of their directions.
 
 use super::direction::Direction;
 use super::engine::SymmetrizedGradient;
@@ -9,23 +9,24 @@ use crate::objective::Scored;
 use crate::observer::Gap;
 use rand_chacha::ChaCha8Rng;
 
-/// The atoms that the next direction is made of.
+/// The forward atom B_F and the away atom B_A at an iterate, from which the direction of the next step is built.
 pub(super) struct Candidates {
     forward: Atom,
-    /// None if a single atom is active.
+    /// `None` if there is only one active atom.
     away: Option<Atom>,
-    /// <D_F, -∇f> and <D_A, -∇f>.
+    /// The rate of descent <D_F, -∇f> of D_F = B_F - M.
     forward_rate: f64,
+    /// The rate of descent <D_A, -∇f> of D_A = M - B_A; 0 without an away atom.
     away_rate: f64,
     pub(super) gap: Gap,
 }
 
 impl Candidates {
-    /// The candidates at the iterate, whose gradient is up to date.
+    /// The candidates at the iterate. The gradient must be up to date.
     ///
-    /// In mini-batch mode, rates come from a second batch. The atom that scores best on a batch, among many, is mostly one
-    /// whose score was overestimated; the second batch is unbiased. The best active atom, which was chosen among few,
-    /// replaces the forward atom if it is better there.
+    /// With mini-batches, the oracle maximizes over very many atoms on one batch, so the score of its atom is biased
+    /// upwards. Both rates are therefore estimated on a second, independent batch. If the best active atom has a higher
+    /// rate on the second batch than the oracle's atom, it becomes the forward atom.
     pub(super) fn find<'p>(
         gradient: &mut impl SymmetrizedGradient<'p>,
         oracle: &mut Oracle,
@@ -37,22 +38,22 @@ impl Candidates {
         let away = worst.map(|worst| worst.0);
         let atoms: Vec<Atom> = [best.0, forward.0].into_iter().chain(away).collect();
         if let Some(rates) = gradient.reestimated_rates(&atoms, rng) {
-            let at = usize::from(rates[1] > rates[0]);
+            let chosen = usize::from(rates[1] > rates[0]);
             return Self {
-                forward: atoms[at],
+                forward: atoms[chosen],
                 away,
-                forward_rate: rates[at],
+                forward_rate: rates[chosen],
                 away_rate: rates.get(2).map_or(0.0, |rate| -rate),
-                gap: Gap::Estimate(rates[at].max(0.0)),
+                gap: Gap::Estimate(rates[chosen].max(0.0)),
             };
         }
-        let of_model = gradient.gain_of_model();
-        let forward_rate = gradient.gain(forward.1) - of_model;
+        let model_gain = gradient.gain_of_model();
+        let forward_rate = gradient.gain(forward.1) - model_gain;
         Self {
             forward: forward.0,
             away,
             forward_rate,
-            away_rate: worst.map_or(0.0, |worst| of_model - gradient.gain(worst.1)),
+            away_rate: worst.map_or(0.0, |worst| model_gain - gradient.gain(worst.1)),
             gap: match exact {
                 true => Gap::Certified(forward_rate.max(0.0)),
                 false => Gap::Estimate(forward_rate),
@@ -60,12 +61,12 @@ impl Candidates {
         }
     }
 
-    /// How fast f falls along the steeper of the two directions.
+    /// The larger of the two rates. It is the rate of the direction of Alg. 1.
     pub(super) fn rate(&self) -> f64 {
         self.forward_rate.max(self.away_rate)
     }
 
-    /// Lines 5 to 9 of Alg. 1, and the two other step rules.
+    /// The direction: lines 5 to 9 of Alg. 1 for [`StepRule::Away`], or that of another step rule.
     pub(super) fn direction(&self, rule: StepRule) -> Direction {
         let forward = Direction::Forward(self.forward);
         let Some(away) = self.away else {
@@ -88,6 +89,7 @@ fn best_and_worst_active<'p>(
 ) -> (Scored, Option<Scored>) {
     let problem = gradient.problem();
     let scores = gradient.active_scores();
+    // The highest score times `sign`: +1 for the best atom, -1 for the worst.
     let best_of = |sign: f64| {
         let scored = gradient.active().atoms().iter().copied().zip(&scores);
         let signed = scored.map(|(atom, score)| (atom, sign * score));

@@ -35,60 +35,63 @@ impl Direction {
         features.filter(|&f| !active.uses_feature(f)).count()
     }
 
-    /// The step of length `gamma`. At full length, to rounding, it removes an atom.
+    /// The step of length `gamma`. An away or pairwise step of length `gamma_max` sets a weight to 0 and so removes
+    /// that atom.
     pub(crate) fn step(self, gamma: f64, active: &ActiveSet) -> Step {
-        let whole = gamma >= self.gamma_max(active);
-        let (part, all) = match self {
+        let is_longest = gamma >= self.gamma_max(active);
+        let (step, removal) = match self {
             Direction::Forward(atom) => return Step::Forward { atom, gamma },
             Direction::Away(atom) => (Step::Away { atom, gamma }, Step::Drop { atom }),
             Direction::Pairwise { to, from } => {
                 (Step::Pairwise { to, from, gamma }, Step::Swap { to, from })
             }
         };
-        // Just short of full length, rounding may leave a weight of 0 or below.
-        if whole || !active.accepts(&part) {
-            all
+        // If gamma is just below gamma_max, rounding can make the remaining weight 0 or negative.
+        if is_longest || !active.accepts(&step) {
+            removal
         } else {
-            part
+            step
         }
     }
 }
 
 /// The minimizer in [0, gamma_max] of a convex φ with the given φ' and φ''.
 ///
-/// Newton's method inside a bracket. For the piecewise quadratic losses φ' is piecewise linear, so Newton is exact
-/// once it is on the right piece, after 3 to 5 evaluations; for the others it ends when the bracket is down to
-/// rounding. 0 if φ does not fall at 0.
+/// The root of φ' is found by Newton's method, safeguarded by a bracket. For piecewise quadratic losses, φ' is
+/// piecewise linear: a Newton step from the linear piece that contains the root is exact, which takes 3 to 5
+/// evaluations. For the other losses, the method ends when the width of the bracket is at the level of rounding errors.
+/// The result is 0 if φ does not decrease at 0.
 pub(crate) fn line_search(gamma_max: f64, mut derivatives: impl FnMut(f64) -> (f64, f64)) -> f64 {
     let (first, second) = derivatives(0.0);
     if first >= 0.0 || gamma_max <= 0.0 {
         return 0.0;
     }
-    let enough = 1e-14 * first.abs();
+    let tolerance = 1e-14 * first.abs();
     let (mut low, mut high) = (0.0, gamma_max);
-    let mut high_checked = false;
+    let mut high_evaluated = false;
     let mut guess = -first / second;
     for _ in 0..200 {
         let gamma = if guess > low && guess < high {
             guess
-        } else if !high_checked {
-            // Newton points past the end: evaluate there, once.
-            high_checked = true;
+        } else if !high_evaluated {
+            // The Newton step leaves the bracket. Evaluate its upper end first, if that has not been done.
+            high_evaluated = true;
             high
         } else if low > 0.0 && high / low > 4.0 {
+            // Bisection on a logarithmic scale, for minimizers of any magnitude.
             (low * high).sqrt()
         } else {
             0.5 * (low + high)
         };
         let (slope, curvature) = derivatives(gamma);
-        if slope.abs() <= enough || (gamma == gamma_max && slope <= 0.0) {
+        if slope.abs() <= tolerance || (gamma == gamma_max && slope <= 0.0) {
             return gamma;
         }
         if slope < 0.0 {
             low = gamma;
         } else {
             high = gamma;
-            high_checked = true;
+            high_evaluated = true;
         }
         if high - low <= 1e-15 * high {
             break;

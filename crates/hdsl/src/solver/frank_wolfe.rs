@@ -2,10 +2,13 @@
 //!
 //! minimize f(M) over M in conv{ λ(e_i ± e_j)(e_i ± e_j)ᵀ }, with f of Eq. 1.
 //!
-//! The parts are beside this file: the oracle of line 3 in [`lmo`](super::lmo), the forward and away atoms in
-//! [`candidates`](super::candidates), directions in [`direction`](super::direction), the line search and the update of
-//! the iterate in the [`engine`](super::engine), the reasons to end in [`stop`](super::stop), and the record of a run,
-//! in external feature numbering, in [`trace`](super::trace).
+//! The parts are in files beside this one:
+//! - [`lmo`](super::lmo): the linear minimization oracle of line 3;
+//! - [`candidates`](super::candidates): the forward and the away atom;
+//! - [`direction`](super::direction): directions, and the line search along one;
+//! - [`engine`](super::engine): the traits of the solver state (iterate, gradient, margins);
+//! - [`stop`](super::stop): the stopping rules;
+//! - [`trace`](super::trace): the record of a run, in external feature indices.
 
 use super::SolverParams;
 use super::candidates::Candidates;
@@ -19,16 +22,17 @@ use crate::error::Result;
 use crate::observer::{Event, Gap, Observer, Stop, Stopwatch};
 use crate::random;
 
-/// The solver's stream of random numbers; mining and splitting have others.
+/// The number of the solver's random stream. Other parts of the library use other numbers.
 const STREAM: u64 = 1;
 
-/// A direction is not one of descent, to rounding, if f falls at a rate below this share of f.
-const LEAST_RATE: f64 = 1e-13;
-/// A step makes no progress, to rounding, if f falls by less than this share of f.
-const LEAST_FALL: f64 = 1e-12;
+/// A direction counts as a descent direction if <D, -∇f> / f is above this. Smaller rates may be rounding errors.
+const MIN_RELATIVE_RATE: f64 = 1e-13;
+/// A step counts as progress if its predicted decrease γ <D, -∇f> / f is above this. Smaller ones may be rounding
+/// errors.
+const MIN_RELATIVE_DECREASE: f64 = 1e-12;
 
-/// Runs Alg. 1 from `start`, or from the best single atom. A random initial atom, as in the paper, can be a bad one for
-/// a large λ, and thousands of iterations are then spent on undoing it.
+/// Runs Alg. 1 from `start`, or else from the oracle's atom at M = 0. The paper starts from a random atom. If
+/// λ is large and that atom is bad, it takes thousands of iterations to reduce its weight.
 pub(super) fn frank_wolfe<'p>(
     engine: &mut impl Engine<'p>,
     oracle: &mut Oracle,
@@ -50,7 +54,7 @@ pub(super) fn frank_wolfe<'p>(
         let objective = engine.objective();
         if objective == 0.0 {
             trace.record(objective, Gap::Certified(0.0));
-            break stop.at_zero();
+            break stop.at_zero_objective();
         }
         // Lines 3 and 4: the forward atom B_F and the away atom B_A.
         engine.refresh(&mut rng);
@@ -59,11 +63,11 @@ pub(super) fn frank_wolfe<'p>(
         if let Some(reason) = stop.at_iterate(trace.iteration(), candidates.gap, clock.elapsed()) {
             break reason;
         }
-        // Lines 5 to 9: the direction D of steeper descent.
+        // Lines 5 to 9: the direction D, the steeper of D_F and D_A.
         let direction = candidates.direction(params.steps);
         // Line 10: γ in [0, γ_max] minimizes f(M + γ D).
-        let Some(gamma) = line_search(engine, direction, candidates.rate(), objective) else {
-            if stop.is_stationary() {
+        let Some(gamma) = step_length(engine, direction, candidates.rate(), objective) else {
+            if stop.count_stalled() {
                 break Stop::Stationary;
             }
             continue;
@@ -76,25 +80,27 @@ pub(super) fn frank_wolfe<'p>(
         engine.advance(&step, gamma);
         let iteration = trace.advance(step, engine.objective(), clock.seconds());
         let event = Event::Iteration(&iteration, trace.active());
-        stop.requested = clock.tell(observer, &event).is_break();
+        stop.requested = clock.notify(observer, &event).is_break();
     };
     Ok(trace.finish(reason, clock.seconds()))
 }
 
-/// The step length along a direction on which f falls at this rate; none if the iteration is stalled: a batch may give
-/// a direction along which the iterate is the minimum already. A step of full length, which removes an atom, is taken
-/// in any case.
-fn line_search<'p>(
+/// The step length γ along a direction D with `rate` <D, -∇f>, or `None` if the iteration is stalled.
+///
+/// An iteration is stalled if D is not a descent direction or the step makes no progress. This is common with
+/// mini-batches: D comes from a batch, and f over all triplets may not decrease along it. A step of length γ_max is
+/// taken even without progress, because it removes an atom.
+fn step_length<'p>(
     engine: &mut impl Engine<'p>,
     direction: Direction,
     rate: f64,
     objective: f64,
 ) -> Option<f64> {
-    if rate <= LEAST_RATE * objective {
+    if rate <= MIN_RELATIVE_RATE * objective {
         return None;
     }
     let gamma_max = direction.gamma_max(engine.active());
     let gamma = engine.search_line(direction, gamma_max);
-    let progresses = gamma * rate > LEAST_FALL * objective || gamma >= gamma_max;
+    let progresses = gamma * rate > MIN_RELATIVE_DECREASE * objective || gamma >= gamma_max;
     (gamma > 0.0 && progresses).then_some(gamma)
 }

@@ -1,59 +1,67 @@
-//! The best partner of a feature: as much of a row of H as can matter.
+//! Partner search: given a feature i, find the feature j and the sign that maximize the score D_i + D_j ± H_ij.
 //!
-//! Row i of H is Xᵀ u with u = S X_{:,i}, and [`Size`] bounds |H_ij| by the size of u and the norms of column j. Columns
-//! are numbered by decreasing size. There are two ways to find the best, and the one that promises less work is taken:
-//! - by columns: those whose bound says that they may win, one by one;
-//! - by rows, where u is not 0. To win, column j needs an |H_ij| of at least some gap. A few rows have most of u, so a row
-//!   where |u| is small is added only to columns that are large enough to be changed by it: what is left out of column j
-//!   is at most (the largest |u| left out) ‖X_j‖_1, half the gap or less. Columns that may still win are then computed in
-//!   full.
+//! Row i of H is Xᵀ u with u = C X_{:,i}, where C is the matrix of pair coefficients. [`Norms`] gives an upper bound of
+//! |H_ij| from the norms of u and of column j. A column whose bound is too low for a better score than the best so far
+//! is skipped. Internal feature indices are ordered by decreasing ‖X_j‖_1, so the bounds are highest in the first
+//! blocks of columns. There are two algorithms, and the one with the lower estimated cost is used:
+//! - by columns: compute H_ij = X_{:,j} · u for every column j that is not skipped.
+//! - by rows: add u_q x_q to row i of H for every row q with u_q ≠ 0. Column j can only be better if |H_ij| reaches the
+//!   *required* value, the best score - D_i - D_j. Most |u_q| are small, so row q is added only to those blocks of
+//!   columns where |u_q| exceeds a limit. The limit is chosen such that the error of this partial sum, at most limit ·
+//!   ‖X_j‖_1, is at most half of the required value. Columns that can still be better are then computed exactly.
 //!
-//! What is left out cannot win, so the result is that of a whole row.
+//! A skipped column cannot have a better score, so the result is the same as from the complete row of H.
 
-use super::bounds::{SLACK, Size, better_pair};
+use super::bounds::{Norms, SLACK, better_pair};
 use crate::atoms::Atom;
 use crate::objective::{COLUMNS, Problem, Scored};
 use crate::parallel::{current_num_threads, prelude::*};
 use std::ops::Range;
 
-/// Values in the rows that make threads worth starting for one row of H.
+/// The number of stored values of X from which a row of H is computed by several threads.
 pub(super) const PARALLEL: usize = 1 << 20;
-/// Blocks of columns so large that threads share single columns.
-const HEAD: usize = 4;
-/// What a column costs besides its values, and what a value costs by rows if there are so many columns that their sums do
-/// not stay in the cache. Measured; they affect nothing but speed.
+/// In the first blocks, columns have so many values that threads divide the work by column. Later ones are divided by
+/// block.
+const HEAD_BLOCKS: usize = 4;
+/// The cost model that chooses between columns and rows, from measurements; it affects speed only. One value costs 1,
+/// and a column costs this much in addition to its values.
 const COLUMN_COST: usize = 8;
+/// The sums of up to this many columns fit in the cache.
 const CACHED_COLUMNS: usize = 1 << 17;
+/// By rows, one value costs this much if the sums do not fit in the cache.
 const UNCACHED_COST: usize = 3;
-/// Active atoms whose features are tried first.
-const LATEST: usize = 8;
-/// The share of the gap that may be left out of a column.
-const SHARE: f64 = 0.5;
+/// The features of this many of the latest active atoms are tried first.
+const N_LATEST_ATOMS: usize = 8;
+/// By rows, the error of a partial sum is at most this share of the required |H_ij|.
+const MAX_ERROR_SHARE: f64 = 0.5;
 
-/// The best partner of one feature so far.
+/// The state of one search.
 #[derive(Clone, Copy)]
-struct Partner {
+struct State {
+    /// The feature i whose partner j is searched for.
     feature: u32,
+    /// D_i.
     diagonal: f64,
-    /// The size of u.
-    size: Size,
+    /// The norms of u.
+    norms: Norms,
+    /// The best atom so far.
     best: Scored,
 }
 
-impl Partner {
-    /// Whether a column (or one of many) may win that has at most this D and |H_ij|.
+impl State {
+    /// Whether a column j can be at least as good as the best so far, given upper bounds of D_j and |H_ij|.
     fn may_win(&self, diagonal: f64, h: f64) -> bool {
-        diagonal + h >= self.wanted()
+        diagonal + h >= self.required()
     }
 
-    /// What D_j + |H_ij| has to reach.
-    fn wanted(&self) -> f64 {
+    /// The value that D_j + |H_ij| must reach to be at least as good as the best so far.
+    fn required(&self) -> f64 {
         self.best.1 - self.diagonal
     }
 }
 
-/// Σ u_q x_q over some rows q: four sums side by side, since one has to wait for the addition before.
-fn picked_dot(u: &[f64], rows: &[u32], values: &[f64]) -> f64 {
+/// Σ u_q x_q over the given rows q. Four partial sums hide the latency of the additions.
+fn gather_dot(u: &[f64], rows: &[u32], values: &[f64]) -> f64 {
     let mut sums = [0.0; 4];
     let ((rows, last_rows), (values, last_values)) =
         (rows.as_chunks::<4>(), values.as_chunks::<4>());
@@ -68,11 +76,11 @@ fn picked_dot(u: &[f64], rows: &[u32], values: &[f64]) -> f64 {
     (sums[0] + sums[1]) + (sums[2] + sums[3])
 }
 
-/// u = S X_{:,i}. All 0 between searches.
+/// The vector u = C X_{:,i} of one search. All entries are 0 between searches.
 pub(super) struct Product {
-    /// May be set as a whole, with nothing listed.
+    /// The entries. The solver state may write all of them directly; `rows` is then left empty.
     pub(super) u: Vec<f64>,
-    /// The rows where u may differ from 0.
+    /// The rows whose entry may be non-zero.
     rows: Vec<u32>,
     is_listed: Vec<bool>,
 }
@@ -86,7 +94,7 @@ impl Product {
         }
     }
 
-    /// Adds to one row, for products that reach few.
+    /// Adds to one entry and lists its row. For a u with few non-zeros.
     pub(super) fn add(&mut self, row: usize, by: f64) {
         if !std::mem::replace(&mut self.is_listed[row], true) {
             self.rows.push(row as u32);
@@ -94,15 +102,15 @@ impl Product {
         self.u[row] += by;
     }
 
-    /// Lists the rows of a u that was set as a whole.
-    fn list(&mut self) {
+    /// Fills `rows` if u was written directly.
+    fn list_rows(&mut self) {
         if self.rows.is_empty() {
             let rows = (0..).zip(&self.u).filter(|(_, u)| **u != 0.0);
             self.rows.extend(rows.map(|(row, _)| row));
         }
     }
 
-    /// The rows listed, with u.
+    /// The listed rows and their entries.
     fn entries(&self) -> impl Iterator<Item = (usize, f64)> + '_ {
         let rows = self.rows.iter().map(|&row| row as usize);
         rows.map(|row| (row, self.u[row]))
@@ -116,27 +124,28 @@ impl Product {
     }
 }
 
-/// Bounds, and buffers that are used again.
+/// Partner search with the bounds of column blocks, and buffers that are reused by all searches.
 pub(super) struct PartnerSearch<'p> {
     problem: &'p Problem<'p>,
+    /// The number of values from which several threads are used.
     parallel_from: usize,
-    /// The largest ‖X_j‖_1 and ‖X_j‖_2 of each block of columns.
+    /// The largest ‖X_j‖_1 and the largest ‖X_j‖_2 in each block of columns.
     block_norms: Vec<[f64; 2]>,
-    /// An upper bound of D in each block, which the engine keeps up to date.
+    /// An upper bound of D_j in each block. The solver state updates it.
     pub(super) block_diagonals: Vec<f64>,
     pub(super) product: Product,
-    /// A row of H, as long as one was ever needed. All 0 between searches.
+    /// The start of a row of H, as long as the longest one needed so far. All entries are 0 between searches.
     row: Vec<f64>,
 }
 
 impl<'p> PartnerSearch<'p> {
-    /// With threads for rows that have at least so many values.
+    /// A search that uses several threads if there are at least `parallel_from` values; see [`PARALLEL`].
     pub(super) fn new(problem: &'p Problem<'p>, parallel_from: usize) -> Self {
         let mut block_norms = vec![[0.0f64; 2]; problem.n_columns().div_ceil(COLUMNS)];
         for j in 0..problem.n_columns() {
-            let most = &mut block_norms[j / COLUMNS];
-            let [sum, length] = problem.norms(j as u32);
-            *most = [most[0].max(sum), most[1].max(length)];
+            let largest = &mut block_norms[j / COLUMNS];
+            let [norm1, norm2] = problem.norms(j as u32);
+            *largest = [largest[0].max(norm1), largest[1].max(norm2)];
         }
         Self {
             problem,
@@ -148,11 +157,10 @@ impl<'p> PartnerSearch<'p> {
         }
     }
 
-    /// The best atom that contains a feature, or the floor if that is better. The product with the feature's column is in
-    /// place.
+    /// The best atom that contains `feature`, or `floor` if that is better. `self.product` must contain u.
     ///
-    /// The best D makes a good partner for most features, and so do the features of the latest active atoms. They are
-    /// tried first: the higher the score to beat, the less work there is.
+    /// `best_diagonal`, the feature with the largest D, and the features of the latest active atoms are often good
+    /// partners. They are tried first, because a higher best score allows more columns to be skipped.
     pub(super) fn best(
         &mut self,
         feature: u32,
@@ -161,42 +169,42 @@ impl<'p> PartnerSearch<'p> {
         best_diagonal: u32,
         active: &[Atom],
     ) -> Scored {
-        self.product.list();
+        self.product.list_rows();
         let u: Vec<f64> = self.product.entries().map(|entry| entry.1).collect();
-        let any = Atom::plus(0, 1).expect("0 and 1 differ");
-        let mut partner = Partner {
+        let placeholder = Atom::plus(0, 1).expect("the features differ");
+        let mut state = State {
             feature,
             diagonal: diagonal(feature),
-            size: Size::of(&u, self.problem.non_negative),
-            best: floor.unwrap_or((any, f64::NEG_INFINITY)),
+            norms: Norms::of(&u, self.problem.non_negative),
+            best: floor.unwrap_or((placeholder, f64::NEG_INFINITY)),
         };
-        let latest = active.iter().rev().take(LATEST);
+        let latest = active.iter().rev().take(N_LATEST_ATOMS);
         let mut columns: Vec<u32> = latest.flat_map(|atom| [atom.i(), atom.j()]).collect();
         columns.push(best_diagonal);
         columns.sort_unstable();
         columns.dedup();
-        self.each_in(0..columns.len(), 1, &mut partner, |partner, at| {
-            self.try_column(partner, columns[at], diagonal);
+        self.try_range(0..columns.len(), 1, &mut state, |state, at| {
+            self.try_column(state, columns[at], diagonal);
         });
-        let reached = self.product.entries().filter(|entry| entry.1 != 0.0);
-        let reached = reached.map(|(row, _)| self.problem.rows.nnz_of(row));
-        let values: usize = reached.sum();
-        let cost = match self.problem.n_columns() <= CACHED_COLUMNS {
+        let nonzeros = self.product.entries().filter(|entry| entry.1 != 0.0);
+        let row_lengths = nonzeros.map(|(row, _)| self.problem.rows.nnz_of(row));
+        let n_values: usize = row_lengths.sum();
+        let value_cost = match self.problem.n_columns() <= CACHED_COLUMNS {
             true => 1,
             false => UNCACHED_COST,
         };
-        if self.work_by_columns(&partner) < cost * values {
-            self.search_columns(&mut partner, diagonal);
+        if self.cost_by_columns(&state) < value_cost * n_values {
+            self.search_columns(&mut state, diagonal);
         } else {
-            let limits = self.limits(&partner);
-            let n_blocks = self.add_up_rows(values, partner.size, &limits);
-            self.search_sums(&mut partner, &limits[..n_blocks], diagonal);
+            let limits = self.limits(&state);
+            let n_blocks = self.sum_rows(n_values, state.norms, &limits);
+            self.search_partial_sums(&mut state, &limits[..n_blocks], diagonal);
         }
         self.product.clear();
-        partner.best
+        state.best
     }
 
-    /// The column with the largest D, the first of equals.
+    /// The column with the largest D; the first one if several are equal.
     pub(super) fn best_diagonal(&self, diagonal: impl Fn(u32) -> f64) -> u32 {
         let mut best = (f64::NEG_INFINITY, 0);
         for block in self.blocks() {
@@ -213,9 +221,10 @@ impl<'p> PartnerSearch<'p> {
         best.1
     }
 
-    fn block_may_win(&self, block: usize, partner: &Partner) -> bool {
-        let h = partner.size.times(self.block_norms[block]);
-        partner.may_win(self.block_diagonals[block], h)
+    /// Whether a column of this block can be at least as good as the best so far.
+    fn block_may_win(&self, block: usize, state: &State) -> bool {
+        let h = state.norms.bound(self.block_norms[block]);
+        state.may_win(self.block_diagonals[block], h)
     }
 
     fn blocks(&self) -> Range<usize> {
@@ -226,9 +235,10 @@ impl<'p> PartnerSearch<'p> {
         block * COLUMNS..((block + 1) * COLUMNS).min(self.problem.n_columns())
     }
 
-    fn work_by_columns(&self, partner: &Partner) -> usize {
+    /// The estimated cost of the algorithm by columns.
+    fn cost_by_columns(&self, state: &State) -> usize {
         self.blocks()
-            .filter(|&block| self.block_may_win(block, partner))
+            .filter(|&block| self.block_may_win(block, state))
             .map(|block| {
                 let columns = self.columns(block);
                 self.problem.lists.values_in(columns.clone()) + COLUMN_COST * columns.len()
@@ -236,100 +246,105 @@ impl<'p> PartnerSearch<'p> {
             .sum()
     }
 
-    /// Computes the columns that may win.
-    fn search_columns(&self, partner: &mut Partner, diagonal: &(impl Fn(u32) -> f64 + Sync)) {
-        let try_one = |partner: &mut Partner, j: usize| {
-            self.try_column(partner, j as u32, diagonal);
+    /// The algorithm by columns: computes H_ij for every column that may win.
+    fn search_columns(&self, state: &mut State, diagonal: &(impl Fn(u32) -> f64 + Sync)) {
+        let try_one = |state: &mut State, j: usize| {
+            self.try_column(state, j as u32, diagonal);
         };
-        let try_block = |partner: &mut Partner, block: usize| {
-            if self.block_may_win(block, partner) {
-                self.columns(block).for_each(|j| try_one(partner, j));
+        let try_block = |state: &mut State, block: usize| {
+            if self.block_may_win(block, state) {
+                self.columns(block).for_each(|j| try_one(state, j));
             }
         };
-        // The largest columns first, so that there is a score to beat, and one by one, so that threads can share them.
+        // The first columns have the most values. They are divided among threads one by one, and a high score among
+        // them lets most of the later blocks be skipped.
         let n_blocks = self.block_norms.len();
-        let head = HEAD.min(n_blocks);
-        self.each_in(0..self.columns(head - 1).end, 1, partner, try_one);
-        self.each_in(head..n_blocks, 64, partner, try_block);
+        let head = HEAD_BLOCKS.min(n_blocks);
+        self.try_range(0..self.columns(head - 1).end, 1, state, try_one);
+        self.try_range(head..n_blocks, 64, state, try_block);
     }
 
-    /// Tries each of a range, in threads that take `at_once` of them or more if there are many values. What is left out
-    /// cannot win, so the result does not depend on which thread tries what.
-    fn each_in(
+    /// Calls `try_one` for each index of a range, in parallel if X has many values; a thread takes at least `min_len`
+    /// indices at a time. Skipped columns cannot be better, so the result does not depend on how the range is divided.
+    fn try_range(
         &self,
         range: Range<usize>,
-        at_once: usize,
-        partner: &mut Partner,
-        try_one: impl Fn(&mut Partner, usize) + Sync,
+        min_len: usize,
+        state: &mut State,
+        try_one: impl Fn(&mut State, usize) + Sync,
     ) {
-        // A single thread would take halves, and the second half would not know the best of the first.
+        // With one thread, a parallel fold would still divide the range, and a later part would start without the best
+        // score of an earlier one.
         if self.problem.rows.nnz() < self.parallel_from || current_num_threads() == 1 {
-            return range.for_each(|at| try_one(partner, at));
+            return range.for_each(|at| try_one(state, at));
         }
-        let range = range.into_par_iter().with_min_len(at_once);
-        let tried = range.fold_with(*partner, |mut partner, at| {
-            try_one(&mut partner, at);
-            partner
+        let range = range.into_par_iter().with_min_len(min_len);
+        let tried = range.fold_with(*state, |mut state, at| {
+            try_one(&mut state, at);
+            state
         });
-        let found = tried.map(|partner| partner.best);
+        let found = tried.map(|state| state.best);
         let found = found.reduce_with(|a, b| self.problem.better(a, b));
-        partner.best = found.unwrap_or(partner.best);
+        state.best = found.unwrap_or(state.best);
     }
 
-    /// Computes H_ij of one column, unless its bound rules it out.
-    fn try_column(&self, partner: &mut Partner, j: u32, diagonal: &impl Fn(u32) -> f64) {
-        let h = partner.size.times(self.problem.norms(j));
-        if partner.may_win(diagonal(j), h) {
-            self.compute_column(partner, j, diagonal);
+    /// Computes H_ij of one column, unless its bound shows that it cannot win.
+    fn try_column(&self, state: &mut State, j: u32, diagonal: &impl Fn(u32) -> f64) {
+        let h = state.norms.bound(self.problem.norms(j));
+        if state.may_win(diagonal(j), h) {
+            self.compute_column(state, j, diagonal);
         }
     }
 
-    fn compute_column(&self, partner: &mut Partner, j: u32, diagonal: &impl Fn(u32) -> f64) {
-        if j != partner.feature {
+    /// Computes H_ij of one column and updates the best atom.
+    fn compute_column(&self, state: &mut State, j: u32, diagonal: &impl Fn(u32) -> f64) {
+        if j != state.feature {
             let (rows, values) = self.problem.lists.column(j);
-            let h = picked_dot(&self.product.u, rows, values);
-            let (pair, diagonals) = ([partner.feature, j], partner.diagonal + diagonal(j));
-            partner.best = better_pair(self.problem, partner.best, pair, diagonals, h);
+            let h = gather_dot(&self.product.u, rows, values);
+            let (pair, diagonals) = ([state.feature, j], state.diagonal + diagonal(j));
+            state.best = better_pair(self.problem, state.best, pair, diagonals, h);
         }
     }
 
-    /// For each block of columns, up to which |u| a row may be left out of it. Does not decrease from block to block.
-    fn limits(&self, partner: &Partner) -> Vec<f64> {
-        let (wanted, mut least) = (partner.wanted(), f64::INFINITY);
-        let mut limits = vec![least; self.block_norms.len()];
+    /// The limit of each block of columns: a row q with |u_q| up to the limit is not added to the block. Limits do not
+    /// decrease from one block to the next.
+    fn limits(&self, state: &State) -> Vec<f64> {
+        let (required, mut lowest) = (state.required(), f64::INFINITY);
+        let mut limits = vec![lowest; self.block_norms.len()];
         for block in self.blocks().rev() {
-            let [sum, norm] = self.block_norms[block];
-            let gap = wanted - self.block_diagonals[block];
-            if gap <= SLACK * partner.size.length * norm {
-                least = least.min((SHARE * gap).max(0.0) / sum);
+            let [norm1, norm2] = self.block_norms[block];
+            let required_h = required - self.block_diagonals[block];
+            if required_h <= SLACK * state.norms.length * norm2 {
+                lowest = lowest.min((MAX_ERROR_SHARE * required_h).max(0.0) / norm1);
             }
-            limits[block] = least;
+            limits[block] = lowest;
         }
         limits
     }
 
-    /// Xᵀ u into `self.row`, each row up to the limits; returns the number of blocks of columns that may win.
-    fn add_up_rows(&mut self, values: usize, size: Size, limits: &[f64]) -> usize {
+    /// The algorithm by rows, first part: writes Xᵀ u without the entries below the limits to `self.row`. Returns the
+    /// number of blocks with columns that may win.
+    fn sum_rows(&mut self, n_values: usize, norms: Norms, limits: &[f64]) -> usize {
         let problem = self.problem;
         let Self { row, product, .. } = self;
-        let end_for = |u: f64| limits.partition_point(|&limit| limit < u.abs()) * COLUMNS;
-        let end = end_for(size.largest).min(problem.n_columns());
-        // The columns of a block with limit 0 may win by their D alone.
+        let end_column = |u: f64| limits.partition_point(|&limit| limit < u.abs()) * COLUMNS;
+        let end = end_column(norms.largest).min(problem.n_columns());
+        // In a block with limit 0, D_j alone may be high enough to win, with H_ij = 0.
         let unlimited = limits.partition_point(|&limit| limit == 0.0);
         let n_blocks = end.div_ceil(COLUMNS).max(unlimited);
         row.resize(row.len().max(n_blocks * COLUMNS), 0.0);
-        // Each column is summed in the order of rows, in whatever thread.
+        // Each column is summed by one thread in the order of the rows, so the result does not depend on the threads.
         let add = |sums: &mut [f64], from: usize| {
             let to = from + sums.len();
             for (q, u) in product.entries() {
-                let to = end_for(u).min(to);
+                let to = end_column(u).min(to);
                 if to <= from {
                     continue;
                 }
                 let values = problem.rows.row(q);
-                let place = |column| values.indices().partition_point(|&j| (j as usize) < column);
-                let places = if from == 0 { 0 } else { place(from) }..place(to);
-                let indices = &values.indices()[places.clone()];
+                let position = |c| values.indices().partition_point(|&j| (j as usize) < c);
+                let positions = if from == 0 { 0 } else { position(from) }..position(to);
+                let indices = &values.indices()[positions.clone()];
                 if problem.all_ones {
                     for &j in indices {
                         sums[j as usize - from] += u;
@@ -337,13 +352,13 @@ impl<'p> PartnerSearch<'p> {
                 } else {
                     values
                         .values()
-                        .part(places)
+                        .part(positions)
                         .each_with(indices.iter(), |&j, x| sums[j as usize - from] += u * x);
                 }
             }
         };
         let threads = current_num_threads();
-        if threads == 1 || values < self.parallel_from {
+        if threads == 1 || n_values < self.parallel_from {
             add(&mut row[..end], 0);
         } else {
             problem
@@ -355,28 +370,29 @@ impl<'p> PartnerSearch<'p> {
         n_blocks
     }
 
-    /// Computes every column that may win by its sum, and clears `self.row`.
-    fn search_sums(
+    /// The algorithm by rows, second part: computes every column that may win given its partial sum, and clears
+    /// `self.row`.
+    fn search_partial_sums(
         &mut self,
-        partner: &mut Partner,
+        state: &mut State,
         limits: &[f64],
         diagonal: &impl Fn(u32) -> f64,
     ) {
         let mut row = std::mem::take(&mut self.row);
-        for (block, &missing) in limits.iter().enumerate() {
+        for (block, &limit) in limits.iter().enumerate() {
             let columns = self.columns(block);
             let sums = &row[columns.clone()];
-            let most = sums.iter().fold(0.0f64, |most, h| most.max(h.abs()));
-            // The limit says what is missing from the sums.
-            let bound = |h: f64, sum: f64| SLACK * (h.abs() + missing * sum);
-            let h = bound(most, self.block_norms[block][0]);
-            if !partner.may_win(self.block_diagonals[block], h) {
+            let largest = sums.iter().fold(0.0f64, |largest, h| largest.max(h.abs()));
+            // The error of a partial sum is at most the limit times the 1-norm of the column.
+            let bound = |h: f64, norm1: f64| SLACK * (h.abs() + limit * norm1);
+            let h = bound(largest, self.block_norms[block][0]);
+            if !state.may_win(self.block_diagonals[block], h) {
                 continue;
             }
             for (j, &h) in columns.zip(sums) {
                 let j = j as u32;
-                if partner.may_win(diagonal(j), bound(h, self.problem.norms(j)[0])) {
-                    self.compute_column(partner, j, diagonal);
+                if state.may_win(diagonal(j), bound(h, self.problem.norms(j)[0])) {
+                    self.compute_column(state, j, diagonal);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! The rules that end a run.
+//! Stopping rules.
 
 use super::direction::Direction;
 use super::params::SolverParams;
@@ -6,14 +6,16 @@ use crate::atoms::ActiveSet;
 use crate::observer::{Gap, Stop};
 use std::time::Duration;
 
-/// Stalled iterations in a row after which a run counts as stationary. A random start of the oracle may fail once, but
-/// not this often. The gradient over a batch fails more often.
-const STALLED: usize = 30;
-const STALLED_BATCHES: usize = 300;
+/// A run ends as stationary after this many stalled iterations in a row, where a stalled iteration takes no step. One
+/// stalled iteration is not enough: the oracle may find a descent direction from its next random start.
+const MAX_STALLED: usize = 30;
+/// The same with mini-batches. Directions from a batch stall more often.
+const MAX_STALLED_BATCHES: usize = 300;
 
 /// The stop rules of a run.
 pub(super) struct StopRules<'a> {
     params: &'a SolverParams,
+    /// Stalled iterations since the last step.
     stalled: usize,
     /// Whether the observer asked to end the run after the last step.
     pub(super) requested: bool,
@@ -28,7 +30,7 @@ impl<'a> StopRules<'a> {
         }
     }
 
-    /// Whether the run ends at this iterate, before iteration `iter`.
+    /// The reason to end the run at the current iterate, before iteration `iter`; `None` to continue.
     pub(super) fn at_iterate(&self, iter: usize, gap: Gap, elapsed: Duration) -> Option<Stop> {
         let params = self.params;
         let certified = gap.is_certified();
@@ -43,31 +45,29 @@ impl<'a> StopRules<'a> {
         rules.into_iter().find(|rule| rule.1).map(|rule| rule.0)
     }
 
-    /// Why a run ends whose objective is 0.
-    pub(super) fn at_zero(&self) -> Stop {
+    /// The reason to end the run at an iterate with objective 0.
+    pub(super) fn at_zero_objective(&self) -> Stop {
         match self.requested {
             true => Stop::ObserverAsked,
             false => Stop::Satisfied,
         }
     }
 
-    /// Counts an iteration that takes no step; whether there were so many in a row that the run is stationary.
-    pub(super) fn is_stationary(&mut self) -> bool {
+    /// Counts a stalled iteration. Returns whether the run ends as stationary.
+    pub(super) fn count_stalled(&mut self) -> bool {
         self.stalled += 1;
-        let most = match self.params.batch {
-            Some(_) => STALLED_BATCHES,
-            None => STALLED,
+        let limit = match self.params.batch {
+            Some(_) => MAX_STALLED_BATCHES,
+            None => MAX_STALLED,
         };
-        self.stalled == most
+        self.stalled == limit
     }
 
-    /// Whether a step along `direction` would use more features than allowed. Such a step makes progress, and ends a
-    /// series of stalled iterations.
+    /// Whether a step along `direction` would exceed `max_features`. Also resets the count of stalled iterations,
+    /// because this iteration is not stalled.
     pub(super) fn exceeds_budget(&mut self, direction: Direction, active: &ActiveSet) -> bool {
         self.stalled = 0;
         let n_features = active.n_features() + direction.new_features(active);
-        self.params
-            .max_features
-            .is_some_and(|most| n_features > most)
+        self.params.max_features.is_some_and(|max| n_features > max)
     }
 }

@@ -1,4 +1,4 @@
-//! The record of a run: the path in external feature numbering, objective and gap at each iterate.
+//! The record of a run: its path in external feature indices, and the objective and the gap at each iterate.
 
 use crate::atoms::{ActiveSet, Path, Step};
 use crate::error::Result;
@@ -8,9 +8,9 @@ use crate::observer::{Gap, Iteration, Stop};
 /// Objective and gap at one iterate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IterateFacts {
-    /// f.
+    /// The objective f of Eq. 1.
     pub objective: f64,
-    /// The gap, from the oracle of the next iteration.
+    /// The duality gap, computed from the oracle's atom at this iterate.
     pub gap: Gap,
 }
 
@@ -18,15 +18,15 @@ pub struct IterateFacts {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Run {
-    /// Every step, from which every iterate can be computed.
+    /// The first iterate and all steps. Replaying it gives any iterate.
     pub path: Path,
     /// The last iterate.
     pub active: ActiveSet,
-    /// One entry per iterate: the start, then one per step.
+    /// One entry for the first iterate, then one per step.
     pub trace: Vec<IterateFacts>,
-    /// Why it ended.
+    /// Why the run ended.
     pub stop: Stop,
-    /// Seconds the solver worked, without the observer.
+    /// The time of the run in seconds, without the time spent in the observer.
     pub seconds: f64,
 }
 
@@ -42,16 +42,16 @@ impl Run {
     }
 }
 
-/// The record of a run under way, in external feature numbering.
+/// The record of a run in progress, in external feature indices.
 pub(super) struct Trace<'p> {
     problem: &'p Problem<'p>,
     run: Run,
-    /// The latest gap at the iterate.
+    /// The gap at the current iterate, from the latest iteration. Stalled iterations compute it again.
     gap: Gap,
 }
 
 impl<'p> Trace<'p> {
-    /// The record of a run that starts at an active set in internal numbering.
+    /// Starts a record. The active set is in internal feature indices.
     pub(super) fn new(problem: &'p Problem<'p>, active: &ActiveSet) -> Result<Self> {
         let start = active
             .iter()
@@ -68,18 +68,18 @@ impl<'p> Trace<'p> {
         Ok(Self { problem, run, gap })
     }
 
-    /// The number of the next iteration, from 1.
+    /// The number of the next iteration; the first is 1.
     pub(super) fn iteration(&self) -> usize {
         self.run.path.len() + 1
     }
 
-    /// The iterate.
+    /// The current iterate.
     pub(super) fn active(&self) -> &ActiveSet {
         &self.run.active
     }
 
-    /// Records objective and gap of the iterate. A stalled iteration leaves the iterate as it is, and does not change the
-    /// record.
+    /// Records objective and gap of the current iterate. If stalled iterations record the same iterate again, the first
+    /// entry stays.
     pub(super) fn record(&mut self, objective: f64, gap: Gap) {
         self.gap = gap;
         if self.run.trace.len() < self.iteration() {
@@ -87,7 +87,8 @@ impl<'p> Trace<'p> {
         }
     }
 
-    /// Records a step, given in internal numbering, and the objective after it.
+    /// Records a step, given in internal feature indices, and returns the facts of the iteration. `objective` is its
+    /// value after the step.
     pub(super) fn advance(&mut self, mut step: Step, objective: f64, seconds: f64) -> Iteration {
         step.atoms_mut()
             .for_each(|atom| *atom = self.problem.external(*atom));

@@ -110,7 +110,7 @@ fn too_few_rows_are_refused() {
     let index = KnnIndex::new(&Dot, &rows);
     let message = index.neighbors(&rows, 3).unwrap_err().to_string();
     assert!(
-        message.contains("fewer rows than neighbors asked for"),
+        message.contains("fewer rows than neighbors to find"),
         "{message}"
     );
     assert!(index.neighbors_of_others(&rows, 2).is_err());

@@ -314,7 +314,7 @@ fn too_few_rows_to_predict_from_are_refused() {
             .to_string()
     };
     assert!(message(PredictionRule::nearest(0)).contains("`k` is 0"));
-    assert!(message(PredictionRule::nearest(3)).contains("fewer rows than neighbors asked for"));
+    assert!(message(PredictionRule::nearest(3)).contains("fewer rows than neighbors to find"));
     assert!(predictor.predictions(&Dot, &[]).unwrap().is_empty());
     assert!(Predictor::new(&rows, &Labels::from_names(["a"]), &rows).is_err());
     let (none, unlabeled) = (Rows::new(1), Labels::from_names::<&str>([]));

@@ -117,7 +117,7 @@ impl<'a> Descent<'a> {
             bound = (self.bound(&state.ahead, &gradient, state.objective)).max(bound);
             let now = facts(iter, &state, bound, clock.seconds());
             if clock
-                .tell(observer, &Event::DiagonalIteration(&now))
+                .notify(observer, &Event::DiagonalIteration(&now))
                 .is_break()
             {
                 break Stop::ObserverAsked;

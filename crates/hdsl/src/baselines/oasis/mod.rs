@@ -156,7 +156,7 @@ impl Oasis {
                 violated: violated as f64 / (end - first) as f64,
                 seconds: clock.seconds(),
             };
-            let answer = clock.tell(observer, &Event::OasisProgress(&point));
+            let answer = clock.notify(observer, &Event::OasisProgress(&point));
             trace.push(point);
             if answer.is_break() {
                 stop = Stop::ObserverAsked;

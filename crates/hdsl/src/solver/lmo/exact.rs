@@ -1,18 +1,18 @@
 //! The exact oracle: the best of all d(d-1) atoms.
 //!
-//! Features are numbered by decreasing size, and a pair {j, i} with j < i is looked at from both ends: u_j = S X_{:,j}
-//! of the larger, and the column x_i of the smaller, whose product is H_ij. By the bounds of [`Size`]:
+//! Internal feature indices are ordered by decreasing ‖X_j‖_1. For a pair {j, i} with j < i, H_ij is the dot product of
+//! u_j = C X_{:,j} and column x_i. The bounds of [`Norms`] are used three times:
 //!
-//! 1. The size of u_j is bounded by the sizes of the rows of S that column j selects. If even the best later column
+//! 1. The norms of u_j are bounded by the norms of the rows of C that column j selects. If even the best later column
 //!    could not make a better atom with it than the best so far, u_j is not computed: most features are too small.
-//! 2. The size of u_j itself rules out many of the others.
+//! 2. The norms of u_j itself rule out many of the others.
 //! 3. The u_j that remain form a [`Panel`], in which smaller columns find their partners by bounds on many at once.
 
 use super::panel::{Panel, Visit};
 use crate::data::Groups;
 use crate::objective::{Problem, Scored};
 use crate::parallel::prelude::*;
-use crate::solver::bounds::Size;
+use crate::solver::bounds::Norms;
 use crate::solver::engine::SymmetrizedGradient;
 use std::ops::Range;
 
@@ -85,14 +85,14 @@ impl Exact {
     fn fill(&mut self, snapshot: &Snapshot<'_>, columns: &[u32], best: Scored) {
         let product = |&j: &u32| {
             let u = snapshot.product(j);
-            let size = Size::of(&u, snapshot.problem.non_negative);
-            snapshot.may_win(j, size, best).then_some((j, u, size))
+            let norms = Norms::of(&u, snapshot.problem.non_negative);
+            snapshot.may_win(j, norms, best).then_some((j, u, norms))
         };
         let products = columns.par_iter().with_min_len(PRODUCTS);
-        let products: Vec<(u32, Vec<f64>, Size)> = products.filter_map(product).collect();
+        let products: Vec<(u32, Vec<f64>, Norms)> = products.filter_map(product).collect();
         self.panel.clear(snapshot.problem.rows.n_rows());
-        for (j, u, size) in products {
-            (self.panel).push(j, &u, size, snapshot.diagonal[j as usize]);
+        for (j, u, norms) in products {
+            (self.panel).push(j, &u, norms, snapshot.diagonal[j as usize]);
         }
         self.panel.build();
     }
@@ -124,10 +124,10 @@ impl Exact {
 /// The symmetrized gradient as the oracle reads it.
 struct Snapshot<'p> {
     problem: &'p Problem<'p>,
-    /// S by rows, with each entry once.
+    /// C by rows, with each entry once.
     pairs: Groups<(u32, f64)>,
-    /// The size of each row of S.
-    row_sizes: Vec<Size>,
+    /// The norms of each row of C.
+    row_norms: Vec<Norms>,
     diagonal: Vec<f64>,
     /// The largest D, ‖x‖_1 and ‖x‖_2 of the columns from each on.
     beyond: Vec<[f64; 3]>,
@@ -145,31 +145,32 @@ impl<'p> Snapshot<'p> {
             beyond[j] = [d.max(diagonal[j]), sums.max(sum), lengths.max(length)];
         }
         let pairs = pairs_by_row(gradient);
-        let row_size = |row: usize| {
+        let row_norms_of = |row: usize| {
             let values: Vec<f64> = pairs.of(row).iter().map(|pair| pair.1).collect();
-            Size::of(&values, problem.non_negative)
+            Norms::of(&values, problem.non_negative)
         };
         Self {
             problem,
-            row_sizes: (0..problem.rows.n_rows()).map(row_size).collect(),
+            row_norms: (0..problem.rows.n_rows()).map(row_norms_of).collect(),
             pairs,
             diagonal,
             beyond,
         }
     }
 
-    /// Whether column j, whose u_j has at most this size, may make an atom with a later one that is not worse.
-    fn may_win(&self, j: u32, size: Size, best: Scored) -> bool {
+    /// Whether column j, given upper bounds of the norms of u_j, may form an atom with a later column that is at least
+    /// as good.
+    fn may_win(&self, j: u32, norms: Norms, best: Scored) -> bool {
         let [d, sum, length] = self.beyond[j as usize + 1];
-        self.diagonal[j as usize] + d + size.times([sum, length]) >= best.1
+        self.diagonal[j as usize] + d + norms.bound([sum, length]) >= best.1
     }
 
-    /// A bound of the size of u_j, without computing it.
-    fn bound(&self, j: u32) -> Size {
+    /// An upper bound of the norms of u_j, without computing u_j.
+    fn bound(&self, j: u32) -> Norms {
         let (rows, values) = self.problem.lists.column(j);
-        let mut bound = Size::default();
+        let mut bound = Norms::default();
         for (&p, &x) in rows.iter().zip(values) {
-            let Size { largest, length } = self.row_sizes[p as usize];
+            let Norms { largest, length } = self.row_norms[p as usize];
             bound.largest += x.abs() * largest;
             bound.length += x.abs() * length;
         }

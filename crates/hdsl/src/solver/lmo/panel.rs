@@ -1,6 +1,6 @@
-//! Some columns of S X side by side, and the bounds that spare looking at most of them.
+//! Some columns of C X side by side, and the bounds that spare looking at most of them.
 //!
-//! For a column x_i and a column u_j = S X_{:,j} of the panel, H_ij = x_i · u_j. Eight columns make a block, eight
+//! For a column x_i and a column u_j = C X_{:,j} of the panel, H_ij = x_i · u_j. Eight columns make a block, eight
 //! blocks a node. A node keeps, for every row, the greatest and the least entry of each of its blocks; nodes of the
 //! next level keep those of eight nodes, and so on. If x_i >= 0, the same sum over the greatest entries is at least
 //! every x_i · u_j below it; the least give the other end, and a negative entry of x_i swaps the two. So most of a
@@ -8,7 +8,7 @@
 //! keeps the order of numbers: a bound is never below what the columns below it give, not even by the last bit.
 
 use crate::objective::{Problem, Scored};
-use crate::solver::bounds::{Size, better_pair};
+use crate::solver::bounds::{Norms, better_pair};
 
 /// Columns in a block, and children of a node.
 const FAN: usize = 8;
@@ -29,9 +29,9 @@ pub(super) struct Panel {
     blocks: Vec<Entries>,
     /// The nodes over blocks, the nodes over those, and so on up to a single one.
     levels: Vec<Level>,
-    /// The largest D, and a bound of the size of every column.
+    /// The largest D, and upper bounds of the norms of the columns.
     top: f64,
-    top_size: Size,
+    top_norms: Norms,
 }
 
 struct Level {
@@ -48,16 +48,16 @@ impl Panel {
         self.diagonal.clear();
         self.blocks.clear();
         self.levels.clear();
-        (self.top, self.top_size) = (f64::NEG_INFINITY, Size::default());
+        (self.top, self.top_norms) = (f64::NEG_INFINITY, Norms::default());
     }
 
-    /// Adds u_j of the next column, numbered above those before, with the size of u_j and D_j.
-    pub(super) fn push(&mut self, column: u32, u: &[f64], size: Size, diagonal: f64) {
+    /// Adds u_j of the next column, numbered above those before, with the norms of u_j and D_j.
+    pub(super) fn push(&mut self, column: u32, u: &[f64], norms: Norms, diagonal: f64) {
         let (n_rows, k) = (self.n_rows, self.columns.len() % FAN);
         self.columns.push(column);
         self.diagonal.push(diagonal);
         self.top = self.top.max(diagonal);
-        self.top_size = self.top_size.max(size);
+        self.top_norms = self.top_norms.max(norms);
         if k == 0 {
             self.blocks.resize(self.blocks.len() + n_rows, [0.0; FAN]);
         }
@@ -114,7 +114,7 @@ pub(super) struct Visit<'a> {
 impl Visit<'_> {
     /// Looks at the pairs of column i with columns numbered below it that may beat the best.
     pub(super) fn search(&mut self, i: u32) {
-        let h = self.panel.top_size.times(self.problem.norms(i));
+        let h = self.panel.top_norms.bound(self.problem.norms(i));
         if self.diagonal[i as usize] + self.panel.top + h >= self.best.1 {
             let limit = self.panel.columns.partition_point(|&j| j < i);
             self.descend(self.panel.levels.len(), 0, i, limit);
@@ -226,8 +226,8 @@ mod tests {
             panel.clear(n);
             for j in (round..d).step_by(step) {
                 let u: Vec<f64> = (0..n).map(|_| 0.1 * draw(rng, true)).collect();
-                let size = Size::of(&u, problem.non_negative);
-                panel.push(j as u32, &u, size, diagonal[j]);
+                let norms = Norms::of(&u, problem.non_negative);
+                panel.push(j as u32, &u, norms, diagonal[j]);
             }
             panel.build();
         }

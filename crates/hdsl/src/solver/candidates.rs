@@ -1,7 +1,8 @@
 //! Lines 3 and 4 of Alg. 1: the forward and the away atom, and how fast f falls along their directions.
 
 use super::direction::Direction;
-use super::engine::SymmetrizedGradient;
+use super::engine::Engine;
+use super::gradient::SymmetrizedGradient;
 use super::lmo::Oracle;
 use super::params::StepRule;
 use crate::atoms::Atom;
@@ -27,16 +28,17 @@ impl Candidates {
     /// whose score was overestimated; the second batch is unbiased. The best active atom, which was chosen among few,
     /// replaces the forward atom if it is better there.
     pub(super) fn find<'p>(
-        gradient: &mut impl SymmetrizedGradient<'p>,
+        engine: &mut impl Engine<'p>,
         oracle: &mut Oracle,
         iter: usize,
         rng: &mut ChaCha8Rng,
     ) -> Self {
+        let gradient = engine.gradient();
         let (best, worst) = best_and_worst_active(gradient);
         let (forward, exact) = oracle.forward(gradient, best, iter, rng);
         let away = worst.map(|worst| worst.0);
         let atoms: Vec<Atom> = [best.0, forward.0].into_iter().chain(away).collect();
-        if let Some(rates) = gradient.reestimated_rates(&atoms, rng) {
+        if let Some(rates) = engine.reestimated_rates(&atoms, rng) {
             let at = usize::from(rates[1] > rates[0]);
             return Self {
                 forward: atoms[at],
@@ -46,6 +48,7 @@ impl Candidates {
                 gap: Gap::Estimate(rates[at].max(0.0)),
             };
         }
+        let gradient = engine.gradient();
         let of_model = gradient.gain_of_model();
         let forward_rate = gradient.gain(forward.1) - of_model;
         Self {
@@ -83,9 +86,7 @@ impl Candidates {
 }
 
 /// The active atoms with the highest and, if there are at least two, the lowest score.
-fn best_and_worst_active<'p>(
-    gradient: &mut impl SymmetrizedGradient<'p>,
-) -> (Scored, Option<Scored>) {
+fn best_and_worst_active(gradient: &SymmetrizedGradient<'_>) -> (Scored, Option<Scored>) {
     let problem = gradient.problem();
     let scores = gradient.active_scores();
     let best_of = |sign: f64| {

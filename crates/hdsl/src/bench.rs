@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::objective::loss::LossKind;
 use crate::objective::{Problem, Scored};
 use crate::solver::direction::Direction;
-use crate::solver::engine::{Gradient, Iterate, LineSearch, SymmetrizedGradient};
+use crate::solver::engine::Engine;
 use crate::solver::lmo;
 use crate::solver::{Incremental, SolverParams};
 use crate::triplets::Triplets;
@@ -37,7 +37,8 @@ pub fn with_warm_engine<T>(
         ..SolverParams::new(scale)
     };
     let run = params.build()?.fit(rows, triplets, &mut ())?;
-    let problem = Problem::new(rows, triplets, scale, LossKind::default())?;
+    let (rows, loss) = (rows.clone(), LossKind::default());
+    let problem = Problem::taking(rows, triplets, scale, loss, CancelToken::NEVER)?;
     let inside = problem.internal(run.active.atoms());
     let inside = inside.expect("the solver used these very features");
     let weighted: Vec<(Atom, f64)> = inside
@@ -50,7 +51,7 @@ pub fn with_warm_engine<T>(
     engine.refresh_all();
     let starts = (0..problem.n_columns().min(STARTS)).map(|start| start as u32);
     let mut found: Vec<Scored> = starts
-        .map(|start| lmo::alternating(&mut engine, start))
+        .map(|start| lmo::alternating(engine.gradient(), start))
         .collect();
     found.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     found.dedup();
@@ -59,13 +60,13 @@ pub fn with_warm_engine<T>(
 
 impl WarmEngine<'_> {
     /// The number of features that occur. Internally they are numbered by decreasing size.
-    pub fn n_columns(&self) -> usize {
-        self.engine.problem().n_columns()
+    pub fn n_columns(&mut self) -> usize {
+        self.engine.gradient().problem().n_columns()
     }
 
     /// Computes a row of H; the score of the best partner in it.
     pub fn partner(&mut self, feature: u32) -> f64 {
-        self.engine.best_partner(feature, None).1
+        self.engine.gradient().best_partner(feature, None).1
     }
 
     /// Line search and step towards each atom that the heuristic found, one after the other; the number of steps.
@@ -75,7 +76,7 @@ impl WarmEngine<'_> {
             let direction = Direction::Forward(atom);
             let gamma = self.engine.search_line(direction, 1.0);
             if gamma > 0.0 {
-                let step = direction.step(gamma, self.engine.active());
+                let step = direction.step(gamma, self.engine.gradient().active());
                 self.engine.advance(&step, gamma);
                 self.engine.refresh_all();
                 taken += 1;
@@ -94,7 +95,7 @@ impl WarmEngine<'_> {
     /// The exact oracle, starting from the best atom of the heuristic; its score.
     pub fn exact(&mut self) -> f64 {
         lmo::Exact::default()
-            .best(&mut self.engine, self.found[0])
+            .best(self.engine.gradient(), self.found[0])
             .1
     }
 }

@@ -9,21 +9,16 @@ use std::collections::HashMap;
 pub(crate) struct Link {
     /// The active feature at the other end.
     pub(crate) to: u32,
-    /// The slot of the atom, its place in every table by atom.
-    pub(crate) slot: u32,
+    /// The place of the atom in the active set.
+    pub(crate) atom: usize,
 }
 
-/// Numbers for active features and slots for active atoms, both reused when free; and the active features of each row.
-/// Follows the active set.
+/// Numbers for active features, and the active features of each row. Follows the active set.
 pub(crate) struct ActiveFeatures {
     atoms: Vec<Atom>,
-    slots: Vec<u32>,
-    /// The number of each column that is an active feature.
+    /// The number of each column that is an active feature. A feature may stay for a while after its last atom has left.
     numbers: HashMap<u32, u32>,
     links: Vec<Vec<Link>>,
-    free_numbers: Vec<u32>,
-    free_slots: Vec<u32>,
-    n_slots: u32,
     rows: RowLists,
 }
 
@@ -31,27 +26,16 @@ impl ActiveFeatures {
     pub(crate) fn new(n_rows: usize) -> Self {
         Self {
             atoms: Vec::new(),
-            slots: Vec::new(),
             numbers: HashMap::new(),
             links: Vec::new(),
-            free_numbers: Vec::new(),
-            free_slots: Vec::new(),
-            n_slots: 0,
             rows: RowLists::new(n_rows),
         }
     }
 
-    /// The slots of the active atoms, in their order.
-    pub(crate) fn slots(&self) -> &[u32] {
-        &self.slots
+    pub(crate) fn n_atoms(&self) -> usize {
+        self.atoms.len()
     }
 
-    /// How many slots there are, free ones included.
-    pub(crate) fn n_slots(&self) -> usize {
-        self.n_slots as usize
-    }
-
-    /// How many numbers of features there are, free ones included.
     pub(crate) fn n_features(&self) -> usize {
         self.links.len()
     }
@@ -68,78 +52,59 @@ impl ActiveFeatures {
         self.rows.get(row)
     }
 
-    /// Adds and removes atoms so that they are those of the active set, in its order. Returns how many were added.
-    pub(crate) fn follow(&mut self, problem: &Problem<'_>, active: &ActiveSet) -> usize {
+    /// Adds and removes atoms so that they are those of the active set, in its order. Returns which of the atoms before
+    /// stay.
+    pub(crate) fn follow(&mut self, problem: &Problem<'_>, active: &ActiveSet) -> Vec<bool> {
         // Atoms leave anywhere and join at the end, so those that stay are a prefix of the active set.
-        let (atoms, slots) = (
-            std::mem::take(&mut self.atoms),
-            std::mem::take(&mut self.slots),
-        );
-        for (atom, slot) in atoms.into_iter().zip(slots) {
-            if active.atoms().get(self.atoms.len()) == Some(&atom) {
-                self.atoms.push(atom);
-                self.slots.push(slot);
-            } else {
-                self.remove(problem, atom, slot);
+        let mut staying = active.atoms().iter().peekable();
+        let before = std::mem::take(&mut self.atoms);
+        let stays: Vec<bool> = before
+            .iter()
+            .map(|atom| staying.next_if_eq(&atom).is_some())
+            .collect();
+        if stays.contains(&false) {
+            if self.links.len() > 2 * active.n_features() + 16 {
+                *self = Self::new(problem.rows.n_rows());
             }
+            self.links.iter_mut().for_each(Vec::clear);
+            active
+                .atoms()
+                .iter()
+                .for_each(|&atom| self.add(problem, atom));
+        } else {
+            self.atoms = before;
+            staying.for_each(|&atom| self.add(problem, atom));
         }
-        let added = &active.atoms()[self.atoms.len()..];
-        added.iter().for_each(|&atom| self.add(problem, atom));
-        added.len()
+        stays
     }
 
     fn add(&mut self, problem: &Problem<'_>, atom: Atom) {
-        let slot = self.free_slots.pop().unwrap_or_else(|| {
-            self.n_slots += 1;
-            self.n_slots - 1
-        });
+        let place = self.atoms.len();
         let [i, j] = [atom.i(), atom.j()].map(|column| self.number(problem, column));
-        self.links[i as usize].push(Link { to: j, slot });
-        self.links[j as usize].push(Link { to: i, slot });
+        self.links[i as usize].push(Link { to: j, atom: place });
+        self.links[j as usize].push(Link { to: i, atom: place });
         self.atoms.push(atom);
-        self.slots.push(slot);
     }
 
     /// The number of a column, which becomes an active feature if it is none.
     fn number(&mut self, problem: &Problem<'_>, column: u32) -> u32 {
-        if let Some(&number) = self.numbers.get(&column) {
-            return number;
-        }
-        let number = self.free_numbers.pop().unwrap_or_else(|| {
+        *self.numbers.entry(column).or_insert_with(|| {
+            let number = self.links.len() as u32;
             self.links.push(Vec::new());
-            self.links.len() as u32 - 1
-        });
-        self.numbers.insert(column, number);
-        let (rows, values) = problem.lists.column(column);
-        for (&row, &x) in rows.iter().zip(values) {
-            self.rows.push(row as usize, number, x);
-        }
-        number
-    }
-
-    fn remove(&mut self, problem: &Problem<'_>, atom: Atom, slot: u32) {
-        for column in [atom.i(), atom.j()] {
-            let number = self.numbers[&column];
-            let links = &mut self.links[number as usize];
-            links.retain(|link| link.slot != slot);
-            if links.is_empty() {
-                self.numbers.remove(&column);
-                self.free_numbers.push(number);
-                for &row in problem.lists.column(column).0 {
-                    self.rows.remove(row as usize, number);
-                }
+            let (rows, values) = problem.lists.column(column);
+            for (&row, &x) in rows.iter().zip(values) {
+                self.rows.push(row as usize, (number, x));
             }
-        }
-        self.free_slots.push(slot);
+            number
+        })
     }
 }
 
-/// A list of (active feature, value) for each row, in one array with room to grow.
+/// A list of (active feature, value) for each row, in one array: of many rows, which are visited in no order, the places
+/// of lists stay in the cache.
 struct RowLists {
-    /// Start and length of each list, side by side: rows are visited in no order.
+    /// Start and length of each list.
     lists: Vec<[u32; 2]>,
-    /// How long each list may grow where it is.
-    room: Vec<u32>,
     entries: Vec<(u32, f64)>,
 }
 
@@ -147,7 +112,6 @@ impl RowLists {
     fn new(n_rows: usize) -> Self {
         Self {
             lists: vec![[0; 2]; n_rows],
-            room: vec![0; n_rows],
             entries: Vec::new(),
         }
     }
@@ -158,30 +122,20 @@ impl RowLists {
         &self.entries[start..start + len]
     }
 
-    fn push(&mut self, row: usize, feature: u32, x: f64) {
+    fn push(&mut self, row: usize, entry: (u32, f64)) {
         let [start, len] = self.lists[row].map(|place| place as usize);
-        if len == self.room[row] as usize {
-            // Move the list to the end, with twice the room. The gap it leaves is at most as large as what it now takes.
-            let new_start = self.entries.len();
-            self.room[row] = (2 * self.room[row]).max(4);
+        // A list has room for 4 entries, or for the next power of 2. A full one moves to the end and leaves a gap, which is
+        // at most as large as what it now takes.
+        if len == 0 || (len >= 4 && len.is_power_of_two()) {
+            let moved = self.entries.len();
             self.entries.extend_from_within(start..start + len);
-            let end = new_start + self.room[row] as usize;
-            self.entries.resize(end, (0, 0.0));
+            self.entries.resize(moved + (2 * len).max(4), (0, 0.0));
             let limit = "lists of active features have fewer than 2^32 entries";
-            self.lists[row][0] = u32::try_from(new_start).expect(limit);
+            self.lists[row][0] = u32::try_from(moved).expect(limit);
         }
         let [start, len] = &mut self.lists[row];
-        self.entries[*start as usize + *len as usize] = (feature, x);
+        self.entries[*start as usize + *len as usize] = entry;
         *len += 1;
-    }
-
-    fn remove(&mut self, row: usize, feature: u32) {
-        let [start, len] = self.lists[row].map(|place| place as usize);
-        let entries = &mut self.entries[start..start + len];
-        if let Some(at) = entries.iter().position(|entry| entry.0 == feature) {
-            entries.swap(at, len - 1);
-            self.lists[row][1] -= 1;
-        }
     }
 }
 
@@ -191,18 +145,17 @@ mod tests {
 
     #[test]
     fn a_row_may_contain_more_active_features_than_fit_16_bits() {
-        let mut lists = RowLists::new(2);
+        let mut lists = RowLists::new(3);
         let n = 1 << 17;
         for feature in 0..n {
-            lists.push(1, feature, f64::from(feature));
+            lists.push(1, (feature, f64::from(feature)));
+            if feature < 5 {
+                lists.push(0, (feature, 0.5));
+            }
         }
-        lists.push(0, 7, 0.5);
-        lists.remove(1, 3);
-        assert_eq!(lists.get(0), [(7, 0.5)]);
-        assert_eq!(lists.get(1).len(), n as usize - 1);
-        let mut features: Vec<u32> = lists.get(1).iter().map(|entry| entry.0).collect();
-        features.sort_unstable();
-        assert!(features.into_iter().eq((0..n).filter(|&f| f != 3)));
+        assert_eq!(lists.get(0), [0, 1, 2, 3, 4].map(|f| (f, 0.5)));
+        assert!(lists.get(1).iter().map(|entry| entry.0).eq(0..n));
         assert!(lists.get(1).iter().all(|&(f, x)| x == f64::from(f)));
+        assert_eq!(lists.get(2), []);
     }
 }

@@ -42,103 +42,48 @@ fn affine_weight(segment: u8, mu: f64, v: f64) -> Affine {
     [sloped * v, quadratic * (v * mu)]
 }
 
-/// The gradient weights w_t = -v_t ℓ'(m_t) at one σ.
-pub(crate) struct GradientWeights<'a> {
-    margins: &'a Margins,
-    sigma: f64,
-    max_weight: f64,
-}
-
-impl GradientWeights<'_> {
-    /// The value of a sum of gradient weights.
-    #[inline]
-    pub(crate) fn value(&self, sum: Affine) -> f64 {
-        sum[0] - self.sigma * sum[1]
-    }
-
-    /// The weight of a triplet as a function of σ.
-    #[inline]
-    pub(crate) fn affine(&self, t: usize) -> Affine {
-        self.margins.affine_weight(t)
-    }
-
-    #[inline]
-    fn at_mu(&self, mu: f64) -> f64 {
-        (1.0 - self.sigma * mu).max(0.0).min(self.max_weight)
-    }
-
-    /// The weight of one triplet.
-    #[inline]
-    pub(crate) fn get(&self, t: usize) -> f64 {
-        self.margins.weight(t) * self.at_mu(self.margins.mu[t])
-    }
-
-    /// The weights of a range of triplets.
-    #[inline]
-    pub(crate) fn range(&self, range: Range<usize>) -> impl Iterator<Item = f64> + '_ {
-        let mus = self.margins.mu[range.clone()].iter();
-        range
-            .zip(mus)
-            .map(|(t, &mu)| self.margins.weight(t) * self.at_mu(mu))
-    }
-}
-
-/// Sums over triplets by segment: enough for the objective, <M, ∇f> and the unaffected part of a line search.
+/// Sums over triplets: their number on the linear and the quadratic segment; Σ v and Σ v μ on the linear one; Σ v, Σ v μ
+/// and Σ v μ² on the quadratic one. Enough for the objective, <M, ∇f> and the unaffected part of a line search.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Sums {
-    /// Triplets on the linear or the quadratic segment.
-    sloped: usize,
-    /// Σ v and Σ v μ over the linear segment.
-    linear: [f64; 2],
-    /// Σ v, Σ v μ and Σ v μ² over the quadratic segment.
-    quadratic: [f64; 3],
-}
+pub(crate) struct Sums([f64; 6]);
 
 impl Sums {
     fn add(&mut self, segment: u8, mu: f64, v: f64) {
-        let (linear, quadratic) = (
-            f64::from(segment == LINEAR),
-            f64::from(segment == QUADRATIC),
-        );
-        self.sloped += usize::from(segment < FLAT);
-        self.linear[0] += linear * v;
-        self.linear[1] += linear * (v * mu);
-        self.quadratic[0] += quadratic * v;
-        self.quadratic[1] += quadratic * (v * mu);
-        self.quadratic[2] += quadratic * (v * mu * mu);
-    }
-
-    /// Without some triplets and with others.
-    fn replace(&mut self, lost: &Self, gained: &Self) {
-        self.sloped -= lost.sloped;
-        if self.sloped == 0 {
-            // What is left is rounding.
-            *self = Self::default();
-        } else {
-            (0..2).for_each(|k| self.linear[k] -= lost.linear[k]);
-            (0..3).for_each(|k| self.quadratic[k] -= lost.quadratic[k]);
-        }
-        self.merge(gained);
+        let linear = f64::from(segment == LINEAR);
+        let quadratic = f64::from(segment == QUADRATIC);
+        self.merge(&Self([
+            linear + quadratic,
+            linear * v,
+            linear * (v * mu),
+            quadratic * v,
+            quadratic * (v * mu),
+            quadratic * (v * mu * mu),
+        ]));
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {
-        self.sloped += other.sloped;
-        (0..2).for_each(|k| self.linear[k] += other.linear[k]);
-        (0..3).for_each(|k| self.quadratic[k] += other.quadratic[k]);
+        (0..6).for_each(|k| self.0[k] += other.0[k]);
+    }
+
+    /// Without some of the triplets.
+    fn without(&self, others: &Self) -> Self {
+        let rest: [f64; 6] = std::array::from_fn(|k| self.0[k] - others.0[k]);
+        // If no triplets are left, the rest is rounding.
+        Self(if rest[0] == 0.0 { [0.0; 6] } else { rest })
     }
 
     /// V f; none where it would be a small difference of large numbers, and has to be computed from the margins.
     pub(crate) fn value(&self, sigma: f64) -> Option<f64> {
-        let [v_linear, mu_linear] = self.linear;
-        let [v, mu, square] = self.quadratic;
+        let [_, v_linear, mu_linear, v, mu, square] = self.0;
         let linear = 0.5 * v_linear - sigma * mu_linear;
         let quadratic = 0.5 * (v - 2.0 * sigma * mu + sigma * sigma * square);
         (linear + quadratic >= 1e-3 * v).then_some(linear + quadratic)
     }
 
-    /// <M, -V ∇f>.
-    pub(crate) fn model_gain(&self, sigma: f64) -> f64 {
-        sigma * (self.linear[1] + self.quadratic[1]) - sigma * sigma * self.quadratic[2]
+    /// Σ v m over both segments, and Σ v m² over the quadratic one. <M, -V ∇f> is their difference.
+    pub(crate) fn moments(&self, sigma: f64) -> [f64; 2] {
+        let [.., mu_linear, _, mu, square] = self.0;
+        [sigma * (mu_linear + mu), sigma * sigma * square]
     }
 }
 
@@ -148,288 +93,227 @@ fn code(mu: f64) -> u16 {
 }
 
 pub(crate) struct Margins {
+    segments: Segments,
+    sigma: f64,
     mu: Vec<f64>,
     codes: Vec<u16>,
     segment: Vec<u8>,
     weights: Option<Vec<f64>>,
     pub(crate) sums: Sums,
+    /// What a margin that is not affected is multiplied by in the current line search, per γ and less 1.
+    rate: f64,
     affected: Affected,
-    /// Over the unaffected triplets, Σ v m on the linear and quadratic segments and Σ v m² on the quadratic one.
-    unaffected: [f64; 2],
-    /// Unaffected triplets that cross the breakpoint for some γ up to `crossings_to`.
-    crossings: Vec<Crossing>,
+    /// Unaffected triplets that cross the breakpoint for some γ up to `crossings_to`, and their margins.
+    crossings: Vec<(u32, f64)>,
     crossings_to: f64,
 }
 
 /// Affected triplets of the current line search, increasing.
 #[derive(Default)]
 struct Affected {
+    /// How many; the first two lists have room for more.
+    len: usize,
     triplets: Vec<u32>,
-    margins: Vec<f64>,
     /// ± <A^t, B>, the coefficients of γ / σ' in the new μ.
     atom_margins: Vec<f64>,
-    /// Empty where all weights are 1.
-    weights: Vec<f64>,
+    margins: Vec<f64>,
     /// Their part of the sums before the step.
     sums: Sums,
 }
 
-/// The affected triplets of one anchor.
-#[derive(Default)]
-pub(crate) struct Found {
-    triplets: Vec<u32>,
-    atom_margins: Vec<f64>,
-    len: usize,
-}
-
-impl Found {
-    /// Starts an empty list with room for this many triplets.
-    pub(crate) fn begin(&mut self, most: usize) {
-        if self.triplets.len() <= most {
-            self.triplets.resize(most + 1, 0);
-            self.atom_margins.resize(most + 1, 0.0);
-        }
-        self.len = 0;
-    }
-
-    /// Lists the triplet if its <A^t, B> differs from 0.
-    #[inline]
-    pub(crate) fn offer(&mut self, t: usize, atom_margin: f64) {
-        self.triplets[self.len] = t as u32;
-        self.atom_margins[self.len] = atom_margin;
-        self.len += usize::from(atom_margin != 0.0);
-    }
-}
-
-struct Crossing {
-    triplet: u32,
-    margin: f64,
-    weight: f64,
-}
-
-impl Affected {
-    fn clear(&mut self) {
-        self.triplets.clear();
-        self.margins.clear();
-        self.atom_margins.clear();
-        self.weights.clear();
-        self.sums = Sums::default();
-    }
-
-    /// φ'(γ) and φ''(γ) of these triplets.
-    fn along(&self, rate: f64, gamma: f64, segments: Segments) -> (f64, f64) {
-        match self.weights.is_empty() {
-            true => self.sum_up(rate, gamma, segments, |_| 1.0),
-            false => self.sum_up(rate, gamma, segments, |k| self.weights[k]),
-        }
-    }
-
-    #[inline]
-    fn sum_up(
-        &self,
-        rate: f64,
-        gamma: f64,
-        segments: Segments,
-        weight: impl Fn(usize) -> f64,
-    ) -> (f64, f64) {
-        let max_weight = segments.max_weight();
-        let (mut first, mut second) = ([0.0; LANES], [0.0; LANES]);
-        let mut add = |lane: usize, k: usize, margin: f64, atom_margin: f64| {
-            let slope = atom_margin + rate * margin;
-            let moved = margin + gamma * slope;
-            let w = (1.0 - moved).max(0.0).min(max_weight);
-            let quadratic = if w > 0.0 && w < max_weight {
-                slope
-            } else {
-                0.0
-            };
-            let v = weight(k);
-            first[lane] -= v * w * slope;
-            second[lane] += v * quadratic * quadratic;
-        };
-        let (margins, last_margins) = self.margins.as_chunks::<LANES>();
-        let (atom_margins, last_atom_margins) = self.atom_margins.as_chunks::<LANES>();
-        for (chunk, (margins, atom_margins)) in margins.iter().zip(atom_margins).enumerate() {
-            for lane in 0..LANES {
-                let k = chunk * LANES + lane;
-                add(lane, k, margins[lane], atom_margins[lane]);
-            }
-        }
-        let whole = self.margins.len() - last_margins.len();
-        for (lane, (&margin, &atom_margin)) in
-            last_margins.iter().zip(last_atom_margins).enumerate()
-        {
-            add(lane, whole + lane, margin, atom_margin);
-        }
-        (first.iter().sum(), second.iter().sum())
-    }
-}
-
 impl Margins {
-    /// All 0, for `n` triplets.
-    pub(crate) fn new(n: usize, weights: Option<Vec<f64>>) -> Self {
+    /// All 0, for `n` triplets; [`Margins::settle`] has to follow.
+    pub(crate) fn new(segments: Segments, n: usize, weights: Option<Vec<f64>>) -> Self {
         Self {
+            segments,
+            sigma: 1.0,
             mu: vec![0.0; n],
             codes: vec![0; n],
             segment: vec![FLAT; n],
             weights,
             sums: Sums::default(),
+            rate: 0.0,
             affected: Affected::default(),
-            unaffected: [0.0; 2],
             crossings: Vec::new(),
             crossings_to: 0.0,
         }
+    }
+
+    /// The same margins with another σ.
+    #[cfg(test)]
+    pub(crate) fn with_sigma(mut self, sigma: f64) -> Self {
+        self.mu.iter_mut().for_each(|mu| *mu /= sigma);
+        Self { sigma, ..self }
     }
 
     pub(crate) fn len(&self) -> usize {
         self.mu.len()
     }
 
+    pub(crate) fn sigma(&self) -> f64 {
+        self.sigma
+    }
+
     #[inline]
-    pub(crate) fn weight(&self, t: usize) -> f64 {
+    fn weight(&self, t: usize) -> f64 {
         self.weights.as_ref().map_or(1.0, |v| v[t])
     }
 
     /// One margin.
-    pub(crate) fn get(&self, t: usize, sigma: f64) -> f64 {
-        sigma * self.mu[t]
+    pub(crate) fn get(&self, t: usize) -> f64 {
+        self.sigma * self.mu[t]
     }
 
-    /// The margins.
-    pub(crate) fn iter(&self, sigma: f64) -> impl Iterator<Item = f64> + '_ {
-        self.mu.iter().map(move |mu| sigma * mu)
+    /// Sets all margins to 0; [`Margins::settle`] has to follow.
+    pub(crate) fn clear(&mut self) {
+        self.sigma = 1.0;
+        self.mu.fill(0.0);
     }
 
-    /// μ of every triplet times `factor`.
-    pub(crate) fn rescale(&mut self, factor: f64) {
-        self.mu.iter_mut().for_each(|mu| *mu *= factor);
-    }
-
-    /// Adds to one μ; [`Margins::settle`] has to follow.
+    /// Adds to one margin where σ is 1; [`Margins::settle`] has to follow.
     pub(crate) fn add(&mut self, t: usize, by: f64) {
         self.mu[t] += by;
     }
 
-    /// V f, from the margins themselves.
-    pub(crate) fn value(&self, sigma: f64, segments: Segments) -> f64 {
-        let loss = |m: f64| match segments.of(m) {
-            LINEAR => 0.5 - m,
-            QUADRATIC => 0.5 * (1.0 - m) * (1.0 - m),
-            _ => 0.0,
-        };
-        let margins = self.iter(sigma).enumerate();
-        margins.map(|(t, m)| self.weight(t) * loss(m)).sum()
-    }
-
-    /// Computes segments and sums from μ, at σ = 1.
-    pub(crate) fn settle(&mut self, segments: Segments) {
+    /// Multiplies σ into the margins, and computes segments and sums from them.
+    pub(crate) fn settle(&mut self) {
+        let sigma = std::mem::replace(&mut self.sigma, 1.0);
         self.sums = Sums::default();
         for t in 0..self.mu.len() {
-            let (mu, v) = (self.mu[t], self.weight(t));
-            self.segment[t] = segments.of(mu);
+            let mu = sigma * self.mu[t];
+            self.mu[t] = mu;
+            self.segment[t] = self.segments.of(mu);
             self.codes[t] = code(mu);
-            self.sums.add(self.segment[t], mu, v);
+            self.sums.add(self.segment[t], mu, self.weight(t));
         }
     }
 
-    /// The gradient weight of a triplet, as a function of σ.
+    /// V f, from the margins themselves.
+    pub(crate) fn value(&self) -> f64 {
+        // On each segment ℓ(m) = w (1 - m) - w² / 2, with w = -ℓ'(m).
+        let loss = |t: usize| {
+            let w = self.slope(self.mu[t]);
+            w * (1.0 - self.get(t)) - 0.5 * w * w
+        };
+        (0..self.len()).map(|t| self.weight(t) * loss(t)).sum()
+    }
+
+    /// The value of a sum of gradient weights.
+    #[inline]
+    pub(crate) fn evaluate(&self, sum: Affine) -> f64 {
+        sum[0] - self.sigma * sum[1]
+    }
+
+    /// The gradient weight w_t = -v_t ℓ'(m_t) of a triplet, as a function of σ.
+    #[inline]
     pub(crate) fn affine_weight(&self, t: usize) -> Affine {
         affine_weight(self.segment[t] & !LISTED, self.mu[t], self.weight(t))
     }
 
-    /// The gradient weights at this σ.
-    pub(crate) fn gradient_weights(&self, sigma: f64, segments: Segments) -> GradientWeights<'_> {
-        GradientWeights {
-            margins: self,
-            sigma,
-            max_weight: segments.max_weight(),
-        }
+    /// -ℓ'(σ μ).
+    #[inline]
+    fn slope(&self, mu: f64) -> f64 {
+        (1.0 - self.sigma * mu)
+            .max(0.0)
+            .min(self.segments.max_weight())
     }
 
-    /// Starts a list of affected triplets, and clears what an abandoned line search left.
-    pub(crate) fn begin(&mut self) {
-        for &t in &self.affected.triplets {
+    /// The gradient weight of a triplet.
+    #[inline]
+    pub(crate) fn gradient_weight(&self, t: usize) -> f64 {
+        self.weight(t) * self.slope(self.mu[t])
+    }
+
+    /// The gradient weights of a range of triplets.
+    #[inline]
+    pub(crate) fn gradient_weights(&self, range: Range<usize>) -> impl Iterator<Item = f64> + '_ {
+        let mus = self.mu[range.clone()].iter();
+        range
+            .zip(mus)
+            .map(|(t, &mu)| self.weight(t) * self.slope(mu))
+    }
+
+    /// Begins a line search where unaffected margins change at this rate.
+    pub(crate) fn begin(&mut self, rate: f64) {
+        let Affected { len, triplets, .. } = &self.affected;
+        for &t in &triplets[..*len] {
+            // A line search was abandoned.
             self.segment[t as usize] &= !LISTED;
         }
+        self.rate = rate;
         self.affected.clear();
         self.crossings.clear();
         self.crossings_to = 0.0;
     }
 
-    /// Lists triplets as affected. They come in increasing order.
-    pub(crate) fn list(&mut self, found: &Found, sigma: f64) {
-        let triplets = &found.triplets[..found.len];
-        let Self {
-            affected,
-            mu,
-            segment,
-            weights,
+    /// Makes room to [`Margins::offer`] this many triplets.
+    pub(crate) fn reserve(&mut self, most: usize) {
+        let Affected {
+            len,
+            triplets,
+            atom_margins,
             ..
-        } = self;
-        let mut list = |t: u32, v: f64| {
-            let segment = &mut segment[t as usize];
-            affected.sums.add(*segment, mu[t as usize], v);
+        } = &mut self.affected;
+        if triplets.len() <= *len + most {
+            triplets.resize(*len + most + 1, 0);
+            atom_margins.resize(*len + most + 1, 0.0);
+        }
+    }
+
+    /// Lists the triplet as affected if its <A^t, B> differs from 0. Triplets come in increasing order.
+    #[inline]
+    pub(crate) fn offer(&mut self, t: usize, atom_margin: f64) {
+        let affected = &mut self.affected;
+        affected.triplets[affected.len] = t as u32;
+        affected.atom_margins[affected.len] = atom_margin;
+        affected.len += usize::from(atom_margin != 0.0);
+    }
+
+    /// Reads the margins of the triplets that were listed since the last call.
+    pub(crate) fn read_listed(&mut self) {
+        let Affected {
+            len,
+            triplets,
+            margins,
+            sums,
+            ..
+        } = &mut self.affected;
+        let listed = triplets[margins.len()..*len].iter();
+        margins.extend(listed.map(|&t| {
+            let t = t as usize;
+            let (mu, segment) = (self.mu[t], &mut self.segment[t]);
+            sums.add(*segment, mu, self.weights.as_ref().map_or(1.0, |v| v[t]));
             *segment |= LISTED;
-        };
-        match weights {
-            None => triplets.iter().for_each(|&t| list(t, 1.0)),
-            Some(weights) => triplets.iter().for_each(|&t| list(t, weights[t as usize])),
-        }
-        affected.triplets.extend_from_slice(triplets);
-        let atom_margins = &found.atom_margins[..found.len];
-        affected.atom_margins.extend_from_slice(atom_margins);
-        let margins = triplets.iter().map(|&t| sigma * mu[t as usize]);
-        affected.margins.extend(margins);
-        if let Some(weights) = weights {
-            let weights = triplets.iter().map(|&t| weights[t as usize]);
-            affected.weights.extend(weights);
-        }
+            self.sigma * mu
+        }));
     }
 
-    /// The part of the unaffected triplets in a line search: all sums without those of the affected ones.
-    fn set_unaffected(&mut self, sigma: f64) {
-        let (all, affected) = (&self.sums, &self.affected.sums);
-        // Nothing but rounding would be left.
-        self.unaffected = if affected.sloped == all.sloped {
-            [0.0; 2]
-        } else {
-            let mu =
-                all.linear[1] - affected.linear[1] + (all.quadratic[1] - affected.quadratic[1]);
-            let square = all.quadratic[2] - affected.quadratic[2];
-            [sigma * mu, sigma * sigma * square]
+    /// φ'(γ) and φ''(γ) of this part of V f.
+    pub(crate) fn along(&mut self, gamma: f64) -> (f64, f64) {
+        let max_weight = self.segments.max_weight();
+        let Self { affected, rate, .. } = self;
+        let (mut first, mut second) = match &self.weights {
+            None => affected.along(*rate, gamma, max_weight, |_| 1.0),
+            Some(v) => {
+                let weight = |k: usize| v[affected.triplets[k] as usize];
+                affected.along(*rate, gamma, max_weight, weight)
+            }
         };
-    }
-
-    /// φ'(γ) and φ''(γ) of this part of V f. A line search begins at γ = 0.
-    pub(crate) fn along(
-        &mut self,
-        sigma: f64,
-        rate: f64,
-        gamma: f64,
-        segments: Segments,
-    ) -> (f64, f64) {
-        let (mut first, mut second) = self.affected.along(rate, gamma, segments);
+        let rate = *rate;
         if rate == 0.0 {
             return (first, second);
         }
-        if gamma == 0.0 {
-            self.set_unaffected(sigma);
-        }
         // Unaffected: m(γ) = factor m, so slope = rate m. What is on the linear segment stays there.
         let factor = 1.0 + rate * gamma;
-        let [sum, square] = self.unaffected;
+        let [sum, square] = self.sums.without(&affected.sums).moments(self.sigma);
         first -= rate * sum - rate * factor * square;
         second += square;
         // Breakpoint crossings: margins on the flat segment that fall below 1, or quadratic ones that rise above.
         if gamma > self.crossings_to {
-            self.find_crossings(sigma, rate, 1.5 * gamma);
+            self.find_crossings(1.5 * gamma);
         }
-        for &Crossing {
-            margin: m,
-            weight: v,
-            ..
-        } in &self.crossings
-        {
+        for &(t, m) in &self.crossings {
+            let v = self.weight(t as usize);
             let moved = factor * m;
             if rate < 0.0 && moved < 1.0 {
                 first -= v * (1.0 - moved) * rate * m;
@@ -444,13 +328,13 @@ impl Margins {
 
     /// Lists the unaffected triplets that cross the breakpoint for some γ up to `to`: those on the flat segment with μ
     /// below what will be the breakpoint, or those on the quadratic one with μ at it or above.
-    fn find_crossings(&mut self, sigma: f64, rate: f64, to: f64) {
+    fn find_crossings(&mut self, to: f64) {
         self.crossings.clear();
         self.crossings_to = to;
         // Room for rounding, here and in the step itself.
-        let now = (1.0 + 1e-9 * rate) / sigma;
-        let then = (1.0 - 1e-9 * rate) / (sigma * (1.0 + rate * to).max(0.0));
-        let (segment, from, to) = match rate < 0.0 {
+        let now = (1.0 + 1e-9 * self.rate) / self.sigma;
+        let then = (1.0 - 1e-9 * self.rate) / (self.sigma * (1.0 + self.rate * to).max(0.0));
+        let (segment, from, to) = match self.rate < 0.0 {
             true => (FLAT, now, then),
             false => (QUADRATIC, then, now),
         };
@@ -463,54 +347,43 @@ impl Margins {
             }
             for (k, _) in codes.iter().enumerate().filter(|(_, code)| within(code)) {
                 let t = block * BLOCK + k;
-                let mu = self.mu[t];
-                if self.segment[t] == segment && mu >= from && mu < to {
-                    self.crossings.push(Crossing {
-                        triplet: t as u32,
-                        margin: sigma * mu,
-                        weight: self.weight(t),
-                    });
+                if self.segment[t] == segment && (from..to).contains(&self.mu[t]) {
+                    self.crossings.push((t as u32, self.get(t)));
                 }
             }
         }
     }
 
-    /// Takes the step. σ is the new one. Reports each triplet whose gradient weight changed as a function of σ, and by how
-    /// much, by increasing number: first the affected ones, then those that only changed their segment.
-    pub(crate) fn advance(
-        &mut self,
-        rate: f64,
-        gamma: f64,
-        sigma: f64,
-        segments: Segments,
-        mut changed: impl FnMut(usize, Affine),
-    ) {
-        if rate != 0.0 && gamma > self.crossings_to {
-            self.find_crossings(sigma / (1.0 + rate * gamma), rate, gamma);
+    /// Takes a step along the direction of the line search. Reports each triplet whose gradient weight changed as a
+    /// function of σ, and by how much, by increasing number: first the affected ones, then those that only changed their
+    /// segment.
+    pub(crate) fn advance(&mut self, gamma: f64, mut changed: impl FnMut(usize, Affine)) {
+        if self.rate != 0.0 && gamma > self.crossings_to {
+            self.find_crossings(gamma);
         }
-        let affected = std::mem::take(&mut self.affected);
-        let by = gamma / sigma;
+        self.sigma *= 1.0 + self.rate * gamma;
+        let mut affected = std::mem::take(&mut self.affected);
+        let by = gamma / self.sigma;
         let (mut lost, mut gained) = (affected.sums, Sums::default());
-        for (&t, &atom_margin) in affected.triplets.iter().zip(&affected.atom_margins) {
+        let listed = affected.triplets[..affected.len].iter();
+        for (&t, &atom_margin) in listed.zip(&affected.atom_margins) {
             let t = t as usize;
             self.segment[t] &= !LISTED;
-            let new = self.mu[t] + by * atom_margin;
-            let segment = segments.of(sigma * new);
-            self.move_to(t, new, segment, &mut gained, &mut changed);
+            let mu = self.mu[t] + by * atom_margin;
+            self.move_to(t, mu, &mut gained, &mut changed);
         }
+        affected.clear();
         self.affected = affected;
-        self.affected.clear();
         let crossings = std::mem::take(&mut self.crossings);
-        for &Crossing { triplet, .. } in &crossings {
-            let t = triplet as usize;
-            let after = segments.of(sigma * self.mu[t]);
-            if after != self.segment[t] {
+        for t in crossings.iter().map(|&(t, _)| t as usize) {
+            if self.segments.of(self.get(t)) != self.segment[t] {
                 lost.add(self.segment[t], self.mu[t], self.weight(t));
-                self.move_to(t, self.mu[t], after, &mut gained, &mut changed);
+                self.move_to(t, self.mu[t], &mut gained, &mut changed);
             }
         }
         self.crossings = crossings;
-        self.sums.replace(&lost, &gained);
+        self.sums = self.sums.without(&lost);
+        self.sums.merge(&gained);
     }
 
     #[inline]
@@ -518,19 +391,67 @@ impl Margins {
         &mut self,
         t: usize,
         mu: f64,
-        segment: u8,
         gained: &mut Sums,
         changed: &mut impl FnMut(usize, Affine),
     ) {
-        let (before, old, v) = (self.segment[t], self.mu[t], self.weight(t));
+        let v = self.weight(t);
+        let less = affine_weight(self.segment[t], self.mu[t], v);
+        let segment = self.segments.of(self.sigma * mu);
         self.mu[t] = mu;
         self.segment[t] = segment;
         self.codes[t] = code(mu);
         gained.add(segment, mu, v);
-        let (less, more) = (affine_weight(before, old, v), affine_weight(segment, mu, v));
+        let more = affine_weight(segment, mu, v);
         let change = [more[0] - less[0], more[1] - less[1]];
         if change != [0.0; 2] {
             changed(t, change);
         }
+    }
+}
+
+impl Affected {
+    fn clear(&mut self) {
+        self.len = 0;
+        self.margins.clear();
+        self.sums = Sums::default();
+    }
+
+    /// φ'(γ) and φ''(γ) of these triplets.
+    #[inline]
+    fn along(
+        &self,
+        rate: f64,
+        gamma: f64,
+        max_weight: f64,
+        weight: impl Fn(usize) -> f64,
+    ) -> (f64, f64) {
+        let (mut first, mut second) = ([0.0; LANES], [0.0; LANES]);
+        let mut add = |lane: usize, k: usize, margin: f64, atom_margin: f64| {
+            let slope = atom_margin + rate * margin;
+            let moved = margin + gamma * slope;
+            let w = (1.0 - moved).max(0.0).min(max_weight);
+            let quadratic = if w > 0.0 && w < max_weight {
+                slope
+            } else {
+                0.0
+            };
+            let v = weight(k);
+            first[lane] -= v * w * slope;
+            second[lane] += v * quadratic * quadratic;
+        };
+        let (margins, last) = self.margins.as_chunks::<LANES>();
+        let (atom_margins, _) = self.atom_margins.as_chunks::<LANES>();
+        for (chunk, (margins, atom_margins)) in margins.iter().zip(atom_margins).enumerate() {
+            for lane in 0..LANES {
+                let k = chunk * LANES + lane;
+                add(lane, k, margins[lane], atom_margins[lane]);
+            }
+        }
+        let whole = self.margins.len() - last.len();
+        for (lane, &margin) in last.iter().enumerate() {
+            let k = whole + lane;
+            add(lane, k, margin, self.atom_margins[k]);
+        }
+        (first.iter().sum(), second.iter().sum())
     }
 }

@@ -5,7 +5,6 @@
 //! with v_t the weight of triplet t (1 in the paper) and V their sum.
 
 pub(crate) mod active_features;
-pub(crate) mod gradient;
 pub(crate) mod incremental;
 pub(crate) mod loss;
 pub(crate) mod margins;

@@ -36,8 +36,7 @@ pub(crate) struct Problem<'a> {
 }
 
 impl<'a> Problem<'a> {
-    /// For triplets that were checked against the rows.
-    #[cfg(any(test, feature = "bench"))]
+    #[cfg(test)]
     pub(crate) fn new(
         rows: &Rows,
         triplets: &'a Triplets,
@@ -47,7 +46,7 @@ impl<'a> Problem<'a> {
         Self::taking(rows.clone(), triplets, lambda, loss, CancelToken::NEVER)
     }
 
-    /// The same with rows that are changed in place.
+    /// For triplets that were checked against the rows, which are changed in place.
     pub(crate) fn taking(
         rows: Rows,
         triplets: &'a Triplets,
@@ -113,16 +112,36 @@ impl<'a> Problem<'a> {
         }
     }
 
+    /// A column by row.
+    pub(crate) fn column(&self, j: u32) -> Vec<f64> {
+        let mut x = vec![0.0; self.rows.n_rows()];
+        self.add_column(j, 1.0, &mut x);
+        x
+    }
+
     /// x_i ± x_j for every row.
     pub(crate) fn project(&self, atom: Atom) -> Vec<f64> {
-        let mut z = vec![0.0; self.rows.n_rows()];
-        for (feature, sign) in [(atom.i(), 1.0), (atom.j(), atom.sign().value())] {
-            let (rows, values) = self.lists.column(feature);
-            for (&row, &value) in rows.iter().zip(values) {
-                z[row as usize] += sign * value;
-            }
-        }
+        let mut z = self.column(atom.i());
+        self.add_column(atom.j(), atom.sign().value(), &mut z);
         z
+    }
+
+    /// Adds `sign` times a column to one number per row.
+    pub(crate) fn add_column(&self, j: u32, sign: f64, to: &mut [f64]) {
+        let (rows, values) = self.lists.column(j);
+        for (&row, &x) in rows.iter().zip(values) {
+            to[row as usize] += sign * x;
+        }
+    }
+
+    /// The rows that contain either feature of an atom, increasing.
+    pub(crate) fn rows_of(&self, atom: Atom) -> Vec<u32> {
+        let columns = [atom.i(), atom.j()].map(|j| self.lists.column(j).0);
+        let mut rows = columns.concat();
+        // Two increasing lists, which a stable sort merges.
+        rows.sort();
+        rows.dedup();
+        rows
     }
 
     /// <A^t, B> for every triplet.
@@ -164,17 +183,9 @@ impl<'a> Problem<'a> {
         })
     }
 
-    /// The gradient weights w_t = -v_t ℓ'(m_t) of some triplets at these margins.
-    pub(crate) fn gradient_weights(
-        &self,
-        triplets: impl Iterator<Item = u32>,
-        margins: &[f64],
-    ) -> Vec<f64> {
-        let margins = triplets.zip(margins);
-        with_loss!(self.loss, loss => {
-            let weight = |(t, &m): (u32, &f64)| -self.triplets.weight(t as usize) * loss.slope(m);
-            margins.map(weight).collect()
-        })
+    /// The gradient weight w_t = -v_t ℓ'(m_t) of a triplet at this margin.
+    pub(crate) fn gradient_weight(&self, t: usize, margin: f64) -> f64 {
+        with_loss!(self.loss, loss => -self.triplets.weight(t) * loss.slope(margin))
     }
 
     /// φ'(γ) and φ''(γ) of φ(γ) = V f along margins + γ deltas.

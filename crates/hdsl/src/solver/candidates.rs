@@ -1,7 +1,8 @@
 //! Lines 3 and 4 of Alg. 1: the forward and the away atom, and the rate of descent <D, -∇f> of their directions.
 
 use super::direction::Direction;
-use super::engine::SymmetrizedGradient;
+use super::engine::Engine;
+use super::gradient::SymmetrizedGradient;
 use super::lmo::Oracle;
 use super::params::StepRule;
 use crate::atoms::Atom;
@@ -28,16 +29,17 @@ impl Candidates {
     /// upwards. Both rates are therefore estimated on a second, independent batch. If the best active atom has a higher
     /// rate on the second batch than the oracle's atom, it becomes the forward atom.
     pub(super) fn find<'p>(
-        gradient: &mut impl SymmetrizedGradient<'p>,
+        engine: &mut impl Engine<'p>,
         oracle: &mut Oracle,
         iter: usize,
         rng: &mut ChaCha8Rng,
     ) -> Self {
+        let gradient = engine.gradient();
         let (best, worst) = best_and_worst_active(gradient);
         let (forward, exact) = oracle.forward(gradient, best, iter, rng);
         let away = worst.map(|worst| worst.0);
         let atoms: Vec<Atom> = [best.0, forward.0].into_iter().chain(away).collect();
-        if let Some(rates) = gradient.reestimated_rates(&atoms, rng) {
+        if let Some(rates) = engine.reestimated_rates(&atoms, rng) {
             let chosen = usize::from(rates[1] > rates[0]);
             return Self {
                 forward: atoms[chosen],
@@ -47,6 +49,7 @@ impl Candidates {
                 gap: Gap::Estimate(rates[chosen].max(0.0)),
             };
         }
+        let gradient = engine.gradient();
         let model_gain = gradient.gain_of_model();
         let forward_rate = gradient.gain(forward.1) - model_gain;
         Self {
@@ -84,9 +87,7 @@ impl Candidates {
 }
 
 /// The active atoms with the highest and, if there are at least two, the lowest score.
-fn best_and_worst_active<'p>(
-    gradient: &mut impl SymmetrizedGradient<'p>,
-) -> (Scored, Option<Scored>) {
+fn best_and_worst_active(gradient: &SymmetrizedGradient<'_>) -> (Scored, Option<Scored>) {
     let problem = gradient.problem();
     let scores = gradient.active_scores();
     // The highest score times `sign`: +1 for the best atom, -1 for the worst.

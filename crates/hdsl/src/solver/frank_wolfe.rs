@@ -45,10 +45,11 @@ pub(super) fn frank_wolfe<'p>(
     // Line 1: initialize M^(0) to an atom.
     let start = start.unwrap_or_else(|| {
         engine.refresh(&mut rng);
-        ActiveSet::single(oracle.best(engine, params.search).0)
+        ActiveSet::single(oracle.best(engine.gradient(), params.search).0)
     });
     engine.start_at(start);
-    let mut trace = Trace::new(engine.problem(), engine.active())?;
+    let gradient = engine.gradient();
+    let mut trace = Trace::new(gradient.problem(), gradient.active())?;
     // Line 2: for k = 0, 1, 2, ...
     let reason = loop {
         let objective = engine.objective();
@@ -72,11 +73,11 @@ pub(super) fn frank_wolfe<'p>(
             }
             continue;
         };
-        if stop.exceeds_budget(direction, engine.active()) {
+        if stop.exceeds_budget(direction, engine.gradient().active()) {
             break Stop::FeatureBudget;
         }
         // Line 11: M ← M + γ D.
-        let step = direction.step(gamma, engine.active());
+        let step = direction.step(gamma, engine.gradient().active());
         engine.advance(&step, gamma);
         let iteration = trace.advance(step, engine.objective(), clock.seconds());
         let event = Event::Iteration(&iteration, trace.active());
@@ -99,7 +100,7 @@ fn step_length<'p>(
     if rate <= MIN_RELATIVE_RATE * objective {
         return None;
     }
-    let gamma_max = direction.gamma_max(engine.active());
+    let gamma_max = direction.gamma_max(engine.gradient().active());
     let gamma = engine.search_line(direction, gamma_max);
     let progresses = gamma * rate > MIN_RELATIVE_DECREASE * objective || gamma >= gamma_max;
     (gamma > 0.0 && progresses).then_some(gamma)

@@ -4,16 +4,16 @@
 //! same order and with a number of shards that depends on the problem alone, so that any number of threads gives the
 //! same bytes.
 
-use super::motion::{Moving, Projection};
+use super::motion::{Motion, Projection};
 use crate::atoms::ActiveSet;
 use crate::error::Result;
 use crate::objective::Problem;
 use crate::objective::loss::Segments;
-use crate::objective::margins::{Found, Margins, Sums};
+use crate::objective::margins::{Margins, Sums};
 use crate::objective::shard::ShardTriplets;
 use crate::parallel::prelude::*;
 use crate::solver::direction::{Direction, line_search};
-use crate::triplets::Anchors;
+use crate::triplets::{Anchors, Triplets};
 use std::ops::Range;
 
 /// Triplets that make a shard worth its cost.
@@ -30,49 +30,43 @@ pub(super) fn n_shards(n_triplets: usize) -> usize {
 pub(super) struct Shard<T> {
     pub(super) margins: Margins,
     pub(super) triplets: T,
-    found: Found,
 }
 
 pub(super) struct MarginStore<'p, T> {
     problem: &'p Problem<'p>,
-    pub(super) segments: Segments,
-    pub(super) sigma: f64,
     pub(super) shards: Vec<Shard<T>>,
     /// The direction of the current line search.
-    moving: Moving,
+    pub(super) motion: Motion,
 }
 
 impl<'p, T: ShardTriplets> MarginStore<'p, T> {
-    /// All margins 0; `triplets` gives the triplets of a range of anchors.
+    /// All margins 0, of triplets by anchor; `make` gives the triplets of a range of anchors.
     pub(super) fn new(
         problem: &'p Problem<'p>,
+        triplets: &Triplets,
         anchors: &Anchors,
         n_shards: usize,
-        triplets: impl Fn(Range<usize>) -> Result<T> + Sync,
+        make: impl Fn(Range<usize>) -> Result<T> + Sync,
     ) -> Result<Self> {
+        // For other losses all margins stay 0, where the slope of any hinge is -1, and weights are gradient weights.
+        let segments = problem.loss.segments();
+        let segments = segments.unwrap_or(Segments { has_linear: true });
         let shard = |rows: Range<usize>| {
             let positions = anchors.starts()[rows.start]..anchors.starts()[rows.end];
-            let weight = |position| problem.triplets.weight_at(anchors, position);
-            let weights = problem.triplets.weights();
+            let n = positions.len();
+            let weight = |position| triplets.weight_at(anchors, position);
+            let weights = triplets.weights().map(|_| positions.map(weight).collect());
             Ok(Shard {
-                triplets: triplets(rows)?,
-                margins: Margins::new(
-                    positions.len(),
-                    weights.map(|_| positions.map(weight).collect()),
-                ),
-                found: Found::default(),
+                triplets: make(rows)?,
+                margins: Margins::new(segments, n, weights),
             })
         };
         let shards = anchors.cut(n_shards).into_par_iter().map(shard);
-        let mut store = Self {
+        Ok(Self {
             problem,
-            segments: (problem.loss.segments()).expect("the loss is a hinge"),
-            sigma: 1.0,
             shards: shards.collect::<Result<_>>()?,
-            moving: Moving::default(),
-        };
-        store.settle();
-        Ok(store)
+            motion: Motion::default(),
+        })
     }
 
     /// Runs on every shard, in parallel if there are several.
@@ -86,21 +80,14 @@ impl<'p, T: ShardTriplets> MarginStore<'p, T> {
         }
     }
 
-    /// Multiplies σ into the margins, and computes segments and sums from them.
-    pub(super) fn settle(&mut self) {
-        let (factor, segments) = (std::mem::replace(&mut self.sigma, 1.0), self.segments);
-        self.each(|shard| {
-            if factor != 1.0 {
-                shard.margins.rescale(factor);
-            }
-            shard.margins.settle(segments);
-        });
+    /// The common factor of all margins.
+    pub(super) fn sigma(&self) -> f64 {
+        self.shards[0].margins.sigma()
     }
 
     /// Computes the margins at an iterate.
     pub(super) fn start_at(&mut self, active: &ActiveSet) {
-        self.sigma = 0.0;
-        self.settle();
+        self.each(|shard| shard.margins.clear());
         let (problem, mut projection) = (self.problem, Projection::default());
         for (atom, weight) in active.iter() {
             projection.set(problem, atom);
@@ -115,7 +102,7 @@ impl<'p, T: ShardTriplets> MarginStore<'p, T> {
                 }
             });
         }
-        self.settle();
+        self.each(|shard| shard.margins.settle());
     }
 
     fn sums(&self) -> Sums {
@@ -128,9 +115,8 @@ impl<'p, T: ShardTriplets> MarginStore<'p, T> {
 
     /// f.
     pub(super) fn objective(&mut self) -> f64 {
-        let (sigma, segments) = (self.sigma, self.segments);
-        let total = self.sums().value(sigma).unwrap_or_else(|| {
-            let values = self.each(|shard| shard.margins.value(sigma, segments));
+        let total = self.sums().value(self.sigma()).unwrap_or_else(|| {
+            let values = self.each(|shard| shard.margins.value());
             values.into_iter().sum()
         });
         total / self.problem.total_weight
@@ -138,50 +124,56 @@ impl<'p, T: ShardTriplets> MarginStore<'p, T> {
 
     /// <M, -∇f>.
     pub(super) fn model_gain(&self) -> f64 {
-        self.sums().model_gain(self.sigma) / self.problem.total_weight
+        let [sum, square] = self.sums().moments(self.sigma());
+        (sum - square) / self.problem.total_weight
     }
 
-    /// Lists the triplets that a direction affects: the anchor has z ≠ 0, and so has near or far.
-    pub(super) fn list_affected(&mut self, direction: Direction) {
-        let mut moving = std::mem::take(&mut self.moving);
-        moving.set(self.problem, direction);
-        let (motion, scale, sigma) = (moving.motion(), self.problem.lambda, self.sigma);
-        self.each(|shard| {
-            shard.margins.begin();
-            for &anchor in shard.triplets.anchors_in(motion.rows) {
-                let anchor = anchor as usize;
-                let (triplets, found) = (&shard.triplets, &mut shard.found);
-                found.begin(triplets.of_anchor(anchor).len());
-                triplets.each_of_anchor(anchor, |t, near, far| {
-                    let atom_margin =
-                        motion.atom_margin(scale, anchor, near as usize, far as usize);
-                    found.offer(t, atom_margin);
-                });
-                shard.margins.list(found, sigma);
+    /// Lists the triplets that a direction affects: the anchor has z ≠ 0, and so has near or far. Other margins will change
+    /// at the given rate.
+    pub(super) fn list_affected(&mut self, direction: Direction, rate: f64) {
+        let mut motion = std::mem::take(&mut self.motion);
+        motion.set(self.problem, direction, rate);
+        let (main, scale) = (&motion.main, motion.scale);
+        let z = |row: u32| main.z[row as usize];
+        self.each(|Shard { margins, triplets }| {
+            margins.begin(rate);
+            for &anchor in triplets.anchors_in(&main.rows) {
+                let row = anchor as usize;
+                let at_anchor = scale * z(anchor);
+                margins.reserve(triplets.of_anchor(row).len());
+                match &motion.other {
+                    None => triplets.each_of_anchor(row, |t, near, far| {
+                        margins.offer(t, at_anchor * (z(near) - z(far)));
+                    }),
+                    Some(from) => triplets.each_of_anchor(row, |t, near, far| {
+                        let b = at_anchor * (z(near) - z(far));
+                        let z = |row: u32| from.z[row as usize];
+                        margins.offer(t, b - scale * z(anchor) * (z(near) - z(far)));
+                    }),
+                }
+                margins.read_listed();
             }
         });
-        self.moving = moving;
+        self.motion = motion;
     }
 
     /// The γ in [0, gamma_max] that minimizes f along the direction.
     pub(super) fn search_line(&mut self, direction: Direction, gamma_max: f64) -> f64 {
-        self.list_affected(direction);
-        let (sigma, segments, rate) = (self.sigma, self.segments, self.moving.rate);
+        self.list_affected(direction, direction.rate());
         line_search(gamma_max, |gamma| {
-            let parts = self.each(|shard| shard.margins.along(sigma, rate, gamma, segments));
+            let parts = self.each(|shard| shard.margins.along(gamma));
             let add = |a: (f64, f64), b: (f64, f64)| (a.0 + b.0, a.1 + b.1);
             parts.into_iter().fold((0.0, 0.0), add)
         })
     }
 
-    /// What a margin that is not affected is multiplied by in a step along the direction of the last line search, per γ
-    /// and less 1: -1 forward, 1 away, 0 pairwise.
-    pub(super) fn rate(&self) -> f64 {
-        self.moving.rate
+    /// Whether a step along the direction of the last line search moves all weight to one atom.
+    pub(super) fn starts_again(&self, gamma: f64) -> bool {
+        1.0 + self.motion.rate * gamma <= 0.0
     }
 
     /// Whether σ has become so small or large that it should be multiplied into the margins.
     pub(super) fn should_settle(&self) -> bool {
-        !(1e-12..1e12).contains(&self.sigma)
+        !(1e-12..1e12).contains(&self.sigma())
     }
 }

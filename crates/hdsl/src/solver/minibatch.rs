@@ -5,67 +5,13 @@
 
 use super::margin_store::{self, MarginStore};
 use super::recomputed::MarginSource;
-use crate::atoms::{ActiveSet, Atom};
+use crate::atoms::ActiveSet;
 use crate::objective::Problem;
 use crate::objective::shard::ShardTriplets;
-use crate::random;
 use crate::solver::direction::Direction;
 use crate::triplets::Anchors;
-use rand_chacha::ChaCha8Rng;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// Some triplets with their margins and gradient weights.
-pub(super) struct Sample {
-    pub(super) triplets: Vec<u32>,
-    pub(super) margins: Vec<f64>,
-    pub(super) weights: Vec<f64>,
-}
-
-impl Sample {
-    /// The triplets at these positions.
-    pub(super) fn at<'p>(
-        problem: &Problem<'_>,
-        margins: &impl MarginSource<'p>,
-        positions: impl Iterator<Item = usize>,
-    ) -> Self {
-        let (triplets, margins): (Vec<u32>, Vec<f64>) = positions.map(|p| margins.at(p)).unzip();
-        let weights = problem.gradient_weights(triplets.iter().copied(), &margins);
-        Self {
-            triplets,
-            margins,
-            weights,
-        }
-    }
-
-    /// A batch of this size.
-    pub(super) fn draw<'p>(
-        problem: &Problem<'_>,
-        margins: &impl MarginSource<'p>,
-        size: usize,
-        rng: &mut ChaCha8Rng,
-    ) -> Self {
-        let positions = random::sample(rng, problem.triplets.len(), size);
-        Self::at(problem, margins, positions.iter().map(|&p| p as usize))
-    }
-
-    /// <B - M, -∇f> of some atoms over this batch.
-    pub(super) fn rates(&self, problem: &Problem<'_>, atoms: &[Atom]) -> Vec<f64> {
-        let triplets = self.triplets.iter().map(|&t| t as usize);
-        let total: f64 = triplets.clone().map(|t| problem.triplets.weight(t)).sum();
-        let triplets: Vec<_> = triplets.map(|t| problem.triplets.get(t)).collect();
-        let weighted = self.weights.iter().zip(&self.margins);
-        let of_model = weighted.map(|(w, m)| w * m).sum::<f64>() / total;
-        let rate = |&atom: &Atom| {
-            let projected = problem.project(atom);
-            let z = |row: u32| projected[row as usize];
-            let weighted = triplets.iter().zip(&self.weights);
-            let gains = weighted.map(|(&(a, near, far), w)| w * z(a) * (z(near) - z(far)));
-            problem.lambda * gains.sum::<f64>() / total - of_model
-        };
-        atoms.iter().map(rate).collect()
-    }
-}
 
 /// The triplets of a shard, made again when they are needed.
 pub(super) struct OnDemand<'p> {
@@ -121,9 +67,7 @@ impl<'p> MarginSource<'p> for StoredMargins<'p> {
             .shards
             .partition_point(|s| s.triplets.first() <= position);
         let shard = &self.shards[after - 1];
-        let margin = shard
-            .margins
-            .get(position - shard.triplets.first(), self.sigma);
+        let margin = shard.margins.get(position - shard.triplets.first());
         (shard.triplets.by_anchor.triplet(position) as u32, margin)
     }
 
@@ -132,16 +76,12 @@ impl<'p> MarginSource<'p> for StoredMargins<'p> {
     }
 
     fn advance(&mut self, gamma: f64, active: &ActiveSet) {
-        let rate = self.rate();
-        if 1.0 + rate * gamma <= 0.0 {
+        if self.starts_again(gamma) {
             return MarginStore::start_at(self, active);
         }
-        self.sigma *= 1.0 + rate * gamma;
-        let (sigma, segments) = (self.sigma, self.segments);
-        let ignore = |_, _| {};
-        self.each(|shard| shard.margins.advance(rate, gamma, sigma, segments, ignore));
+        self.each(|shard| shard.margins.advance(gamma, |_, _| {}));
         if self.should_settle() {
-            self.settle();
+            self.each(|shard| shard.margins.settle());
         }
     }
 }
@@ -156,7 +96,7 @@ impl<'p> StoredMargins<'p> {
                 anchors,
             })
         };
-        MarginStore::new(problem, &by_anchor, n_shards, triplets)
+        MarginStore::new(problem, problem.triplets, &by_anchor, n_shards, triplets)
             .expect("listing ranges of anchors does not fail")
     }
 }

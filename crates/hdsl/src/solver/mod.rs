@@ -1,14 +1,15 @@
 //! Algorithm 1: Frank-Wolfe with away steps over sparse atoms.
 //!
-//! The order of the files, each using only those before it: parameters and bounds; directions; the traits of an engine;
-//! linear minimization oracles and partner search; engines (incremental, recomputed, mini-batches); stop rules, forward
-//! and away candidates, the trace; the algorithm.
+//! The order of the files, each using only those before it: parameters and bounds; directions; margins of all triplets;
+//! partner search, the gradient, the trait of an engine; linear minimization oracles; engines (incremental, recomputed,
+//! mini-batches); stop rules, forward and away candidates, the trace; the algorithm.
 
 mod bounds;
 mod candidates;
 pub(crate) mod direction;
 pub(crate) mod engine;
 mod frank_wolfe;
+pub(crate) mod gradient;
 mod incremental;
 pub(crate) mod lmo;
 mod margin_store;
@@ -141,8 +142,9 @@ impl Solver {
         let mut run = frank_wolfe(&mut engine, &mut oracle, start, params, clock, observer)?;
         if params.certify && !run.gap().is_certified() {
             engine.refresh_all();
-            let best = oracle.best(&mut engine, Search::Exact);
-            let gap = engine.gain(best.1) - engine.gain_of_model();
+            let gradient = engine.gradient();
+            let best = oracle.best(gradient, Search::Exact);
+            let gap = gradient.gain(best.1) - gradient.gain_of_model();
             let last = run.trace.last_mut().expect("the last iterate is recorded");
             last.gap = Gap::Certified(gap.max(0.0));
             run.seconds = clock.seconds();

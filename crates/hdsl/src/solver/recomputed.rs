@@ -1,15 +1,18 @@
 //! The solver state with the gradient computed anew in every iteration, over all triplets or over a batch.
 //!
-//! It works for every loss, and the incremental state is tested against it.
+//! It works for every loss. At a fixed iterate gradient weights are constants, so the gradient is that of a hinge at
+//! M = 0 over triplets that have these weights.
 
-use super::engine::{Gradient, Iterate, LineSearch, SymmetrizedGradient};
-use super::minibatch::Sample;
-use super::partner::{PARALLEL, PartnerSearch};
+use super::engine::Engine;
+use super::gradient::{PairStore, SymmetrizedGradient, pair_store};
+use super::margin_store::n_shards;
+use super::partner::PARALLEL;
 use crate::atoms::{ActiveSet, Atom, Step};
-use crate::objective::active_features::ActiveFeatures;
-use crate::objective::gradient::PairGradient;
-use crate::objective::{COLUMNS, Problem, Scored};
+use crate::cancel::CancelToken;
+use crate::objective::Problem;
+use crate::random;
 use crate::solver::direction::{Direction, line_search};
+use crate::triplets::Triplets;
 use rand_chacha::ChaCha8Rng;
 
 /// The margins of all triplets. *Positions* number the triplets in an order of the source's choice.
@@ -21,7 +24,7 @@ pub(crate) trait MarginSource<'p> {
     fn objective(&mut self) -> f64;
     /// The triplet at a position, and its margin.
     fn at(&self, position: usize) -> (u32, f64);
-    /// As [`LineSearch::search_line`].
+    /// As [`Engine::search_line`].
     fn search_line(&mut self, direction: Direction, gamma_max: f64) -> f64;
     /// Takes the step found by the line search just done, to the given iterate.
     fn advance(&mut self, gamma: f64, active: &ActiveSet);
@@ -81,73 +84,119 @@ fn difference(mut a: Vec<f64>, b: &[f64]) -> Vec<f64> {
     a
 }
 
+/// Some triplets at an iterate.
+struct Sample {
+    /// The triplets, weighted by their gradient weights. Those with weight 0 are left out.
+    triplets: Triplets,
+    /// V over all of them.
+    total_weight: f64,
+    /// <M, -∇f>.
+    model_gain: f64,
+}
+
+impl Sample {
+    /// The triplets at these positions.
+    fn at<'p>(
+        problem: &Problem<'_>,
+        margins: &impl MarginSource<'p>,
+        positions: impl Iterator<Item = usize>,
+    ) -> Self {
+        let (mut triplets, mut total_weight, mut model_gain) = (Triplets::new(), 0.0, 0.0);
+        for (t, margin) in positions.map(|position| margins.at(position)) {
+            let t = t as usize;
+            let weight = problem.gradient_weight(t, margin);
+            if weight != 0.0 {
+                let (anchor, near, far) = problem.triplets.get(t);
+                triplets.push_weighted(anchor, near, far, weight);
+            }
+            total_weight += problem.triplets.weight(t);
+            model_gain += weight * margin;
+        }
+        Self {
+            triplets,
+            total_weight,
+            model_gain: model_gain / total_weight,
+        }
+    }
+
+    /// <B - M, -∇f> of some atoms.
+    fn rates(&self, problem: &Problem<'_>, atoms: &[Atom]) -> Vec<f64> {
+        let rate = |&atom: &Atom| {
+            let projected = problem.project(atom);
+            let z = |row: u32| projected[row as usize];
+            let gain = |(t, (a, near, far))| self.triplets.weight(t) * z(a) * (z(near) - z(far));
+            let gains = self.triplets.iter().enumerate().map(gain);
+            problem.lambda * gains.sum::<f64>() / self.total_weight - self.model_gain
+        };
+        atoms.iter().map(rate).collect()
+    }
+}
+
 pub(crate) struct Recomputed<'p, M> {
     problem: &'p Problem<'p>,
-    active: ActiveSet,
-    features: ActiveFeatures,
     pub(super) margins: M,
+    gradient: SymmetrizedGradient<'p>,
     /// The size of batches.
     batch: Option<usize>,
-    gradient: Option<PairGradient>,
-    /// Whether the gradient is over all triplets.
-    over_all: bool,
-    best_diagonal: u32,
-    search: PartnerSearch<'p>,
 }
 
 impl<'p, M: MarginSource<'p>> Recomputed<'p, M> {
     /// The state at M = 0. A batch that is not smaller than the number of triplets is all of them.
     pub(crate) fn new(problem: &'p Problem<'p>, batch: Option<usize>) -> Self {
+        let none = weighted(problem, &Triplets::new());
         Self {
             problem,
-            active: ActiveSet::default(),
-            features: ActiveFeatures::new(problem.rows.n_rows()),
             margins: M::new(problem),
+            gradient: SymmetrizedGradient::new(problem, none, PARALLEL),
             batch: batch.filter(|&size| size < problem.triplets.len()),
-            gradient: None,
-            over_all: false,
-            best_diagonal: 0,
-            search: PartnerSearch::new(problem, PARALLEL),
         }
     }
 
-    fn gradient(&self) -> &PairGradient {
-        (self.gradient.as_ref()).expect("a gradient is computed before it is used")
+    /// A batch of this size.
+    fn draw(&self, size: usize, rng: &mut ChaCha8Rng) -> Sample {
+        let positions = random::sample(rng, self.problem.triplets.len(), size);
+        let positions = positions.iter().map(|&position| position as usize);
+        Sample::at(self.problem, &self.margins, positions)
     }
 
-    /// Computes the gradient over these triplets, which are those of the last gradient if that is to be reused.
-    fn set_gradient(&mut self, sample: &Sample, reuse: bool) {
-        let mut gradient =
-            self.gradient.take().filter(|_| reuse).unwrap_or_else(|| {
-                PairGradient::new(self.problem, sample.triplets.iter().copied())
-            });
-        gradient.set(self.problem, &sample.weights, &sample.margins);
-        let diagonal = gradient.diagonal();
-        let blocks = diagonal
-            .chunks(COLUMNS)
-            .zip(&mut self.search.block_diagonals);
-        for (block, bound) in blocks {
-            *bound = block.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        }
-        let better = |best: usize, j: usize| {
-            if diagonal[j] > diagonal[best] {
-                j
-            } else {
-                best
-            }
-        };
-        self.best_diagonal = (0..diagonal.len()).fold(0, better) as u32;
-        self.gradient = Some(gradient);
+    fn set_gradient(&mut self, sample: &Sample) {
+        // Frees the memory of the last one before there is a new one.
+        self.gradient.margins.shards.clear();
+        let margins = weighted(self.problem, &sample.triplets);
+        let (total_weight, model_gain) = (sample.total_weight, sample.model_gain);
+        self.gradient
+            .set_triplets(margins, total_weight, model_gain);
     }
 }
 
-impl<'p, M: MarginSource<'p>> Iterate<'p> for Recomputed<'p, M> {
-    fn problem(&self) -> &'p Problem<'p> {
-        self.problem
+fn weighted<'p>(problem: &'p Problem<'p>, triplets: &Triplets) -> PairStore<'p> {
+    let n_shards = n_shards(triplets.len());
+    let store = pair_store(problem, triplets, n_shards, false, CancelToken::NEVER);
+    store.expect("it is never cancelled")
+}
+
+impl<'p, M: MarginSource<'p>> Engine<'p> for Recomputed<'p, M> {
+    fn gradient(&mut self) -> &mut SymmetrizedGradient<'p> {
+        &mut self.gradient
     }
 
-    fn active(&self) -> &ActiveSet {
-        &self.active
+    fn refresh(&mut self, rng: &mut ChaCha8Rng) {
+        let Some(size) = self.batch else {
+            return self.refresh_all();
+        };
+        let sample = self.draw(size, rng);
+        self.set_gradient(&sample);
+    }
+
+    fn refresh_all(&mut self) {
+        let positions = 0..self.problem.triplets.len();
+        let sample = Sample::at(self.problem, &self.margins, positions);
+        self.set_gradient(&sample);
+    }
+
+    fn reestimated_rates(&mut self, atoms: &[Atom], rng: &mut ChaCha8Rng) -> Option<Vec<f64>> {
+        let sample = self.draw(self.batch?, rng);
+        Some(sample.rates(self.problem, atoms))
     }
 
     fn objective(&mut self) -> f64 {
@@ -156,97 +205,17 @@ impl<'p, M: MarginSource<'p>> Iterate<'p> for Recomputed<'p, M> {
 
     fn start_at(&mut self, active: ActiveSet) {
         self.margins.start_at(&active);
-        self.active = active;
-        self.features = ActiveFeatures::new(self.problem.rows.n_rows());
-        self.features.follow(self.problem, &self.active);
+        self.gradient.set_active(active);
+    }
+
+    fn search_line(&mut self, direction: Direction, gamma_max: f64) -> f64 {
+        self.margins.search_line(direction, gamma_max)
     }
 
     fn advance(&mut self, step: &Step, gamma: f64) {
-        self.active.apply(step);
-        self.margins.advance(gamma, &self.active);
-        self.features.follow(self.problem, &self.active);
-    }
-}
-
-impl<'p, M: MarginSource<'p>> Gradient<'p> for Recomputed<'p, M> {
-    fn refresh(&mut self, rng: &mut ChaCha8Rng) {
-        let Some(size) = self.batch else {
-            return self.refresh_all();
-        };
-        let sample = Sample::draw(self.problem, &self.margins, size, rng);
-        self.set_gradient(&sample, false);
-        self.over_all = false;
-    }
-
-    fn refresh_all(&mut self) {
-        let positions = 0..self.problem.triplets.len();
-        let sample = Sample::at(self.problem, &self.margins, positions);
-        self.set_gradient(&sample, self.over_all);
-        self.over_all = true;
-    }
-
-    fn gain(&self, score: f64) -> f64 {
-        self.gradient().gain(self.problem, score)
-    }
-
-    fn gain_of_model(&self) -> f64 {
-        self.gradient().model_gain()
-    }
-
-    fn active_scores(&mut self) -> Vec<f64> {
-        let (gradient, slots) = (self.gradient(), self.features.slots());
-        let (d, cross) = (gradient.diagonal(), gradient.cross_terms(&self.features));
-        let score = |(atom, &slot): (&Atom, &u32)| {
-            let h = atom.sign().value() * cross[slot as usize];
-            d[atom.i() as usize] + d[atom.j() as usize] + h
-        };
-        self.active.atoms().iter().zip(slots).map(score).collect()
-    }
-
-    fn reestimated_rates(&mut self, atoms: &[Atom], rng: &mut ChaCha8Rng) -> Option<Vec<f64>> {
-        let sample = Sample::draw(self.problem, &self.margins, self.batch?, rng);
-        Some(sample.rates(self.problem, atoms))
-    }
-}
-
-impl<'p, M: MarginSource<'p>> SymmetrizedGradient<'p> for Recomputed<'p, M> {
-    fn best_diagonal(&mut self) -> u32 {
-        self.best_diagonal
-    }
-
-    fn best_partner(&mut self, feature: u32, floor: Option<Scored>) -> Scored {
-        let Self {
-            problem,
-            gradient,
-            search,
-            active,
-            ..
-        } = self;
-        let gradient = (gradient.as_ref()).expect("a gradient is computed before it is used");
-        let product = &mut search.product;
-        gradient.multiply(problem, feature, |row, by| product.add(row, by));
-        let d = gradient.diagonal();
-        let diagonal = |j: u32| d[j as usize];
-        search.best(
-            feature,
-            floor,
-            &diagonal,
-            self.best_diagonal,
-            active.atoms(),
-        )
-    }
-
-    fn diagonal(&mut self) -> Vec<f64> {
-        self.gradient().diagonal().to_vec()
-    }
-
-    fn each_pair(&self, visit: impl FnMut(u32, u32, f64)) {
-        self.gradient().each_pair(visit);
-    }
-}
-
-impl<'p, M: MarginSource<'p>> LineSearch for Recomputed<'p, M> {
-    fn search_line(&mut self, direction: Direction, gamma_max: f64) -> f64 {
-        self.margins.search_line(direction, gamma_max)
+        let mut active = self.gradient.active().clone();
+        active.apply(step);
+        self.margins.advance(gamma, &active);
+        self.gradient.set_active(active);
     }
 }

@@ -1,11 +1,9 @@
 //! The mathematics of the solver, checked on tiny problems against dense arrays and brute force.
 
-use super::engine::{Gradient, Iterate, SymmetrizedGradient};
+use super::gradient::SymmetrizedGradient;
 use super::recomputed::MarginSource;
 use super::*;
 use crate::atoms::{Atom, Step};
-use crate::objective::active_features::ActiveFeatures;
-use crate::objective::gradient::PairGradient;
 use crate::objective::loss::{Loss, LossKind, with_loss};
 use crate::objective::{COLUMNS, Scored};
 use crate::observer::{Event, Stop};
@@ -336,7 +334,7 @@ fn some_active(problem: &Problem<'_>, picks: &[usize]) -> ActiveSet {
     ActiveSet::from_weighted(&weighted).unwrap()
 }
 
-/// H by its definition, from every pair of rows and its coefficient.
+/// H = Xᵀ S X from every pair of rows and its coefficient in S.
 fn dense_h(
     problem: &Problem<'_>,
     each_pair: impl FnOnce(&mut dyn FnMut(u32, u32, f64)),
@@ -354,10 +352,23 @@ fn dense_h(
     h
 }
 
+/// H at an iterate by its definition: a triplet has its gradient weight on {anchor, near}, and minus that on {anchor, far}.
+fn h_by_definition(problem: &Problem<'_>, active: &ActiveSet) -> Vec<Vec<f64>> {
+    dense_h(problem, |visit| {
+        for (t, margin) in problem.margins(active).into_iter().enumerate() {
+            let (a, near, far) = problem.triplets.get(t);
+            let slope = with_loss!(problem.loss, loss => loss.slope(margin));
+            let weight = -problem.triplets.weight(t) * slope;
+            visit(a, near, weight);
+            visit(a, far, -weight);
+        }
+    })
+}
+
 /// That D, and the best partner of every feature, are those of this H.
-fn assert_reads<'p>(engine: &mut impl Engine<'p>, h: &[Vec<f64>], what: &str) {
+fn assert_reads(gradient: &mut SymmetrizedGradient<'_>, h: &[Vec<f64>], what: &str) {
     let near = |a: f64, b: f64| (a - b).abs() < 1e-8 * (1.0 + b.abs());
-    let diagonal = engine.diagonal();
+    let diagonal = gradient.diagonal();
     assert_eq!(diagonal.len(), h.len());
     for i in 0..h.len() {
         let d = 0.5 * h[i][i];
@@ -369,12 +380,12 @@ fn assert_reads<'p>(engine: &mut impl Engine<'p>, h: &[Vec<f64>], what: &str) {
         let score = |j: usize| d + 0.5 * h[j][j] + h[i][j].abs();
         let others = (0..h.len()).filter(|&j| j != i);
         let want = others.map(score).fold(f64::NEG_INFINITY, f64::max);
-        let found = engine.best_partner(i as u32, None);
+        let found = gradient.best_partner(i as u32, None);
         assert!(
             near(found.1, want),
             "{what}: best with {i}: {found:?} instead of {want}"
         );
-        let again = engine.best_partner(i as u32, Some(found));
+        let again = gradient.best_partner(i as u32, Some(found));
         assert!(near(again.1, want), "{what}: above {found:?}: {again:?}");
     }
 }
@@ -397,9 +408,13 @@ fn in_shards<'p>(problem: &'p Problem<'p>, n_shards: usize) -> Incremental<'p> {
 fn assert_finds<'p, E: Engine<'p>>(engine: &mut E, active: &ActiveSet, best: f64) {
     engine.start_at(active.clone());
     engine.refresh_all();
-    for start in [lmo::alternating(engine, 0), engine.best_partner(1, None)] {
+    let gradient = engine.gradient();
+    for start in [
+        lmo::alternating(gradient, 0),
+        gradient.best_partner(1, None),
+    ] {
         for mut exact in [lmo::Exact::default(), lmo::Exact::in_small_pieces()] {
-            let found = exact.best(engine, start);
+            let found = exact.best(gradient, start);
             assert!(
                 close(found.1, best, 1e-9),
                 "found {} of {best} from {}",
@@ -422,10 +437,10 @@ proptest! {
         let outside: Vec<_> = active.iter().map(|(a, w)| (problem.external(a), w)).collect();
         let margins = problem.margins(&active);
         prop_assert!(close(problem.value(&margins), tiny.objective(&outside, kind), 1e-10));
-        let triplets = 0..tiny.triplets.len() as u32;
-        let mut gradient = PairGradient::new(&problem, triplets.clone());
-        let weights = problem.gradient_weights(triplets, &margins);
-        gradient.set(&problem, &weights, &margins);
+        let mut engine = recomputed(&problem);
+        engine.start_at(active.clone());
+        engine.refresh_all();
+        let gradient = engine.gradient();
         let (d, h) = (gradient.diagonal(), dense_h(&problem, |visit| gradient.each_pair(visit)));
         let score = |atom: Atom| {
             let (i, j) = (atom.i() as usize, atom.j() as usize);
@@ -445,7 +460,7 @@ proptest! {
                 tiny.objective(&all, kind)
             };
             let slope = (moved(step) - moved(-step)) / (2.0 * step);
-            let gain = gradient.gain(&problem, score(inside));
+            let gain = gradient.gain(score(inside));
             // Kinks in ℓ' make the difference inexact there; scale and step keep it small.
             let rounding = 10.0 * f64::EPSILON * moved(0.0) / step;
             prop_assert!(
@@ -453,15 +468,13 @@ proptest! {
                 "{atom:?}: {gain} against {}", -slope
             );
         }
-        let mut features = ActiveFeatures::new(problem.rows.n_rows());
-        features.follow(&problem, &active);
-        let (cross, mut of_model) = (gradient.cross_terms(&features), 0.0);
-        prop_assert_eq!(features.slots().len(), active.len());
-        for ((atom, weight), &slot) in active.iter().zip(features.slots()) {
-            prop_assert!(close(cross[slot as usize], h[atom.i() as usize][atom.j() as usize], 1e-9));
-            of_model += weight * gradient.gain(&problem, score(atom));
+        let (scores, mut of_model) = (gradient.active_scores(), 0.0);
+        prop_assert_eq!(scores.len(), active.len());
+        for ((atom, weight), found) in active.iter().zip(scores) {
+            prop_assert!(close(found, score(atom), 1e-9));
+            of_model += weight * gradient.gain(score(atom));
         }
-        prop_assert!(close(of_model, gradient.model_gain(), 1e-9));
+        prop_assert!(close(of_model, gradient.gain_of_model(), 1e-9));
     }
 
     /// Exact search is the maximum over all atoms.
@@ -504,9 +517,9 @@ proptest! {
             let start = (start.0.unwrap_or(Atom::plus(0, 1).unwrap()), start.1);
             let mut full = recomputed(&problem);
             full.refresh_all();
-            let found = exact.best(&mut full, start);
+            let found = exact.best(full.gradient(), start);
             prop_assert_eq!((problem.external(found.0), found.1), first);
-            let found = exact.best(&mut incremental(&problem), start);
+            let found = exact.best(incremental(&problem).gradient(), start);
             prop_assert_eq!((problem.external(found.0), found.1), first);
         }
     }
@@ -625,14 +638,15 @@ proptest! {
         prop_assert!((0..n).any(left_out), "{:?}", rates);
 
         engine.refresh(&mut rng);
-        let h = dense_h(&problem, |visit| engine.each_pair(visit));
-        assert_reads(&mut engine, &h, "batch");
-        let scores = engine.active_scores();
+        let gradient = engine.gradient();
+        let h = dense_h(&problem, |visit| gradient.each_pair(visit));
+        assert_reads(gradient, &h, "batch");
+        let scores = gradient.active_scores();
         let want = |atom: &Atom| {
             let (i, j) = (atom.i() as usize, atom.j() as usize);
             0.5 * (h[i][i] + h[j][j]) + atom.sign().value() * h[i][j]
         };
-        let wanted = engine.active().atoms().iter().map(want);
+        let wanted = gradient.active().atoms().iter().map(want);
         prop_assert!(worst_difference(scores, wanted) < 1e-9);
     }
 }
@@ -648,7 +662,7 @@ proptest! {
         let params = SolverParams { steps: rule, search, ..params(&tiny) };
         let problem = Problem::new(&rows, &tiny.triplets, tiny.scale, loss).unwrap();
         let (mut engine, _) = walk(incremental(&problem), &params, steps);
-        let reached = engine.active().clone();
+        let reached = engine.gradient().active().clone();
         engine.start_at(reached);
         assert_state_is_correct(engine, "start");
         let (engine, _) = walk(incremental(&problem), &params, steps);
@@ -742,26 +756,41 @@ fn worst_difference(a: impl IntoIterator<Item = f64>, b: impl IntoIterator<Item 
 
 /// The whole state of an engine, against margins and sums by their definition at the same iterate.
 fn assert_state_is_correct<'p, E: Engine<'p>>(mut engine: E, what: &str) {
-    let problem = engine.problem();
+    let objective = engine.objective();
+    let gradient = engine.gradient();
+    let (problem, active) = (gradient.problem(), gradient.active().clone());
+    let h = h_by_definition(problem, &active);
+    let value = problem.value(&problem.margins(&active));
+    let near = |a: f64, b: f64| (a - b).abs() < 1e-9 * (1.0 + value);
+    assert!(near(objective, value), "{what}: objective");
+    let score = |atom: Atom| {
+        let (i, j) = (atom.i() as usize, atom.j() as usize);
+        0.5 * (h[i][i] + h[j][j]) + atom.sign().value() * h[i][j]
+    };
+    let gain: f64 = active.iter().map(|(atom, w)| w * score(atom)).sum();
+    let gain = problem.lambda * gain / problem.total_weight;
+    let found = gradient.gain_of_model();
+    assert!(near(found, gain), "{what}: gain of M {found} for {gain}");
     let mut fresh = recomputed(problem);
-    fresh.start_at(engine.active().clone());
+    fresh.start_at(active.clone());
     fresh.refresh_all();
-    let h = dense_h(problem, |visit| fresh.each_pair(visit));
-    let scale = 1.0 + fresh.objective();
-    assert!(
-        (engine.objective() - fresh.objective()).abs() < 1e-9 * scale,
-        "{what}: objective"
-    );
-    assert!(
-        (engine.gain_of_model() - fresh.gain_of_model()).abs() < 1e-9 * scale,
-        "{what}: gain of M"
-    );
-    assert_reads(&mut engine, &h, what);
-    assert_reads(&mut fresh, &h, what);
-    let s = worst_difference(engine.active_scores(), fresh.active_scores());
-    assert!(s < 1e-8, "{what}: scores drifted by {s}");
-    let sum: f64 = engine.active().weights().iter().sum();
+    for gradient in [gradient, fresh.gradient()] {
+        let scores = active.atoms().iter().map(|&atom| score(atom));
+        let s = worst_difference(gradient.active_scores(), scores);
+        assert!(s < 1e-8, "{what}: scores drifted by {s}");
+        assert_reads(gradient, &h, what);
+    }
+    let sum: f64 = active.weights().iter().sum();
     assert!((sum - 1.0).abs() < 1e-9, "{what}: weights sum to {sum}");
+}
+
+/// The margins in the order of anchors.
+fn margins_of(engine: &Incremental<'_>) -> Vec<f64> {
+    let shards = engine.gradient.margins.shards.iter();
+    let margins = shards.map(|shard| &shard.margins);
+    margins
+        .flat_map(|margins| (0..margins.len()).map(|t| margins.get(t)))
+        .collect()
 }
 
 /// The margins of so many triplets by number.
@@ -784,13 +813,13 @@ fn running_margins_match_recomputed_ones_after_thousands_of_steps() {
                 ..SolverParams::new(scale)
             };
             let problem = Problem::new(&rows, &triplets, scale, LossKind::SmoothedHinge).unwrap();
-            let (full, [aways, drops, taken]) = walk(recomputed(&problem), &params, 2200);
+            let (mut full, [aways, drops, taken]) = walk(recomputed(&problem), &params, 2200);
             if rule == StepRule::Away {
                 long += usize::from(aways > 200 && drops > 20 && taken > 2000);
             }
             let drift = worst_difference(
                 by_triplet(&full.margins, triplets.len()),
-                problem.margins(full.active()),
+                problem.margins(full.gradient().active()),
             );
             assert!(
                 drift < 1e-9,
@@ -798,9 +827,12 @@ fn running_margins_match_recomputed_ones_after_thousands_of_steps() {
             );
             for loss in hinges() {
                 let problem = Problem::new(&rows, &triplets, scale, loss).unwrap();
-                let (engine, [.., taken]) = walk(incremental(&problem), &params, 2200);
+                let (mut engine, [.., taken]) = walk(incremental(&problem), &params, 2200);
                 // The triplets of `wordy` are sorted by anchor, which is the order the engine keeps them in.
-                let drift = worst_difference(engine.margins(), problem.margins(engine.active()));
+                let drift = worst_difference(
+                    margins_of(&engine),
+                    problem.margins(engine.gradient().active()),
+                );
                 assert!(
                     drift < 1e-9,
                     "{loss} drifted by {drift} after {taken} {rule} steps at scale {scale}"
@@ -846,7 +878,7 @@ fn stored_margins_are_those_of_the_triplets_in_any_order_and_any_shards() {
         engine.margins = StoredMargins::in_shards(&problem, n_shards);
         let (mut engine, [aways, ..]) = walk(engine, &params, 1500);
         assert!(aways > 20 || rule != StepRule::Away);
-        let want = problem.margins(engine.active());
+        let want = problem.margins(engine.gradient().active());
         let margins = by_triplet(&engine.margins, triplets.len());
         assert!(worst_difference(margins, want.iter().copied()) < 1e-9);
         assert!(close(engine.objective(), problem.value(&want), 1e-9));
@@ -980,10 +1012,10 @@ fn shards_and_threads_change_nothing_but_time() {
 }
 
 /// Rows of H tell the best atom of every feature, and so the best of all.
-fn assert_exact<'p, E: Engine<'p>>(engine: &mut E, found: Scored) {
-    let features = 0..engine.problem().n_columns() as u32;
+fn assert_exact(gradient: &mut SymmetrizedGradient<'_>, found: Scored) {
+    let features = 0..gradient.problem().n_columns() as u32;
     let best = features
-        .map(|feature| engine.best_partner(feature, None).1)
+        .map(|feature| gradient.best_partner(feature, None).1)
         .fold(f64::NEG_INFINITY, f64::max);
     assert!(close(found.1, best, 1e-9), "{found:?} against {best}");
 }
@@ -1015,11 +1047,11 @@ fn exact_search_agrees_with_rows_of_h_along_a_run() {
             let (mut fast, _) = walk(in_shards(&problem, 2), &params, steps);
             full.refresh_all();
             for mut exact in [lmo::Exact::default(), lmo::Exact::in_small_pieces()] {
-                let start = lmo::alternating(&mut full, 3);
-                let found = exact.best(&mut full, start);
-                assert_exact(&mut full, found);
-                let found = exact.best(&mut fast, start);
-                assert_exact(&mut fast, found);
+                let start = lmo::alternating(full.gradient(), 3);
+                let found = exact.best(full.gradient(), start);
+                assert_exact(full.gradient(), found);
+                let found = exact.best(fast.gradient(), start);
+                assert_exact(fast.gradient(), found);
             }
         }
     }

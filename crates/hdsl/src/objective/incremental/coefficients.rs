@@ -7,10 +7,9 @@
 use crate::cancel::CancelToken;
 use crate::data::Groups;
 use crate::error::Result;
-use crate::objective::Problem;
-use crate::objective::margins::{Affine, GradientWeights};
+use crate::objective::margins::{Affine, Margins};
 use crate::objective::shard::ShardTriplets;
-use crate::triplets::Anchors;
+use crate::triplets::{Anchors, Triplets};
 use std::ops::Range;
 
 /// The share of distinct pairs, near and far counted separately, from which coefficients are not stored.
@@ -63,13 +62,13 @@ enum Values {
 impl Coefficients {
     /// For the triplets of these anchors.
     pub(crate) fn new(
-        problem: &Problem<'_>,
+        triplets: &Triplets,
         grouped: &Anchors,
         anchors: Range<usize>,
         cancel: CancelToken<'_>,
     ) -> Result<Self> {
         let n = grouped.starts()[anchors.end] - grouped.starts()[anchors.start];
-        let n_rows = problem.rows.n_rows();
+        let n_rows = grouped.starts().len() - 1;
         let (mut triplet_starts, mut pair_starts, mut others) = (vec![0], vec![0], Vec::new());
         let (mut near, mut far) = (Vec::with_capacity(n), Vec::with_capacity(n));
         let mut seen = vec![(u32::MAX, 0u32); n_rows];
@@ -83,7 +82,7 @@ impl Coefficients {
                 }
                 known.1
             };
-            problem.triplets.each_of_anchor(grouped, anchor, |_, n, f| {
+            triplets.each_of_anchor(grouped, anchor, |_, n, f| {
                 near.push(pair_with(n));
                 far.push(pair_with(f));
             });
@@ -164,15 +163,14 @@ impl Coefficients {
         }
     }
 
-    /// Changes the coefficients of the pairs named, which are numbered from the anchor's first.
-    pub(crate) fn add(&mut self, anchor: usize, changed: &[u32], by_pair: &[Affine], sigma: f64) {
-        let pairs = self.pairs_of(anchor);
+    /// Changes the coefficients of an anchor's pairs, which are numbered from its first.
+    pub(crate) fn add(&mut self, anchor: usize, changes: &[(usize, Affine)], sigma: f64) {
+        let first = self.pairs_of(anchor).start;
         let Values::Stored { coefficients, .. } = &mut self.values else {
             return;
         };
-        let coefficients = &mut coefficients[pairs];
-        for &local in changed {
-            let (c, delta) = (&mut coefficients[local as usize], by_pair[local as usize]);
+        for &(local, delta) in changes {
+            let c = &mut coefficients[first + local];
             *c = [c[0] + delta[0], c[1] + delta[1]];
             // If all triplets of a pair are on the flat segment, only rounding is left; a true 0 can be skipped.
             if c[0].abs() < 1e-12 && (sigma * c[1]).abs() < 1e-12 {
@@ -183,23 +181,18 @@ impl Coefficients {
 
     /// Calls `each` with the other row and the coefficient of every pair of an anchor.
     #[inline]
-    fn each_of_pairs(
-        &self,
-        anchor: usize,
-        weights: &GradientWeights<'_>,
-        mut each: impl FnMut(usize, f64),
-    ) {
+    fn each_of_pairs(&self, anchor: usize, margins: &Margins, mut each: impl FnMut(usize, f64)) {
         let pairs = self.pairs_of(anchor);
         let others = &self.others[pairs.clone()];
         match &self.values {
             Values::Stored { coefficients, .. } => {
                 for (&other, &c) in others.iter().zip(&coefficients[pairs]) {
-                    each(other as usize, weights.value(c));
+                    each(other as usize, margins.evaluate(c));
                 }
             }
             Values::Own => {
                 let range = self.of_anchor(anchor);
-                for (w, &[near, far]) in weights.range(range).zip(others.as_chunks().0) {
+                for (w, &[near, far]) in margins.gradient_weights(range).zip(others.as_chunks().0) {
                     each(near as usize, w);
                     each(far as usize, -w);
                 }
@@ -209,33 +202,28 @@ impl Coefficients {
 
     /// The coefficient of one pair.
     #[inline]
-    fn get(&self, pair: usize, weights: &GradientWeights<'_>) -> f64 {
+    fn get(&self, pair: usize, margins: &Margins) -> f64 {
         match &self.values {
-            Values::Stored { coefficients, .. } => weights.value(coefficients[pair]),
-            Values::Own if pair.is_multiple_of(2) => weights.get(pair / 2),
-            Values::Own => -weights.get(pair / 2),
+            Values::Stored { coefficients, .. } => margins.evaluate(coefficients[pair]),
+            Values::Own if pair.is_multiple_of(2) => margins.gradient_weight(pair / 2),
+            Values::Own => -margins.gradient_weight(pair / 2),
         }
     }
 
     /// Σ_q c_pq x_q over the pairs of an anchor p.
     #[inline]
-    pub(crate) fn dot(
-        &self,
-        anchor: usize,
-        weights: &GradientWeights<'_>,
-        x: impl Fn(usize) -> f64,
-    ) -> Affine {
+    pub(crate) fn dot(&self, anchor: usize, margins: &Margins, x: impl Fn(usize) -> f64) -> Affine {
         let mut sum = [0.0; 2];
-        let mut add = |c: Affine, x: f64| sum = [sum[0] + c[0] * x, sum[1] + c[1] * x];
         match &self.values {
             Values::Stored { coefficients, .. } => {
                 let pairs = self.pairs_of(anchor);
                 for (&other, &c) in self.others[pairs.clone()].iter().zip(&coefficients[pairs]) {
-                    add(c, x(other as usize));
+                    super::add(&mut sum, c, x(other as usize));
                 }
             }
             Values::Own => self.each_of_anchor(anchor, |t, near, far| {
-                add(weights.affine(t), x(near as usize) - x(far as usize));
+                let x = x(near as usize) - x(far as usize);
+                super::add(&mut sum, margins.affine_weight(t), x);
             }),
         }
         sum
@@ -256,7 +244,7 @@ impl Coefficients {
     #[inline]
     pub(crate) fn each_product(
         &self,
-        weights: &GradientWeights<'_>,
+        margins: &Margins,
         column: &Column<'_>,
         mut add: impl FnMut(usize, f64),
     ) {
@@ -269,10 +257,10 @@ impl Coefficients {
                 }
             };
             if anchors.contains(&row) {
-                self.each_of_pairs(row, weights, &mut add);
+                self.each_of_pairs(row, margins, &mut add);
             }
             for &(anchor, pair) in self.by_other.of(row) {
-                add(anchor as usize, self.get(pair as usize, weights));
+                add(anchor as usize, self.get(pair as usize, margins));
             }
         }
     }
@@ -289,36 +277,27 @@ impl Coefficients {
     }
 
     /// u += S x.
-    pub(crate) fn multiply(
-        &self,
-        weights: &GradientWeights<'_>,
-        column: &Column<'_>,
-        u: &mut [f64],
-    ) {
+    pub(crate) fn multiply(&self, margins: &Margins, column: &Column<'_>, u: &mut [f64]) {
         if self.walks(column) {
-            self.each_product(weights, column, |row, by| u[row] += by);
+            self.each_product(margins, column, |row, by| u[row] += by);
             return;
         }
         for anchor in self.anchors() {
             let x = column.dense[anchor];
             if x != 0.0 {
-                self.each_of_pairs(anchor, weights, |other, c| u[other] += c * x);
+                self.each_of_pairs(anchor, margins, |other, c| u[other] += c * x);
             }
             // Without a test for zeros, which would be an unpredictable branch.
             let mut sum = 0.0;
-            self.each_of_pairs(anchor, weights, |other, c| sum += c * column.dense[other]);
+            self.each_of_pairs(anchor, margins, |other, c| sum += c * column.dense[other]);
             u[anchor] += sum;
         }
     }
 
     /// Visits every pair with its coefficient, unless that is 0. A pair may come several times, in parts that add up.
-    pub(crate) fn each_pair(
-        &self,
-        weights: &GradientWeights<'_>,
-        visit: &mut impl FnMut(u32, u32, f64),
-    ) {
+    pub(crate) fn each_pair(&self, margins: &Margins, visit: &mut impl FnMut(u32, u32, f64)) {
         for anchor in self.anchors() {
-            self.each_of_pairs(anchor, weights, |other, c| {
+            self.each_of_pairs(anchor, margins, |other, c| {
                 if c != 0.0 {
                     visit(anchor as u32, other as u32, c);
                 }
@@ -361,6 +340,7 @@ impl ShardTriplets for Coefficients {
 mod tests {
     use super::*;
     use crate::data::Rows;
+    use crate::objective::Problem;
     use crate::objective::loss::LossKind;
     use crate::objective::margins::Margins;
     use crate::triplets::Triplets;
@@ -389,7 +369,7 @@ mod tests {
         let problem = Problem::new(&rows, &triplets, 1.0, LossKind::SmoothedHinge).unwrap();
         let grouped = triplets.by_anchor(6);
         let mut coefficients =
-            Coefficients::new(&problem, &grouped, 0..6, CancelToken::NEVER).unwrap();
+            Coefficients::new(&triplets, &grouped, 0..6, CancelToken::NEVER).unwrap();
         assert_eq!(matches!(coefficients.values, Values::Own), own);
 
         // On the linear, quadratic and flat segments, by position in the order of anchors.
@@ -398,26 +378,22 @@ mod tests {
         let at = |p: usize| grouped.triplet(p);
         let weights = (0..n).map(|p| triplets.weight(at(p))).collect();
         let segments = LossKind::SmoothedHinge.segments().unwrap();
-        let mut margins = Margins::new(n, Some(weights));
+        let mut margins = Margins::new(segments, n, Some(weights));
         // σ is 1 when margins settle, and the segments above are those for 0.5.
         mus.iter()
             .enumerate()
             .for_each(|(p, &mu)| margins.add(p, SIGMA * mu));
-        margins.settle(segments);
-        margins.rescale(1.0 / SIGMA);
+        margins.settle();
+        let margins = margins.with_sigma(SIGMA);
         for anchor in 0..6 {
             for t in coefficients.of_anchor(anchor) {
                 let [near, far] = coefficients.pairs_of_triplet(t);
                 let first = coefficients.pairs_of(anchor).start;
                 let weight = margins.affine_weight(t);
-                let mut by_pair = vec![[0.0; 2]; coefficients.pairs_of(anchor).len()];
-                by_pair[near - first] = weight;
-                by_pair[far - first] = weight.map(|x| -x);
-                let changed = [(near - first) as u32, (far - first) as u32];
-                coefficients.add(anchor, &changed, &by_pair, SIGMA);
+                let changes = [(near - first, weight), (far - first, weight.map(|x| -x))];
+                coefficients.add(anchor, &changes, SIGMA);
             }
         }
-        let weights = margins.gradient_weights(SIGMA, segments);
         for j in 0..3 {
             let (rows, values) = problem.lists.column(j);
             let mut dense = vec![0.0; 6];
@@ -439,11 +415,11 @@ mod tests {
                 dense: &dense,
             };
             let (mut passed, mut walked) = (vec![0.0; 6], vec![0.0; 6]);
-            coefficients.multiply(&weights, &column, &mut passed);
-            coefficients.each_product(&weights, &column, |row, by| walked[row] += by);
+            coefficients.multiply(&margins, &column, &mut passed);
+            coefficients.each_product(&margins, &column, |row, by| walked[row] += by);
             let forth: f64 = (0..6)
                 .map(|anchor| {
-                    weights.value(coefficients.dot(anchor, &weights, |other| dense[other]))
+                    margins.evaluate(coefficients.dot(anchor, &margins, |other| dense[other]))
                 })
                 .sum();
             assert!((forth - at_anchors).abs() < 1e-9);

@@ -7,77 +7,63 @@ use crate::objective::margins::Affine;
 
 /// The relative change of σ after which the bounds of D are computed again.
 const MAX_DRIFT: f64 = 0.1;
-/// The place of a block that is not stored.
-const NONE: u32 = u32::MAX;
 
 pub(crate) struct Diagonal {
-    /// The place of each block of columns in the lists below.
-    places: Vec<u32>,
-    blocks: Vec<Block>,
-    /// An upper bound of D in each stored block, and whether D changed since the bound was computed.
-    bounds: Vec<Bound>,
-    stale: Vec<bool>,
+    blocks: Vec<Option<Box<Block>>>,
 }
 
-type Block = [Affine; COLUMNS];
+struct Block {
+    sums: [Affine; COLUMNS],
+    bound: Bound,
+    /// Whether D changed since the bound was computed.
+    is_stale: bool,
+}
+
+impl Block {
+    fn zero() -> Box<Self> {
+        Box::new(Self {
+            sums: [[0.0; 2]; COLUMNS],
+            bound: Bound::default(),
+            is_stale: true,
+        })
+    }
+}
 
 impl Diagonal {
     /// All 0.
     pub(crate) fn new(n_columns: usize) -> Self {
+        let n_blocks = n_columns.div_ceil(COLUMNS);
         Self {
-            places: vec![NONE; n_columns.div_ceil(COLUMNS)],
-            blocks: Vec::new(),
-            bounds: Vec::new(),
-            stale: Vec::new(),
+            blocks: (0..n_blocks).map(|_| None).collect(),
         }
     }
 
     /// All 0 again.
     pub(crate) fn reset(&mut self) {
-        self.blocks.fill([[0.0; 2]; COLUMNS]);
-        self.stale.fill(true);
+        let blocks = self.blocks.iter_mut().flatten();
+        blocks.for_each(|block| *block = Block::zero());
     }
 
     #[inline]
     pub(crate) fn get(&self, column: u32) -> Affine {
-        let place = self.places[column as usize / COLUMNS];
-        match self.blocks.get(place as usize) {
-            Some(block) => block[column as usize % COLUMNS],
-            None => [0.0; 2],
-        }
+        let block = &self.blocks[column as usize / COLUMNS];
+        (block.as_ref()).map_or([0.0; 2], |block| block.sums[column as usize % COLUMNS])
     }
 
-    /// Adds to D of a column: the linear part, and the constant one if it changes.
+    /// Adds delta x to D of a column.
     #[inline]
-    pub(crate) fn add<const BOTH: bool>(&mut self, column: u32, by: Affine) {
-        let mut place = self.places[column as usize / COLUMNS];
-        if place == NONE {
-            place = self.store(column as usize / COLUMNS);
-        }
-        let sum = &mut self.blocks[place as usize][column as usize % COLUMNS];
-        if BOTH {
-            sum[0] += by[0];
-        }
-        sum[1] += by[1];
-        self.stale[place as usize] = true;
-    }
-
-    #[cold]
-    fn store(&mut self, block: usize) -> u32 {
-        let place = self.blocks.len() as u32;
-        self.places[block] = place;
-        self.blocks.push([[0.0; 2]; COLUMNS]);
-        self.bounds.push(Bound::default());
-        self.stale.push(true);
-        place
+    pub(crate) fn add(&mut self, column: u32, delta: Affine, x: f64) {
+        let block = self.blocks[column as usize / COLUMNS].get_or_insert_with(Block::zero);
+        super::add(&mut block.sums[column as usize % COLUMNS], delta, x);
+        block.is_stale = true;
     }
 
     /// Computes the bounds of blocks where D changed, or all of them if σ has changed much.
     pub(crate) fn tighten(&mut self, sigma: f64) {
-        let blocks = self.blocks.iter().zip(&mut self.bounds);
-        for ((block, bound), stale) in blocks.zip(&mut self.stale) {
-            if std::mem::take(stale) || (bound.sigma - sigma).abs() > MAX_DRIFT * sigma {
-                *bound = Bound::of(block, sigma);
+        for block in self.blocks.iter_mut().flatten() {
+            let drifted = (block.bound.sigma - sigma).abs() > MAX_DRIFT * sigma;
+            if std::mem::take(&mut block.is_stale) || drifted {
+                block.bound = Bound::of(&block.sums, sigma);
             }
         }
     }
@@ -85,10 +71,7 @@ impl Diagonal {
     /// An upper bound of D in a block of columns.
     #[inline]
     pub(crate) fn bound(&self, block: usize, sigma: f64) -> f64 {
-        match self.places[block] {
-            NONE => 0.0,
-            place => self.bounds[place as usize].at(sigma),
-        }
+        (self.blocks[block].as_ref()).map_or(0.0, |block| block.bound.at(sigma))
     }
 }
 

@@ -42,9 +42,6 @@ impl Products {
         for anchor in pairs.anchors() {
             cancel.check()?;
             let own = rows.row(anchor);
-            if own.indices().len() >= usize::from(u16::MAX) || products.places.len() > limit {
-                return Ok(None);
-            }
             overlap.learn(own.indices());
             for &other in &others[pairs.pairs_of(anchor)] {
                 let other = rows.row(other as usize);
@@ -57,9 +54,9 @@ impl Products {
                 }
                 products.starts.push(products.places.len() as u32);
             }
-        }
-        if products.places.len() > limit {
-            return Ok(None);
+            if own.indices().len() >= usize::from(u16::MAX) || products.places.len() > limit {
+                return Ok(None);
+            }
         }
         products.places.shrink_to_fit();
         products.values.shrink_to_fit();

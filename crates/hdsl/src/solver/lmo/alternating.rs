@@ -2,7 +2,7 @@
 //! on until neither end can be bettered.
 
 use crate::objective::Scored;
-use crate::solver::engine::SymmetrizedGradient;
+use crate::solver::gradient::SymmetrizedGradient;
 
 /// Rows of H looked at after the paper's two, as long as they bring something. On dexter at λ = 100 they take the
 /// objective after 1,000 iterations from 3.8% above the optimum to 0.7%, for about a tenth more time; more bring
@@ -10,7 +10,7 @@ use crate::solver::engine::SymmetrizedGradient;
 const FURTHER: usize = 2;
 
 /// A few rows of H instead of all of them.
-pub(crate) fn alternating<'p>(gradient: &mut impl SymmetrizedGradient<'p>, start: u32) -> Scored {
+pub(crate) fn alternating<'p>(gradient: &mut SymmetrizedGradient<'p>, start: u32) -> Scored {
     let (mut best, mut end) = (gradient.best_partner(start, None), start);
     for _ in 0..1 + FURTHER {
         end = if best.0.i() == end {

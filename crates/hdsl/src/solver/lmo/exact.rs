@@ -13,7 +13,7 @@ use crate::data::Groups;
 use crate::objective::{Problem, Scored};
 use crate::parallel::prelude::*;
 use crate::solver::bounds::Norms;
-use crate::solver::engine::SymmetrizedGradient;
+use crate::solver::gradient::SymmetrizedGradient;
 use std::ops::Range;
 
 /// Columns whose u_j are computed by one thread at a time.
@@ -58,7 +58,7 @@ impl Exact {
     /// The best atom, at least as good as `best`.
     pub(crate) fn best<'p>(
         &mut self,
-        gradient: &mut impl SymmetrizedGradient<'p>,
+        gradient: &mut SymmetrizedGradient<'p>,
         mut best: Scored,
     ) -> Scored {
         let snapshot = Snapshot::of(gradient);
@@ -134,7 +134,7 @@ struct Snapshot<'p> {
 }
 
 impl<'p> Snapshot<'p> {
-    fn of(gradient: &mut impl SymmetrizedGradient<'p>) -> Self {
+    fn of(gradient: &mut SymmetrizedGradient<'p>) -> Self {
         let problem = gradient.problem();
         let n_columns = problem.n_columns();
         let diagonal = gradient.diagonal();
@@ -191,7 +191,7 @@ impl<'p> Snapshot<'p> {
 }
 
 /// S by rows. A pair of two different rows is in both; that of a row with itself counts twice.
-fn pairs_by_row<'p>(gradient: &impl SymmetrizedGradient<'p>) -> Groups<(u32, f64)> {
+fn pairs_by_row<'p>(gradient: &SymmetrizedGradient<'p>) -> Groups<(u32, f64)> {
     let mut entries: Vec<(u32, (u32, f64))> = Vec::new();
     gradient.each_pair(|p, q, sum| entries.extend([(p, (q, sum)), (q, (p, sum))]));
     // Stable, so that the parts of a coefficient add up in the order they came in.

@@ -7,7 +7,7 @@ mod panel;
 pub(crate) use alternating::alternating;
 pub(crate) use exact::Exact;
 
-use super::engine::SymmetrizedGradient;
+use super::gradient::SymmetrizedGradient;
 use super::params::{Search, SolverParams};
 use crate::objective::Scored;
 use crate::random;
@@ -45,7 +45,7 @@ impl Oracle {
     /// The best atom that this search finds, whatever the search of the run.
     pub(crate) fn best<'p>(
         &mut self,
-        gradient: &mut impl SymmetrizedGradient<'p>,
+        gradient: &mut SymmetrizedGradient<'p>,
         search: Search,
     ) -> Scored {
         let start = gradient.best_diagonal();
@@ -60,7 +60,7 @@ impl Oracle {
     /// active atom is at least as good as M itself, so that the forward direction is one of descent.
     pub(crate) fn forward<'p>(
         &mut self,
-        gradient: &mut impl SymmetrizedGradient<'p>,
+        gradient: &mut SymmetrizedGradient<'p>,
         best_active: Scored,
         iter: usize,
         rng: &mut ChaCha8Rng,

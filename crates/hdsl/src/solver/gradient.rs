@@ -1,0 +1,293 @@
+//! The symmetrized gradient H = G + Gᵀ = Xᵀ S X and its half diagonal D_i = H_ii / 2, as an oracle reads them.
+//!
+//! Each shard of triplets has S, D and the H_ij of active atoms over its own triplets ([`Pairs`]), which this file
+//! merges. The score of an atom is D_i + D_j ± H_ij, see [`crate::objective::incremental`].
+
+use super::margin_store::{MarginStore, Shard};
+use super::partner::PartnerSearch;
+use crate::atoms::{ActiveSet, Atom};
+use crate::cancel::CancelToken;
+use crate::error::Result;
+use crate::objective::active_features::ActiveFeatures;
+use crate::objective::incremental::{Coefficients, Column, Pairs, State};
+use crate::objective::margins::{Affine, Margins};
+use crate::objective::{Problem, Scored};
+use crate::parallel::prelude::*;
+use crate::triplets::Triplets;
+
+/// Entries of u merged by one thread at a time.
+const CHUNK: usize = 1 << 14;
+
+pub(super) type PairStore<'p> = MarginStore<'p, Pairs>;
+
+/// The gradient at an iterate, over all triplets or over a batch.
+pub(crate) struct SymmetrizedGradient<'p> {
+    problem: &'p Problem<'p>,
+    active: ActiveSet,
+    features: ActiveFeatures,
+    pub(super) margins: PairStore<'p>,
+    search: PartnerSearch<'p>,
+    /// Pairs to visit that make it worth multiplying by shard.
+    parallel_work: usize,
+    /// A column by row, 0 between searches.
+    dense: Vec<f64>,
+    /// The feature with the largest D, if known.
+    best_diagonal: Option<u32>,
+    /// V over the triplets.
+    total_weight: f64,
+    /// <M, -∇f>.
+    model_gain: f64,
+}
+
+/// Triplets with all margins 0. `store_products` says whether to store what the rows of a pair have in common, which pays
+/// if there will be changes.
+pub(super) fn pair_store<'p>(
+    problem: &'p Problem<'p>,
+    triplets: &Triplets,
+    n_shards: usize,
+    store_products: bool,
+    cancel: CancelToken<'_>,
+) -> Result<PairStore<'p>> {
+    let anchors = triplets.by_anchor(problem.rows.n_rows());
+    let pairs = |rows| {
+        let coefficients = Coefficients::new(triplets, &anchors, rows, cancel)?;
+        Pairs::new(problem, coefficients, store_products, cancel)
+    };
+    MarginStore::new(problem, triplets, &anchors, n_shards, pairs)
+}
+
+impl<'p> SymmetrizedGradient<'p> {
+    /// At M = 0 over these triplets, with threads for rows of H from so many values on.
+    pub(super) fn new(
+        problem: &'p Problem<'p>,
+        margins: PairStore<'p>,
+        parallel_from: usize,
+    ) -> Self {
+        let mut gradient = Self {
+            problem,
+            active: ActiveSet::default(),
+            features: ActiveFeatures::new(problem.rows.n_rows()),
+            margins,
+            search: PartnerSearch::new(problem, parallel_from),
+            parallel_work: parallel_from / 4,
+            dense: vec![0.0; problem.rows.n_rows()],
+            best_diagonal: None,
+            total_weight: problem.total_weight,
+            model_gain: 0.0,
+        };
+        gradient.rebuild();
+        gradient
+    }
+
+    /// The problem being solved.
+    pub(crate) fn problem(&self) -> &'p Problem<'p> {
+        self.problem
+    }
+
+    /// The active atoms with their weights, in internal feature numbering.
+    pub(crate) fn active(&self) -> &ActiveSet {
+        &self.active
+    }
+
+    /// <B, -∇f> of an atom with this score.
+    pub(crate) fn gain(&self, score: f64) -> f64 {
+        self.problem.lambda * score / self.total_weight
+    }
+
+    /// <M, -∇f>.
+    pub(crate) fn gain_of_model(&self) -> f64 {
+        self.model_gain
+    }
+
+    /// The score of every active atom, in the order of the active set.
+    pub(crate) fn active_scores(&self) -> Vec<f64> {
+        let score = |(place, atom): (usize, &Atom)| {
+            let [d_i, d_j] = [atom.i(), atom.j()].map(|j| diagonal_of(&self.margins, j));
+            let h = merged(&self.margins, |pairs| pairs.cross[place]);
+            d_i + d_j + atom.sign().value() * h
+        };
+        self.active.atoms().iter().enumerate().map(score).collect()
+    }
+
+    /// The feature with the largest D, the first of equals.
+    pub(crate) fn best_diagonal(&mut self) -> u32 {
+        let (margins, search) = (&self.margins, &self.search);
+        *self
+            .best_diagonal
+            .get_or_insert_with(|| search.best_diagonal(|j| diagonal_of(margins, j)))
+    }
+
+    /// The best atom that contains this feature, or `floor` if that is better. A floor saves most of the work. Pairs of
+    /// features that no triplet joins count: their H_ij is 0, but D_i + D_j need not be.
+    pub(crate) fn best_partner(&mut self, feature: u32, floor: Option<Scored>) -> Scored {
+        self.multiply(feature);
+        let best = self.best_diagonal();
+        let diagonal = |j: u32| diagonal_of(&self.margins, j);
+        let active = self.active.atoms();
+        self.search.best(feature, floor, &diagonal, best, active)
+    }
+
+    /// D of every feature.
+    pub(crate) fn diagonal(&self) -> Vec<f64> {
+        let columns = 0..self.problem.n_columns() as u32;
+        columns.map(|j| diagonal_of(&self.margins, j)).collect()
+    }
+
+    /// Visits every pair of rows {p, q} with its pair coefficient, which S has at (p, q) and at (q, p). Zeros are left
+    /// out, and a coefficient may come in several parts that add up.
+    pub(crate) fn each_pair(&self, mut visit: impl FnMut(u32, u32, f64)) {
+        for Shard { margins, triplets } in &self.margins.shards {
+            triplets.coefficients.each_pair(margins, &mut visit);
+        }
+    }
+
+    /// Replaces the active atoms; all sums have to follow. Returns which of the atoms before stay.
+    pub(super) fn set_active(&mut self, active: ActiveSet) -> Vec<bool> {
+        self.active = active;
+        self.features.follow(self.problem, &self.active)
+    }
+
+    /// Replaces the triplets: all margins are 0, weights are gradient weights. `total_weight` is V over them, and
+    /// `model_gain` is <M, -∇f>.
+    pub(super) fn set_triplets(
+        &mut self,
+        margins: PairStore<'p>,
+        total_weight: f64,
+        model_gain: f64,
+    ) {
+        self.margins = margins;
+        self.rebuild();
+        (self.total_weight, self.model_gain) = (total_weight, model_gain);
+    }
+
+    /// Computes all sums from the margins, with σ multiplied into them.
+    pub(super) fn rebuild(&mut self) {
+        self.update(1.0, |margins, pairs, state| {
+            margins.settle();
+            pairs.rebuild(margins, state);
+        });
+        self.update_bounds();
+    }
+
+    /// Takes a step along the direction of the last line search: margins, S, D and the H_ij of active atoms.
+    pub(super) fn advance(&mut self, gamma: f64) {
+        let factor = 1.0 + self.margins.motion.rate * gamma;
+        let sigma = factor * self.margins.sigma();
+        self.update(sigma, |margins, pairs, state| {
+            margins.advance(gamma, |t, by| pairs.change(t, by, state));
+        });
+    }
+
+    /// Changes all shards; σ is the new one.
+    fn update(
+        &mut self,
+        sigma: f64,
+        change: impl Fn(&mut Margins, &mut Pairs, State<'_>) + Sync + Send,
+    ) {
+        let state = State {
+            rows: &self.problem.rows,
+            features: &self.features,
+            sigma,
+        };
+        self.margins.each(|Shard { margins, triplets }| {
+            change(margins, triplets, state);
+            triplets.flush(state);
+        });
+    }
+
+    /// Replaces the active atoms by those after the step just taken, of which at most one is new.
+    pub(super) fn follow(&mut self, active: ActiveSet) {
+        let stays = self.set_active(active);
+        let n_staying = stays.iter().filter(|&&stays| stays).count();
+        if n_staying < stays.len() {
+            for shard in &mut self.margins.shards {
+                let mut stays = stays.iter();
+                (shard.triplets.cross).retain(|_| *stays.next().expect("each has an atom"));
+            }
+        }
+        for &atom in &self.active.atoms()[n_staying..] {
+            let columns = [atom.i(), atom.j()].map(|j| self.problem.column(j));
+            let rows = self.problem.rows_of(atom);
+            self.margins
+                .each(|Shard { margins, triplets }| triplets.push_cross(margins, &columns, &rows));
+        }
+        self.update_bounds();
+    }
+
+    /// Updates the bounds of D by block of columns, and <M, -∇f>.
+    fn update_bounds(&mut self) {
+        self.best_diagonal = None;
+        self.model_gain = self.margins.model_gain();
+        let sigma = self.margins.sigma();
+        self.margins
+            .each(|shard| shard.triplets.diagonal.tighten(sigma));
+        for (block, sum) in self.search.block_diagonals.iter_mut().enumerate() {
+            let shards = self.margins.shards.iter();
+            let bounds = shards.map(|shard| shard.triplets.diagonal.bound(block, sigma));
+            *sum = bounds.sum();
+        }
+    }
+
+    /// u = S X_{:,i} into the buffer of the search.
+    fn multiply(&mut self, feature: u32) {
+        let (rows, values) = self.problem.lists.column(feature);
+        let mut dense = std::mem::take(&mut self.dense);
+        for (&row, &x) in rows.iter().zip(values) {
+            dense[row as usize] = x;
+        }
+        let column = Column {
+            rows,
+            dense: &dense,
+        };
+        let shards = self.margins.shards.iter();
+        let work = shards.map(|shard| shard.triplets.coefficients.work_of(&column));
+        let work: usize = work.sum();
+        if 2 * work < dense.len() {
+            let product = &mut self.search.product;
+            for Shard { margins, triplets } in &self.margins.shards {
+                let add = |row: usize, by: f64| product.add(row, by);
+                triplets.coefficients.each_product(margins, &column, add);
+            }
+        } else {
+            self.multiply_dense(&column, work);
+        }
+        for &row in rows {
+            dense[row as usize] = 0.0;
+        }
+        self.dense = dense;
+    }
+
+    /// For a column with many pairs: in parallel by shard, where there is enough work.
+    fn multiply_dense(&mut self, column: &Column<'_>, work: usize) {
+        let u = &mut self.search.product.u;
+        if work < self.parallel_work || self.margins.shards.len() == 1 {
+            for Shard { margins, triplets } in &self.margins.shards {
+                triplets.coefficients.multiply(margins, column, u);
+            }
+        } else {
+            self.margins
+                .each(|Shard { margins, triplets }| triplets.multiply(margins, column));
+            let shards = &self.margins.shards;
+            let merge = |(chunk, u): (usize, &mut [f64])| {
+                for shard in shards {
+                    let part = &shard.triplets.u[chunk * CHUNK..];
+                    u.iter_mut().zip(part).for_each(|(sum, x)| *sum += x);
+                }
+            };
+            u.par_chunks_mut(CHUNK).enumerate().for_each(merge);
+        }
+    }
+}
+
+/// D of one feature.
+fn diagonal_of(margins: &PairStore<'_>, feature: u32) -> f64 {
+    merged(margins, |pairs| pairs.diagonal.get(feature))
+}
+
+/// The value of a sum over shards.
+fn merged(margins: &PairStore<'_>, of_shard: impl Fn(&Pairs) -> Affine) -> f64 {
+    let shards = margins.shards.iter().map(|shard| of_shard(&shard.triplets));
+    let sum = shards.reduce(|a, b| [a[0] + b[0], a[1] + b[1]]);
+    let sum = sum.expect("there is at least one shard");
+    sum[0] - margins.sigma() * sum[1]
+}

@@ -117,9 +117,9 @@ impl Preprocessor {
         }
         for (at, &(feature, max)) in maxima.iter().enumerate() {
             let want = match () {
-                _ if at > 0 && feature <= maxima[at - 1].0 => "increasing features",
-                _ if feature as usize >= n_features => "a feature of the training rows",
-                _ if !(max.is_finite() && max > 0.0) => "a finite number above 0",
+                _ if at > 0 && feature <= maxima[at - 1].0 => "increasing features".into(),
+                _ if feature as usize >= n_features => format!("one of the {n_features} features"),
+                _ if !(max.is_finite() && max > 0.0) => "a finite number above 0".into(),
                 _ => continue,
             };
             return Err(Error::data(format!(

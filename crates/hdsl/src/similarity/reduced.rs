@@ -34,7 +34,7 @@ impl BilinearModel {
     /// that its largest entry is positive.
     ///
     /// ```
-    /// use hdsl::{Atom, BilinearModel, SparseRow};
+    /// use hdsl::{Atom, BilinearModel, Similarity, SparseRow};
     /// let atoms = vec![(Atom::plus(0, 2)?, 0.5), (Atom::minus(0, 2)?, 0.25), (Atom::plus(4, 5)?, 0.25)];
     /// let model = BilinearModel::new(6, 2.0, atoms)?;
     /// let reduced = model.reduced(None);

@@ -6,7 +6,8 @@
 //!
 //! Rows are stored in an order in which each class is contiguous and [similar rows](super::order) are close together. A
 //! row's index in this order is its *position*. The rows of the same class as the query are one range of positions, and
-//! those of other classes are two, so the neighbors of both kinds come from one search.
+//! those of other classes are two. Neighbors of the same class and neighbors of other classes are two requests of the
+//! same search; the inverted index computes all scores once for both.
 
 use super::inverted::{InvertedIndex, select};
 use super::top::TopK;
@@ -23,7 +24,7 @@ const MIN_TREE_ROWS: usize = 256;
 
 /// The rows to search.
 pub(super) struct Index {
-    /// The features that occur in the rows. The fields below number them compactly.
+    /// The features that occur in the rows, numbered from 0 without gaps. All other fields use these column numbers.
     columns: Columns,
     /// The rows in the order of positions.
     rows: Rows,
@@ -54,7 +55,8 @@ pub(super) struct Scratch {
 }
 
 impl Index {
-    /// Indexes mapped rows. If classes are given, each class is a range of positions, in the order of class codes.
+    /// Indexes rows that the feature map of the similarity was applied to. If classes are given, each class is a range
+    /// of positions, in the order of class codes.
     pub(super) fn new(
         items: &Rows,
         classes: Option<&[u32]>,
@@ -63,7 +65,8 @@ impl Index {
         Self::with_tree(items, classes, items.n_rows() >= MIN_TREE_ROWS, cancel)
     }
 
-    /// [`Index::new`], where the caller decides about the tree. Rows that do not suit a tree get none.
+    /// [`Index::new`], where `with_tree` says whether to build a tree. Without effect if a tree is not worthwhile for
+    /// these rows.
     pub(super) fn with_tree(
         items: &Rows,
         classes: Option<&[u32]>,
@@ -104,7 +107,7 @@ impl Index {
         (self.order.as_ref()).map_or(position as u32, |order| order[position])
     }
 
-    /// The neighbors of one mapped query, one list per request.
+    /// The neighbors of one query that the feature map was applied to, one list per request.
     pub(super) fn search(
         &self,
         scratch: &mut Scratch,

@@ -1,5 +1,5 @@
-//! Search by inverted index: for each column of the query, its products with the column's values are added to the
-//! scores of the rows. Then the rows with the highest scores are selected.
+//! Search by inverted index: for each column of the query and each row that contains the column, the product of their
+//! values is added to the score of the row. Then the rows with the highest scores are selected.
 //!
 //! Columns are added in increasing order, so each score has the same terms in the same order as
 //! [`SparseRow::dot`](crate::SparseRow::dot), and the same rounding.
@@ -28,7 +28,7 @@ pub(super) struct InvertedIndex {
 }
 
 impl InvertedIndex {
-    /// Indexes rows whose columns are numbered compactly.
+    /// Indexes rows whose columns are numbered without gaps.
     pub(super) fn new(rows: &Rows) -> Self {
         let starts = group_starts(rows.n_features(), rows.indices().iter().copied());
         let mut next = starts.clone();
@@ -64,8 +64,8 @@ impl InvertedIndex {
         scores.resize(self.n_rows, 0.0);
         for &(column, x) in query {
             match &self.dense[column as usize] {
-                // If x is finite, adding the product with a zero leaves every score unchanged: it is ±0, and a score is
-                // never -0.
+                // The dense vector is 0 for rows that do not contain the column. If x is finite, x · 0 is ±0. Adding ±0
+                // leaves a score unchanged, because a score is never -0.
                 Some(values) if x.is_finite() => {
                     for (score, y) in scores.iter_mut().zip(values) {
                         *score += x * y;

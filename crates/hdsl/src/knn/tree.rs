@@ -37,11 +37,11 @@ struct Level {
     /// The number of positions below a child.
     span: usize,
     n_columns: usize,
-    /// For each node and column, the offset of the column's [`Lanes`] from the node's first ones; 0 if the column does
-    /// not occur in the node.
+    /// For each node and column, the index of the column's [`Lanes`] in `maxima` and `minima`, counted from the node's
+    /// index in `firsts`. It is 0 if the column does not occur in the node.
     slots: Vec<u16>,
-    /// For each node, the index of its first lanes. They are zeros, and serve as the lanes of columns that do not
-    /// occur.
+    /// For each node, the index of its first lanes in `maxima` and `minima`. These are all zero, and stand for the
+    /// columns that do not occur in the node.
     firsts: Vec<u32>,
     maxima: Vec<Lanes>,
     /// Empty in leaves, where minima and maxima are equal.
@@ -100,13 +100,13 @@ struct Search<'a, F> {
     /// any more.
     score: F,
     threshold: f32,
-    /// The number of nodes that may still be visited.
+    /// The number of nodes that may still be visited. If it is used up, the inverted index is searched instead.
     budget: usize,
 }
 
 impl Tree {
-    /// Whether a tree is worth building. Its tables have one entry per leaf and column, and must not take much more
-    /// memory than the rows. All values must be in the range of single precision.
+    /// Whether a tree is worth building. The leaves have two bytes per leaf and column in `slots`. The factor 48 limits
+    /// this to 12 bytes per stored value of the rows. All values must be in the range of single precision.
     pub(super) fn is_worthwhile(rows: &Rows) -> bool {
         let n_columns = rows.n_features();
         n_columns < usize::from(u16::MAX)
@@ -136,17 +136,18 @@ impl Tree {
         self.levels.len()
     }
 
-    /// An upper bound of the rounding errors in the bounds of a query; `None` if they are out of the range of single
-    /// precision.
+    /// An upper bound of the rounding errors in the bounds of a query; `None` if the bounds may be out of the range of
+    /// single precision.
     pub(super) fn slack(&self, query: &[(u32, f64)]) -> Option<f64> {
         let (mut largest_score, mut square) = (0.0, 0.0);
         for &(column, x) in query {
             largest_score += x.abs() * self.largest[column as usize];
             square += x * x;
         }
-        // The absolute value of every sum is at most `largest_score`. Each rounding (three per term, one per addition)
-        // has an error of at most 2^-24 times that. The slack is twice as large, and so also covers the far smaller
-        // rounding errors of the scores in double precision.
+        // A term is rounded three times: the query's value, the row's value and their product. Each addition rounds
+        // once more. The absolute value of every partial sum, and the sum of the absolute values of all terms, is at
+        // most `largest_score`, so the errors add up to at most (n + 3) 2^-24 times that for n terms. The slack is more
+        // than twice as large, and so also covers the far smaller rounding errors of the scores in double precision.
         let slack = (query.len() as f64 + 16.0) * largest_score * f64::from(f32::EPSILON) + 1e-37;
         ((1e-20..1e15).contains(&largest_score) && square < 1e30).then_some(slack)
     }
@@ -298,7 +299,7 @@ impl Level {
         }
     }
 
-    /// The maximum and the minimum of a column in a node.
+    /// The maximum and the minimum in a node of the column that has this slot.
     fn max_and_min(&self, node: usize, slot: u16) -> [f32; 2] {
         let at = self.firsts[node] as usize + usize::from(slot);
         let (maxima, minima) = (self.maxima[at].0, self.minima()[at].0);

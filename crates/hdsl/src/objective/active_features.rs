@@ -1,22 +1,24 @@
-//! The features of the active atoms, by row and as a graph: H_ij of every active atom is summed up from these.
+//! The features of the active atoms: for each row, those that it contains, and for each feature, its atoms. They are
+//! used to update H_ij of every active atom.
 
 use super::Problem;
 use crate::atoms::{ActiveSet, Atom};
 use std::collections::HashMap;
 
-/// One end of an active atom.
+/// An active atom, seen from one of its two features.
 #[derive(Clone, Copy)]
 pub(crate) struct Link {
-    /// The active feature at the other end.
+    /// The other feature.
     pub(crate) to: u32,
-    /// The place of the atom in the active set.
+    /// The index of the atom in the active set.
     pub(crate) atom: usize,
 }
 
-/// Numbers for active features, and the active features of each row. Follows the active set.
+/// Active features, numbered from 0, and the active features of each row. [`ActiveFeatures::follow`] updates them to an
+/// active set.
 pub(crate) struct ActiveFeatures {
     atoms: Vec<Atom>,
-    /// The number of each column that is an active feature. A feature may stay for a while after its last atom has left.
+    /// The number of each column that is an active feature. A feature may be kept after its last atom was removed.
     numbers: HashMap<u32, u32>,
     links: Vec<Vec<Link>>,
     rows: RowLists,
@@ -52,10 +54,10 @@ impl ActiveFeatures {
         self.rows.get(row)
     }
 
-    /// Adds and removes atoms so that they are those of the active set, in its order. Returns which of the atoms before
-    /// stay.
+    /// Adds and removes atoms until they are those of the active set, in the same order. Returns, for each of the
+    /// previous atoms, whether it is kept.
     pub(crate) fn follow(&mut self, problem: &Problem<'_>, active: &ActiveSet) -> Vec<bool> {
-        // Atoms leave anywhere and join at the end, so those that stay are a prefix of the active set.
+        // An active set removes atoms anywhere and adds them at the end, so the kept atoms are its first ones.
         let mut staying = active.atoms().iter().peekable();
         let before = std::mem::take(&mut self.atoms);
         let stays: Vec<bool> = before
@@ -86,7 +88,7 @@ impl ActiveFeatures {
         self.atoms.push(atom);
     }
 
-    /// The number of a column, which becomes an active feature if it is none.
+    /// The number of a column. It becomes an active feature if it was none.
     fn number(&mut self, problem: &Problem<'_>, column: u32) -> u32 {
         *self.numbers.entry(column).or_insert_with(|| {
             let number = self.links.len() as u32;
@@ -100,8 +102,8 @@ impl ActiveFeatures {
     }
 }
 
-/// A list of (active feature, value) for each row, in one array: of many rows, which are visited in no order, the places
-/// of lists stay in the cache.
+/// A list of (active feature, value) for each row, all in one array. Rows are visited in random order; the table of
+/// starts and lengths is small enough for the cache.
 struct RowLists {
     /// Start and length of each list.
     lists: Vec<[u32; 2]>,
@@ -124,8 +126,8 @@ impl RowLists {
 
     fn push(&mut self, row: usize, entry: (u32, f64)) {
         let [start, len] = self.lists[row].map(|place| place as usize);
-        // A list has room for 4 entries, or for the next power of 2. A full one moves to the end and leaves a gap, which is
-        // at most as large as what it now takes.
+        // A list has a capacity of at least 4, and always a power of 2. A full list moves to the end of the array,
+        // where its capacity doubles. The gap it leaves is half as large as its new place.
         if len == 0 || (len >= 4 && len.is_power_of_two()) {
             let moved = self.entries.len();
             self.entries.extend_from_within(start..start + len);

@@ -1,7 +1,8 @@
 //! The losses ℓ(m) of a triplet's margin m = S(anchor, near) - S(anchor, far).
 //!
 //! This is the only file of the library that knows which losses there are. A new loss needs three things here: an
-//! implementation of [`Loss`], a variant of [`LossKind`], and its name in `with_loss!`. `CONTRIBUTING.md` walks through it.
+//! implementation of [`Loss`], a variant of [`LossKind`], and its name in `with_loss!`. `CONTRIBUTING.md` walks through
+//! it.
 
 use crate::named::named_enum;
 
@@ -11,17 +12,18 @@ pub(crate) trait Loss: Copy + Send + Sync {
     fn value(self, m: f64) -> f64;
     /// ℓ'(m), at most 0.
     fn slope(self, m: f64) -> f64;
-    /// ℓ''(m) where it exists, one of the two one-sided values where it does not. The line search uses it for its
-    /// Newton steps, which it checks.
+    /// ℓ''(m) where it exists, and otherwise one of the two one-sided values. The line search uses it for its Newton
+    /// steps, which are safeguarded.
     fn curvature(self, m: f64) -> f64;
-    /// The segments of a hinge. Where there are some, the gradient is updated incrementally instead of recomputed.
+    /// The segments of a hinge loss. If there are some, the solver updates the gradient incrementally instead of
+    /// recomputing it.
     fn segments(self) -> Option<Segments> {
         None
     }
 }
 
-/// The segments of a loss that is 0 from margin 1 on (flat) and (1 - m)² / 2 below (quadratic), possibly only down to
-/// margin 0 and 1/2 - m from there on (linear).
+/// The segments of a hinge loss. The loss is 0 for m >= 1 (flat) and (1 - m)² / 2 below (quadratic). If it has a linear
+/// segment, it is 1/2 - m for m <= 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segments {
     /// Whether the loss is linear below margin 0.
@@ -157,7 +159,7 @@ macro_rules! with_loss {
 pub(crate) use with_loss;
 
 impl LossKind {
-    /// The segments of a hinge, none for other losses.
+    /// The segments of a hinge loss; `None` for other losses.
     pub(crate) fn segments(self) -> Option<Segments> {
         with_loss!(self, loss => loss.segments())
     }
@@ -167,7 +169,8 @@ impl LossKind {
 mod tests {
     use super::*;
 
-    /// Slope and curvature against differences, between breakpoints; convex, decreasing and finite at any margin.
+    /// Checks slope and curvature by finite differences between breakpoints, and that the loss is convex, decreasing
+    /// and finite at any margin.
     fn check(loss: impl Loss, name: &str) {
         for m in [-40.0, -2.0, -0.01, 0.25, 0.99, 1.5, 3.0] {
             let h = 1e-6;

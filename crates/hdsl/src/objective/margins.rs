@@ -1,10 +1,11 @@
-//! Margins of the triplets of one shard, updated incrementally for the hinges.
+//! Margins of the triplets of one shard, updated incrementally for the hinge losses.
 //!
-//! A margin is σ μ with one σ for all triplets, so that a step rescales every margin in O(1), and only *affected*
-//! triplets (those with <A^t, B> ≠ 0) get a new μ. A hinge has up to three segments: linear (gradient weight v),
-//! quadratic (v (1 - m)) and flat (0), see [`Segments`]. A sum of gradient weights times constants is then affine in σ:
-//! a triplet contributes (v, 0), (v, v μ) or (0, 0) by segment. An unaffected triplet changes its segment only where
-//! σ μ crosses the breakpoint 1; a scan over μ in two bytes each finds the candidates.
+//! A margin is σ μ with one σ for all triplets. A step rescales all margins in O(1) by changing σ, and only *affected*
+//! triplets (those with <A^t, B> ≠ 0) get a new μ. A hinge loss has up to three segments: linear (gradient weight v),
+//! quadratic (v (1 - m)) and flat (0), see [`Segments`]. A sum of gradient weights times constants is therefore an
+//! affine function a - σ b of σ. A triplet contributes (v, 0), (v, v μ) or (0, 0) to (a, b), depending on its segment.
+//! An unaffected triplet changes its segment only if σ μ crosses the breakpoint 1. A scan over 16-bit codes of all μ
+//! finds the triplets that may do so.
 
 use super::loss::Segments;
 use std::ops::Range;
@@ -12,16 +13,15 @@ use std::ops::Range;
 /// The affine function a - σ b of the common factor σ, as [a, b].
 pub(crate) type Affine = [f64; 2];
 
-/// Triplets whose codes are scanned together.
+/// The number of triplets whose codes are scanned together.
 const BLOCK: usize = 256;
-/// Independent partial sums, so that the processor can add several numbers at a time in an order that is always the
-/// same.
+/// The number of independent partial sums. They allow SIMD instructions, and fix the order of additions.
 const LANES: usize = 8;
 
 const LINEAR: u8 = 0;
 const QUADRATIC: u8 = 1;
 const FLAT: u8 = 2;
-/// Set while a triplet is on the list of affected ones.
+/// A bit of the segment, set while a triplet is in the list of affected triplets.
 const LISTED: u8 = 4;
 
 impl Segments {
@@ -31,7 +31,7 @@ impl Segments {
     }
 
     fn of(self, margin: f64) -> u8 {
-        // Without branches, here and in what follows: the segment of the next triplet is unpredictable.
+        // No branches here and below, because the segment of the next triplet is unpredictable.
         QUADRATIC + u8::from(margin >= 1.0) - u8::from((margin <= 0.0) & self.has_linear)
     }
 }
@@ -42,8 +42,9 @@ fn affine_weight(segment: u8, mu: f64, v: f64) -> Affine {
     [sloped * v, quadratic * (v * mu)]
 }
 
-/// Sums over triplets: their number on the linear and the quadratic segment; Σ v and Σ v μ on the linear one; Σ v, Σ v μ
-/// and Σ v μ² on the quadratic one. Enough for the objective, <M, ∇f> and the unaffected part of a line search.
+/// Sums over triplets: their number on the linear and the quadratic segment together; Σ v and Σ v μ on the linear one;
+/// Σ v, Σ v μ and Σ v μ² on the quadratic one. They determine the objective, <M, ∇f> and the contribution of unaffected
+/// triplets to a line search.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Sums([f64; 6]);
 
@@ -65,14 +66,14 @@ impl Sums {
         (0..6).for_each(|k| self.0[k] += other.0[k]);
     }
 
-    /// Without some of the triplets.
+    /// The sums without those of some of the triplets.
     fn without(&self, others: &Self) -> Self {
         let rest: [f64; 6] = std::array::from_fn(|k| self.0[k] - others.0[k]);
-        // If no triplets are left, the rest is rounding.
+        // If no triplets are left, the rest are rounding errors.
         Self(if rest[0] == 0.0 { [0.0; 6] } else { rest })
     }
 
-    /// V f; none where it would be a small difference of large numbers, and has to be computed from the margins.
+    /// V f. `None` if it would be a small difference of large numbers; it must then be computed from the margins.
     pub(crate) fn value(&self, sigma: f64) -> Option<f64> {
         let [_, v_linear, mu_linear, v, mu, square] = self.0;
         let linear = 0.5 * v_linear - sigma * mu_linear;
@@ -87,7 +88,7 @@ impl Sums {
     }
 }
 
-/// μ in two bytes: monotone in μ, and 0 where μ is not above 0.
+/// A 16-bit code of μ: monotone in μ, and 0 for μ <= 0.
 fn code(mu: f64) -> u16 {
     ((mu as f32).to_bits() >> 16) as u16 * u16::from(mu > 0.0)
 }
@@ -100,29 +101,29 @@ pub(crate) struct Margins {
     segment: Vec<u8>,
     weights: Option<Vec<f64>>,
     pub(crate) sums: Sums,
-    /// What a margin that is not affected is multiplied by in the current line search, per γ and less 1.
+    /// In the current line search, an unaffected margin m becomes (1 + rate γ) m.
     rate: f64,
     affected: Affected,
-    /// Unaffected triplets that cross the breakpoint for some γ up to `crossings_to`, and their margins.
+    /// Unaffected triplets that cross the breakpoint 1 for some γ up to `crossings_to`, and their margins.
     crossings: Vec<(u32, f64)>,
     crossings_to: f64,
 }
 
-/// Affected triplets of the current line search, increasing.
+/// The affected triplets of the current line search, in increasing order.
 #[derive(Default)]
 struct Affected {
-    /// How many; the first two lists have room for more.
+    /// The number of affected triplets. `triplets` and `atom_margins` may be longer than this.
     len: usize,
     triplets: Vec<u32>,
-    /// ± <A^t, B>, the coefficients of γ / σ' in the new μ.
+    /// ± <A^t, B>. The new μ is μ + γ / σ' times this, where σ' is the new σ.
     atom_margins: Vec<f64>,
     margins: Vec<f64>,
-    /// Their part of the sums before the step.
+    /// The sums over these triplets, before the step.
     sums: Sums,
 }
 
 impl Margins {
-    /// All 0, for `n` triplets; [`Margins::settle`] has to follow.
+    /// The margins of `n` triplets, all 0. [`Margins::settle`] must be called afterwards.
     pub(crate) fn new(segments: Segments, n: usize, weights: Option<Vec<f64>>) -> Self {
         Self {
             segments,
@@ -164,13 +165,13 @@ impl Margins {
         self.sigma * self.mu[t]
     }
 
-    /// Sets all margins to 0; [`Margins::settle`] has to follow.
+    /// Sets all margins to 0. [`Margins::settle`] must be called afterwards.
     pub(crate) fn clear(&mut self) {
         self.sigma = 1.0;
         self.mu.fill(0.0);
     }
 
-    /// Adds to one margin where σ is 1; [`Margins::settle`] has to follow.
+    /// Adds to one margin; σ must be 1. [`Margins::settle`] must be called afterwards.
     pub(crate) fn add(&mut self, t: usize, by: f64) {
         self.mu[t] += by;
     }
@@ -188,7 +189,7 @@ impl Margins {
         }
     }
 
-    /// V f, from the margins themselves.
+    /// V f, computed from the margins instead of the sums.
     pub(crate) fn value(&self) -> f64 {
         // On each segment ℓ(m) = w (1 - m) - w² / 2, with w = -ℓ'(m).
         let loss = |t: usize| {
@@ -198,7 +199,7 @@ impl Margins {
         (0..self.len()).map(|t| self.weight(t) * loss(t)).sum()
     }
 
-    /// The value of a sum of gradient weights.
+    /// The value of an affine function at the current σ.
     #[inline]
     pub(crate) fn evaluate(&self, sum: Affine) -> f64 {
         sum[0] - self.sigma * sum[1]
@@ -233,11 +234,11 @@ impl Margins {
             .map(|(t, &mu)| self.weight(t) * self.slope(mu))
     }
 
-    /// Begins a line search where unaffected margins change at this rate.
+    /// Begins a line search in which an unaffected margin m becomes (1 + rate γ) m.
     pub(crate) fn begin(&mut self, rate: f64) {
         let Affected { len, triplets, .. } = &self.affected;
         for &t in &triplets[..*len] {
-            // A line search was abandoned.
+            // The last line search was not followed by a step.
             self.segment[t as usize] &= !LISTED;
         }
         self.rate = rate;
@@ -246,7 +247,7 @@ impl Margins {
         self.crossings_to = 0.0;
     }
 
-    /// Makes room to [`Margins::offer`] this many triplets.
+    /// Makes room for [`Margins::offer`] to be called for this many triplets.
     pub(crate) fn reserve(&mut self, most: usize) {
         let Affected {
             len,
@@ -260,7 +261,7 @@ impl Margins {
         }
     }
 
-    /// Lists the triplet as affected if its <A^t, B> differs from 0. Triplets come in increasing order.
+    /// Lists the triplet as affected if its <A^t, B> differs from 0. Must be called in increasing order of triplets.
     #[inline]
     pub(crate) fn offer(&mut self, t: usize, atom_margin: f64) {
         let affected = &mut self.affected;
@@ -288,7 +289,7 @@ impl Margins {
         }));
     }
 
-    /// φ'(γ) and φ''(γ) of this part of V f.
+    /// φ'(γ) and φ''(γ), where φ is V f along the direction over the triplets of this shard.
     pub(crate) fn along(&mut self, gamma: f64) -> (f64, f64) {
         let max_weight = self.segments.max_weight();
         let Self { affected, rate, .. } = self;
@@ -303,12 +304,12 @@ impl Margins {
         if rate == 0.0 {
             return (first, second);
         }
-        // Unaffected: m(γ) = factor m, so slope = rate m. What is on the linear segment stays there.
+        // Unaffected triplets: m(γ) = factor m, so m'(γ) = rate m. A triplet on the linear segment stays there.
         let factor = 1.0 + rate * gamma;
         let [sum, square] = self.sums.without(&affected.sums).moments(self.sigma);
         first -= rate * sum - rate * factor * square;
         second += square;
-        // Breakpoint crossings: margins on the flat segment that fall below 1, or quadratic ones that rise above.
+        // Breakpoint crossings: margins on the flat segment that fall below 1, or on the quadratic one that rise to 1.
         if gamma > self.crossings_to {
             self.find_crossings(1.5 * gamma);
         }
@@ -326,12 +327,13 @@ impl Margins {
         (first, second)
     }
 
-    /// Lists the unaffected triplets that cross the breakpoint for some γ up to `to`: those on the flat segment with μ
-    /// below what will be the breakpoint, or those on the quadratic one with μ at it or above.
+    /// Lists the unaffected triplets that cross the breakpoint m = 1 for some γ up to `to`. As σ changes, the
+    /// breakpoint μ = 1 / σ moves. If it rises, triplets on the flat segment with a μ below its new value cross it. If
+    /// it falls, triplets on the quadratic segment with a μ at or above its new value do.
     fn find_crossings(&mut self, to: f64) {
         self.crossings.clear();
         self.crossings_to = to;
-        // Room for rounding, here and in the step itself.
+        // The factors 1 ± 1e-9 allow for rounding errors here and in the step.
         let now = (1.0 + 1e-9 * self.rate) / self.sigma;
         let then = (1.0 - 1e-9 * self.rate) / (self.sigma * (1.0 + self.rate * to).max(0.0));
         let (segment, from, to) = match self.rate < 0.0 {
@@ -341,7 +343,7 @@ impl Margins {
         let (least, most) = (code(from), code(to));
         for (block, codes) in self.codes.chunks(BLOCK).enumerate() {
             let within = |&code: &u16| code.wrapping_sub(least) <= most - least;
-            // No early end: like this the processor takes many at a time.
+            // A fold without an early exit can use SIMD instructions.
             if !codes.iter().fold(false, |any, code| any | within(code)) {
                 continue;
             }
@@ -354,9 +356,9 @@ impl Margins {
         }
     }
 
-    /// Takes a step along the direction of the line search. Reports each triplet whose gradient weight changed as a
-    /// function of σ, and by how much, by increasing number: first the affected ones, then those that only changed their
-    /// segment.
+    /// Takes a step along the direction of the line search. Calls `changed` for each triplet whose gradient weight has
+    /// become another function of σ, with the difference: first for the affected triplets, then for those that only
+    /// changed their segment, each in increasing order.
     pub(crate) fn advance(&mut self, gamma: f64, mut changed: impl FnMut(usize, Affine)) {
         if self.rate != 0.0 && gamma > self.crossings_to {
             self.find_crossings(gamma);

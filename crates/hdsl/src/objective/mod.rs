@@ -2,7 +2,7 @@
 //!
 //! minimize f(M) = (1/V) Σ_t v_t ℓ(<A^t, M>) over M in conv{ λ(e_i ± e_j)(e_i ± e_j)ᵀ },
 //!
-//! with v_t the weight of triplet t (1 in the paper) and V their sum.
+//! where v_t is the weight of triplet t (1 in the paper) and V is the sum of all v_t.
 
 pub(crate) mod active_features;
 pub(crate) mod incremental;

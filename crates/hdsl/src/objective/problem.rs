@@ -1,4 +1,5 @@
-//! The problem of Eq. 1 with its data as the solver reads them, and margins, objective and gradient weights by definition.
+//! The problem of Eq. 1 with its data as the solver needs them, and margins, objective and gradient weights computed
+//! from their definitions.
 
 use super::loss::{Loss, LossKind, with_loss};
 use crate::atoms::{ActiveSet, Atom};
@@ -8,16 +9,16 @@ use crate::error::{Error, Result};
 use crate::triplets::Triplets;
 use std::collections::{HashMap, HashSet};
 
-/// Columns in a block; bounds are stored by block.
+/// The number of columns in a block. Bounds are stored per block.
 pub(crate) const COLUMNS: usize = 64;
 
 /// An atom and its score D_i + D_j ± H_ij.
 pub(crate) type Scored = (Atom, f64);
 
-/// The data and settings of a fit: rows without their empty columns, the same by columns, and triplets of rows.
+/// The data and settings of a fit: the rows without empty columns, the columns of the same matrix, and the triplets.
 ///
-/// *Internal* indices number the features of non-empty columns, and two of empty ones, by decreasing ‖X_j‖_1, so that
-/// nothing depends on d and a search in this order meets promising features first. *External* indices are the caller's.
+/// *Internal* indices number the non-empty columns and up to two empty ones, by decreasing ‖X_j‖_1. Nothing then
+/// depends on d, and a search in this order finds promising features first. *External* indices are the caller's.
 pub(crate) struct Problem<'a> {
     /// The external index of each internal one.
     features: Vec<u32>,
@@ -46,7 +47,8 @@ impl<'a> Problem<'a> {
         Self::taking(rows.clone(), triplets, lambda, loss, CancelToken::NEVER)
     }
 
-    /// For triplets that were checked against the rows, which are changed in place.
+    /// The problem of these rows and triplets. Triplets must have been checked against the rows. The rows are changed
+    /// in place, without a copy.
     pub(crate) fn taking(
         rows: Rows,
         triplets: &'a Triplets,
@@ -89,7 +91,7 @@ impl<'a> Problem<'a> {
         Atom::new(i, j, atom.sign()).expect("different columns are different features")
     }
 
-    /// The atoms in internal indices; none if a feature is in no row. Takes a pass over the features.
+    /// The atoms in internal indices; `None` if a feature has no internal index. Takes a pass over all features.
     pub(crate) fn internal(&self, atoms: &[Atom]) -> Option<Vec<Atom>> {
         let wanted: HashSet<u32> = atoms.iter().flat_map(|a| [a.i(), a.j()]).collect();
         let indices: HashMap<u32, u32> = (self.features.iter().copied().zip(0..))
@@ -102,8 +104,8 @@ impl<'a> Problem<'a> {
         atoms.iter().map(internal).collect()
     }
 
-    /// The better of two scored atoms; of equals the first in external indices, so that every search breaks ties the
-    /// same way.
+    /// The better of two scored atoms. Ties go to the first atom in external indices, so that every search breaks ties
+    /// in the same way.
     pub(crate) fn better(&self, a: Scored, b: Scored) -> Scored {
         if b.1 > a.1 || (b.1 == a.1 && self.external(b.0) < self.external(a.0)) {
             b
@@ -112,7 +114,7 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// A column by row.
+    /// A column as a dense vector over rows.
     pub(crate) fn column(&self, j: u32) -> Vec<f64> {
         let mut x = vec![0.0; self.rows.n_rows()];
         self.add_column(j, 1.0, &mut x);
@@ -126,7 +128,7 @@ impl<'a> Problem<'a> {
         z
     }
 
-    /// Adds `sign` times a column to one number per row.
+    /// Adds `sign` times a column to a dense vector over rows.
     pub(crate) fn add_column(&self, j: u32, sign: f64, to: &mut [f64]) {
         let (rows, values) = self.lists.column(j);
         for (&row, &x) in rows.iter().zip(values) {
@@ -134,11 +136,11 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// The rows that contain either feature of an atom, increasing.
+    /// The rows that contain either feature of an atom, in increasing order.
     pub(crate) fn rows_of(&self, atom: Atom) -> Vec<u32> {
         let columns = [atom.i(), atom.j()].map(|j| self.lists.column(j).0);
         let mut rows = columns.concat();
-        // Two increasing lists, which a stable sort merges.
+        // The stable sort merges two sorted lists in linear time.
         rows.sort();
         rows.dedup();
         rows
@@ -151,7 +153,7 @@ impl<'a> Problem<'a> {
         let mut margins = Vec::with_capacity(self.triplets.len());
         self.triplets.each(|anchor, near, far| {
             let at_anchor = z(anchor);
-            // Most atoms affect few triplets: avoid two lookups for the others.
+            // Most atoms affect few triplets. For the others, this saves two lookups.
             margins.push(if at_anchor == 0.0 {
                 0.0
             } else {
@@ -204,9 +206,9 @@ impl<'a> Problem<'a> {
     }
 }
 
-/// The features that atoms are made of: those of non-empty columns, and two others if there are as many. Those have
-/// D = 0 and H = 0 like all of their kind: the best atom may pair a feature with an empty column rather than with a bad
-/// feature, or consist of two empty columns.
+/// The features that atoms may use: all non-empty columns, and up to two empty ones. All empty columns have D = 0 and
+/// H = 0, so two of them are enough. They are needed because the best atom may pair a feature with an empty column, or
+/// consist of two empty columns, if all other partners have a lower score.
 pub(crate) fn candidates(rows: &Rows) -> Result<Columns> {
     let columns = Columns::of(rows);
     if columns.is_empty() {
@@ -230,7 +232,7 @@ pub(crate) fn candidates(rows: &Rows) -> Result<Columns> {
     Ok(Columns::from_features(rows.n_features(), features))
 }
 
-/// The features that atoms are made of, by decreasing ‖X_j‖_1, and the rows in internal indices.
+/// The features that atoms may use, by decreasing ‖X_j‖_1, and the rows in internal indices.
 fn by_size(rows: Rows, cancel: CancelToken<'_>) -> Result<(Vec<u32>, Rows)> {
     let columns = candidates(&rows)?;
     cancel.check()?;

@@ -6,7 +6,7 @@
 //! - [`lmo`](super::lmo): the linear minimization oracle of line 3;
 //! - [`candidates`](super::candidates): the forward and the away atom;
 //! - [`direction`](super::direction): directions, and the line search along one;
-//! - [`engine`](super::engine): the traits of the solver state (iterate, gradient, margins);
+//! - [`engine`](super::engine): the trait of a solver state (iterate, gradient, margins);
 //! - [`stop`](super::stop): the stopping rules;
 //! - [`trace`](super::trace): the record of a run, in external feature indices.
 
@@ -31,8 +31,9 @@ const MIN_RELATIVE_RATE: f64 = 1e-13;
 /// errors.
 const MIN_RELATIVE_DECREASE: f64 = 1e-12;
 
-/// Runs Alg. 1 from `start`, or else from the oracle's atom at M = 0. The paper starts from a random atom. If
-/// λ is large and that atom is bad, it takes thousands of iterations to reduce its weight.
+/// Runs Alg. 1 from `start`. Without it, the run starts from the atom that the oracle finds for the gradient at M = 0.
+/// The paper starts from a random atom. If λ is large and the random atom is a bad one, thousands of iterations are
+/// needed to reduce its weight.
 pub(super) fn frank_wolfe<'p>(
     engine: &mut impl Engine<'p>,
     oracle: &mut Oracle,
@@ -55,6 +56,7 @@ pub(super) fn frank_wolfe<'p>(
         let objective = engine.objective();
         if objective == 0.0 {
             trace.record(objective, Gap::Certified(0.0));
+            // The minimum is reached: the reason is `Satisfied`, unless the observer asked to stop.
             break stop.at_zero_objective();
         }
         // Lines 3 and 4: the forward atom B_F and the away atom B_A.
@@ -64,10 +66,11 @@ pub(super) fn frank_wolfe<'p>(
         if let Some(reason) = stop.at_iterate(trace.iteration(), candidates.gap, clock.elapsed()) {
             break reason;
         }
-        // Lines 5 to 9: the direction D, the steeper of D_F and D_A.
+        // Lines 5 to 9: the direction D, the steeper of D_F and D_A; with pairwise steps, their sum B_F - B_A.
         let direction = candidates.direction(params.steps);
         // Line 10: γ in [0, γ_max] minimizes f(M + γ D).
         let Some(gamma) = step_length(engine, direction, candidates.rate(), objective) else {
+            // True after too many stalled iterations in a row.
             if stop.count_stalled() {
                 break Stop::Stationary;
             }
@@ -81,12 +84,14 @@ pub(super) fn frank_wolfe<'p>(
         engine.advance(&step, gamma);
         let iteration = trace.advance(step, engine.objective(), clock.seconds());
         let event = Event::Iteration(&iteration, trace.active());
+        // Through the clock, which does not count the observer's time.
         stop.requested = clock.notify(observer, &event).is_break();
     };
     Ok(trace.finish(reason, clock.seconds()))
 }
 
-/// The step length γ along a direction D with `rate` <D, -∇f>, or `None` if the iteration is stalled.
+/// The step length γ along a direction D, or `None` if the iteration is stalled. `rate` is <D, -∇f>; for a pairwise
+/// direction, it is the larger of the rates of D_F and D_A.
 ///
 /// An iteration is stalled if D is not a descent direction or the step makes no progress. This is common with
 /// mini-batches: D comes from a batch, and f over all triplets may not decrease along it. A step of length γ_max is

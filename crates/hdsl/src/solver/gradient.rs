@@ -1,7 +1,7 @@
-//! The symmetrized gradient H = G + Gᵀ = Xᵀ S X and its half diagonal D_i = H_ii / 2, as an oracle reads them.
+//! The symmetrized gradient H = G + Gᵀ = Xᵀ C X and its half diagonal D_i = H_ii / 2, as the oracles need them.
 //!
-//! Each shard of triplets has S, D and the H_ij of active atoms over its own triplets ([`Pairs`]), which this file
-//! merges. The score of an atom is D_i + D_j ± H_ij, see [`crate::objective::incremental`].
+//! Each shard has C, D and the H_ij of active atoms, summed over its own triplets ([`Pairs`]). This file adds up the
+//! shards. The score of an atom is D_i + D_j ± H_ij, see [`crate::objective::incremental`].
 
 use super::margin_store::{MarginStore, Shard};
 use super::partner::PartnerSearch;
@@ -15,7 +15,7 @@ use crate::objective::{Problem, Scored};
 use crate::parallel::prelude::*;
 use crate::triplets::Triplets;
 
-/// Entries of u merged by one thread at a time.
+/// The number of entries of u that one thread merges at a time.
 const CHUNK: usize = 1 << 14;
 
 pub(super) type PairStore<'p> = MarginStore<'p, Pairs>;
@@ -27,20 +27,20 @@ pub(crate) struct SymmetrizedGradient<'p> {
     features: ActiveFeatures,
     pub(super) margins: PairStore<'p>,
     search: PartnerSearch<'p>,
-    /// Pairs to visit that make it worth multiplying by shard.
+    /// The number of pairs to visit from which the shards multiply in parallel.
     parallel_work: usize,
-    /// A column by row, 0 between searches.
+    /// One column of X as a dense vector over rows. All entries are 0 between searches.
     dense: Vec<f64>,
     /// The feature with the largest D, if known.
     best_diagonal: Option<u32>,
-    /// V over the triplets.
+    /// V, the sum of the triplet weights.
     total_weight: f64,
     /// <M, -∇f>.
     model_gain: f64,
 }
 
-/// Triplets with all margins 0. `store_products` says whether to store what the rows of a pair have in common, which pays
-/// if there will be changes.
+/// A store of these triplets, with all margins 0. `store_products` says whether to store the features that the two rows
+/// of a pair share. That pays off if the gradient will be updated.
 pub(super) fn pair_store<'p>(
     problem: &'p Problem<'p>,
     triplets: &Triplets,
@@ -57,7 +57,8 @@ pub(super) fn pair_store<'p>(
 }
 
 impl<'p> SymmetrizedGradient<'p> {
-    /// At M = 0 over these triplets, with threads for rows of H from so many values on.
+    /// The gradient at M = 0 over these triplets. Rows of H are computed by several threads from `parallel_from` values
+    /// on.
     pub(super) fn new(
         problem: &'p Problem<'p>,
         margins: PairStore<'p>,
@@ -109,7 +110,7 @@ impl<'p> SymmetrizedGradient<'p> {
         self.active.atoms().iter().enumerate().map(score).collect()
     }
 
-    /// The feature with the largest D, the first of equals.
+    /// The feature with the largest D; the first one if several are equal.
     pub(crate) fn best_diagonal(&mut self) -> u32 {
         let (margins, search) = (&self.margins, &self.search);
         *self
@@ -117,8 +118,8 @@ impl<'p> SymmetrizedGradient<'p> {
             .get_or_insert_with(|| search.best_diagonal(|j| diagonal_of(margins, j)))
     }
 
-    /// The best atom that contains this feature, or `floor` if that is better. A floor saves most of the work. Pairs of
-    /// features that no triplet joins count: their H_ij is 0, but D_i + D_j need not be.
+    /// The best atom that contains this feature, or `floor` if that is better. A floor saves most of the work.
+    /// Partners with H_ij = 0 are considered too, because D_i + D_j may be high.
     pub(crate) fn best_partner(&mut self, feature: u32, floor: Option<Scored>) -> Scored {
         self.multiply(feature);
         let best = self.best_diagonal();
@@ -133,22 +134,22 @@ impl<'p> SymmetrizedGradient<'p> {
         columns.map(|j| diagonal_of(&self.margins, j)).collect()
     }
 
-    /// Visits every pair of rows {p, q} with its pair coefficient, which S has at (p, q) and at (q, p). Zeros are left
-    /// out, and a coefficient may come in several parts that add up.
+    /// Calls `visit` for every pair of rows {p, q} with its coefficient, which is at (p, q) and at (q, p) of C. Zeros
+    /// are left out. A pair may be visited several times; its coefficient is then the sum.
     pub(crate) fn each_pair(&self, mut visit: impl FnMut(u32, u32, f64)) {
         for Shard { margins, triplets } in &self.margins.shards {
             triplets.coefficients.each_pair(margins, &mut visit);
         }
     }
 
-    /// Replaces the active atoms; all sums have to follow. Returns which of the atoms before stay.
+    /// Replaces the active atoms. The caller must then update all sums. Returns which of the previous atoms are kept.
     pub(super) fn set_active(&mut self, active: ActiveSet) -> Vec<bool> {
         self.active = active;
         self.features.follow(self.problem, &self.active)
     }
 
-    /// Replaces the triplets: all margins are 0, weights are gradient weights. `total_weight` is V over them, and
-    /// `model_gain` is <M, -∇f>.
+    /// Replaces the triplets by ones that have gradient weights as their weights, with all margins 0. `total_weight` is
+    /// the sum V of their original weights, and `model_gain` is <M, -∇f>.
     pub(super) fn set_triplets(
         &mut self,
         margins: PairStore<'p>,
@@ -160,7 +161,7 @@ impl<'p> SymmetrizedGradient<'p> {
         (self.total_weight, self.model_gain) = (total_weight, model_gain);
     }
 
-    /// Computes all sums from the margins, with σ multiplied into them.
+    /// Multiplies σ into the margins, and recomputes all sums from them.
     pub(super) fn rebuild(&mut self) {
         self.update(1.0, |margins, pairs, state| {
             margins.settle();
@@ -169,7 +170,7 @@ impl<'p> SymmetrizedGradient<'p> {
         self.update_bounds();
     }
 
-    /// Takes a step along the direction of the last line search: margins, S, D and the H_ij of active atoms.
+    /// Takes a step along the direction of the last line search: updates margins, C, D and the H_ij of active atoms.
     pub(super) fn advance(&mut self, gamma: f64) {
         let factor = 1.0 + self.margins.motion.rate * gamma;
         let sigma = factor * self.margins.sigma();
@@ -178,7 +179,7 @@ impl<'p> SymmetrizedGradient<'p> {
         });
     }
 
-    /// Changes all shards; σ is the new one.
+    /// Calls `change` for every shard. `sigma` is the value of σ after the change.
     fn update(
         &mut self,
         sigma: f64,
@@ -195,7 +196,7 @@ impl<'p> SymmetrizedGradient<'p> {
         });
     }
 
-    /// Replaces the active atoms by those after the step just taken, of which at most one is new.
+    /// Replaces the active atoms by those after the last step, and updates their H_ij. At most one atom is new.
     pub(super) fn follow(&mut self, active: ActiveSet) {
         let stays = self.set_active(active);
         let n_staying = stays.iter().filter(|&&stays| stays).count();
@@ -214,7 +215,7 @@ impl<'p> SymmetrizedGradient<'p> {
         self.update_bounds();
     }
 
-    /// Updates the bounds of D by block of columns, and <M, -∇f>.
+    /// Updates the upper bound of D in each block of columns, and <M, -∇f>.
     fn update_bounds(&mut self) {
         self.best_diagonal = None;
         self.model_gain = self.margins.model_gain();
@@ -228,7 +229,7 @@ impl<'p> SymmetrizedGradient<'p> {
         }
     }
 
-    /// u = S X_{:,i} into the buffer of the search.
+    /// Writes u = C X_{:,i} to the buffer of the search.
     fn multiply(&mut self, feature: u32) {
         let (rows, values) = self.problem.lists.column(feature);
         let mut dense = std::mem::take(&mut self.dense);
@@ -257,7 +258,7 @@ impl<'p> SymmetrizedGradient<'p> {
         self.dense = dense;
     }
 
-    /// For a column with many pairs: in parallel by shard, where there is enough work.
+    /// [`Self::multiply`] for a column with many pairs. Shards multiply in parallel if there is enough work.
     fn multiply_dense(&mut self, column: &Column<'_>, work: usize) {
         let u = &mut self.search.product.u;
         if work < self.parallel_work || self.margins.shards.len() == 1 {

@@ -1,4 +1,5 @@
-//! The solver state updated incrementally instead of computed again, for the hinges.
+//! The incremental solver state, for the smoothed and the squared hinge: a step updates the margins and the gradient of
+//! affected triplets instead of recomputing everything.
 
 use super::engine::Engine;
 use super::gradient::{SymmetrizedGradient, pair_store};
@@ -10,7 +11,7 @@ use crate::error::Result;
 use crate::objective::Problem;
 use crate::solver::direction::Direction;
 
-/// Steps after which everything is computed again, since rounding errors add up.
+/// The number of steps after which all sums are recomputed, because rounding errors accumulate.
 const REBUILD_EVERY: usize = 2000;
 
 pub(crate) struct Incremental<'p> {
@@ -25,8 +26,9 @@ impl<'p> Incremental<'p> {
         Self::in_shards(problem, n_shards, PARALLEL, cancel)
     }
 
-    /// With this many shards, and threads for rows of H from this many values on. Both depend on the problem, never on
-    /// the machine: sums are merged by shard.
+    /// The state at M = 0, with `n_shards` shards. Rows of H are computed by several threads from `parallel_from`
+    /// values on. The number of shards may depend on the problem but not on the machine, because it determines the
+    /// order of sums.
     pub(super) fn in_shards(
         problem: &'p Problem<'p>,
         n_shards: usize,
@@ -62,7 +64,7 @@ impl<'p> Engine<'p> for Incremental<'p> {
         if let [atom] = *active.atoms()
             && gradient.active().is_empty()
         {
-            // A step to the atom that rescales nothing.
+            // From M = 0, where all margins are 0: a step of length 1 to the atom, at rate 0.
             gradient
                 .margins
                 .list_affected(Direction::Forward(atom), 0.0);

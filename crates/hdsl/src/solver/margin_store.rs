@@ -1,8 +1,9 @@
-//! The margins of all triplets, updated incrementally for the hinges: a step takes time for the triplets it affects.
+//! The margins of all triplets, updated incrementally for the hinge losses: the time of a step is mostly proportional
+//! to the number of triplets it affects.
 //!
-//! Triplets are split into shards by anchor. A shard sums over its own triplets, and the sums are merged, always in the
-//! same order and with a number of shards that depends on the problem alone, so that any number of threads gives the
-//! same bytes.
+//! Triplets are split into shards by anchor. A shard sums over its own triplets, and the sums are merged in the order
+//! of the shards. The number of shards depends on the problem only, so the result is bitwise equal for any number of
+//! threads.
 
 use super::motion::{Motion, Projection};
 use crate::atoms::ActiveSet;
@@ -16,9 +17,9 @@ use crate::solver::direction::{Direction, line_search};
 use crate::triplets::{Anchors, Triplets};
 use std::ops::Range;
 
-/// Triplets that make a shard worth its cost.
+/// The number of triplets per shard from which another shard is worth its cost.
 const SHARD: usize = 1 << 17;
-/// More shards than this would cost more in merging than they save.
+/// The largest number of shards. Merging more shards would take more time than they save.
 const MAX_SHARDS: usize = 4;
 
 /// The number of shards for this many triplets: a power of 2, so that two threads have equal shares.
@@ -26,7 +27,7 @@ pub(super) fn n_shards(n_triplets: usize) -> usize {
     1 << (n_triplets / SHARD).clamp(1, MAX_SHARDS).ilog2()
 }
 
-/// Margins, and what else is known of the same triplets.
+/// The margins of a range of triplets, and the triplets themselves with all else that `T` stores of them.
 pub(super) struct Shard<T> {
     pub(super) margins: Margins,
     pub(super) triplets: T,
@@ -40,7 +41,7 @@ pub(super) struct MarginStore<'p, T> {
 }
 
 impl<'p, T: ShardTriplets> MarginStore<'p, T> {
-    /// All margins 0, of triplets by anchor; `make` gives the triplets of a range of anchors.
+    /// A store with all margins 0. `make` returns the triplets of a range of anchors.
     pub(super) fn new(
         problem: &'p Problem<'p>,
         triplets: &Triplets,
@@ -48,7 +49,8 @@ impl<'p, T: ShardTriplets> MarginStore<'p, T> {
         n_shards: usize,
         make: impl Fn(Range<usize>) -> Result<T> + Sync,
     ) -> Result<Self> {
-        // For other losses all margins stay 0, where the slope of any hinge is -1, and weights are gradient weights.
+        // For other losses, the store is used to compute a gradient only: all margins stay 0, where the slope of every
+        // hinge loss is -1, and the weights are gradient weights.
         let segments = problem.loss.segments();
         let segments = segments.unwrap_or(Segments { has_linear: true });
         let shard = |rows: Range<usize>| {
@@ -69,7 +71,7 @@ impl<'p, T: ShardTriplets> MarginStore<'p, T> {
         })
     }
 
-    /// Runs on every shard, in parallel if there are several.
+    /// Calls `work` for every shard, in parallel if there are several.
     pub(super) fn each<R: Send>(
         &mut self,
         work: impl Fn(&mut Shard<T>) -> R + Sync + Send,
@@ -128,8 +130,8 @@ impl<'p, T: ShardTriplets> MarginStore<'p, T> {
         (sum - square) / self.problem.total_weight
     }
 
-    /// Lists the triplets that a direction affects: the anchor has z ≠ 0, and so has near or far. Other margins will change
-    /// at the given rate.
+    /// Lists the triplets that a direction affects, and begins a line search. A triplet is affected if the anchor has
+    /// z ≠ 0, and near and far have different z. All margins are also multiplied by 1 + rate γ.
     pub(super) fn list_affected(&mut self, direction: Direction, rate: f64) {
         let mut motion = std::mem::take(&mut self.motion);
         motion.set(self.problem, direction, rate);

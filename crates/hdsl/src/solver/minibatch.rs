@@ -1,7 +1,7 @@
 //! Mini-batches (Table 1 of the paper): the gradient is taken over triplets drawn at random in every iteration.
 //!
-//! The line search and the objective are over all triplets. So for the hinges all margins are updated incrementally, by
-//! a [`MarginStore`] without anything else; its triplets are made again when they are needed.
+//! The line search and the objective are over all triplets. For the hinge losses, a [`MarginStore`] therefore updates
+//! all margins incrementally. It stores margins only; triplets are generated when they are needed.
 
 use super::margin_store::{self, MarginStore};
 use super::recomputed::MarginSource;
@@ -13,7 +13,7 @@ use crate::triplets::Anchors;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The triplets of a shard, made again when they are needed.
+/// The triplets of a shard, generated when they are needed.
 pub(super) struct OnDemand<'p> {
     problem: &'p Problem<'p>,
     by_anchor: Arc<Anchors>,
@@ -21,7 +21,7 @@ pub(super) struct OnDemand<'p> {
 }
 
 impl OnDemand<'_> {
-    /// The position of the first.
+    /// The position of the first triplet.
     fn first(&self) -> usize {
         self.by_anchor.starts()[self.anchors.start]
     }
@@ -46,7 +46,7 @@ impl ShardTriplets for OnDemand<'_> {
     }
 }
 
-/// The margins of all triplets, without anything else. Positions are in the order of anchors.
+/// The margins of all triplets, without pair coefficients. Positions are in the order of anchors.
 pub(crate) type StoredMargins<'p> = MarginStore<'p, OnDemand<'p>>;
 
 impl<'p> MarginSource<'p> for StoredMargins<'p> {

@@ -1,10 +1,10 @@
-//! A direction as rows and triplets see it.
+//! The effect of a step on rows and margins.
 
 use crate::atoms::Atom;
 use crate::objective::Problem;
 use crate::solver::direction::Direction;
 
-/// z = x_i ± x_j of an atom, dense and as the sorted list of rows where it may differ from 0.
+/// z = x_i ± x_j of an atom for every row x: a dense vector, and the sorted list of rows where z ≠ 0.
 #[derive(Default)]
 pub(super) struct Projection {
     pub(super) z: Vec<f64>,
@@ -24,14 +24,15 @@ impl Projection {
     }
 }
 
-/// A direction as triplets see it: m(γ) = (1 + rate γ) m + γ b, where b is 0 for triplets that are not affected.
+/// The effect of a step of length γ on a margin m: m(γ) = (1 + rate γ) m + γ b, where b is 0 for unaffected triplets.
 #[derive(Default)]
 pub(super) struct Motion {
-    /// z of the atom moved to (forward, pairwise) or from (away), with all rows where b may differ from 0.
+    /// z of the atom that the step moves to (forward, pairwise) or away from. `rows` has all rows where b may differ
+    /// from 0; in a pairwise step, that includes the rows of `other`.
     pub(super) main: Projection,
-    /// z of the atom moved from, in a pairwise step.
+    /// z of the atom that a pairwise step moves away from.
     pub(super) other: Option<Projection>,
-    /// λ, or -λ if away.
+    /// The factor of z(anchor) (z(near) - z(far)) in b: λ, or -λ in an away step.
     pub(super) scale: f64,
     pub(super) rate: f64,
 }
@@ -57,7 +58,7 @@ impl Motion {
 }
 
 impl Direction {
-    /// What a margin that is not affected is multiplied by, per γ and less 1.
+    /// The rate of m(γ) = (1 + rate γ) m, the margin of an unaffected triplet after a step of length γ.
     pub(super) fn rate(self) -> f64 {
         match self {
             Direction::Forward(_) => -1.0,

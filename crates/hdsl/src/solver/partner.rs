@@ -1,14 +1,15 @@
 //! Partner search: given a feature i, find the feature j and the sign that maximize the score D_i + D_j ± H_ij.
 //!
 //! Row i of H is Xᵀ u with u = C X_{:,i}, where C is the matrix of pair coefficients. [`Norms`] gives an upper bound of
-//! |H_ij| from the norms of u and of column j. A column whose bound is too low for a better score than the best so far
-//! is skipped. Internal feature indices are ordered by decreasing ‖X_j‖_1, so the bounds are highest in the first
-//! blocks of columns. There are two algorithms, and the one with the lower estimated cost is used:
+//! |H_ij| from the norms of u and of column j, and so an upper bound of the score. Column j is skipped if this bound is
+//! lower than the best score so far. Internal feature indices are ordered by decreasing ‖X_j‖_1, so the bounds are
+//! highest in the first blocks of columns. There are two algorithms, and the one with the lower estimated cost is used:
 //! - by columns: compute H_ij = X_{:,j} · u for every column j that is not skipped.
-//! - by rows: add u_q x_q to row i of H for every row q with u_q ≠ 0. Column j can only be better if |H_ij| reaches the
-//!   *required* value, the best score - D_i - D_j. Most |u_q| are small, so row q is added only to those blocks of
-//!   columns where |u_q| exceeds a limit. The limit is chosen such that the error of this partial sum, at most limit ·
-//!   ‖X_j‖_1, is at most half of the required value. Columns that can still be better are then computed exactly.
+//! - by rows: add u_q x_q to row i of H for every row q with u_q ≠ 0. Most |u_q| are small and hardly change the sum.
+//!   Each block of columns therefore has a limit, and row q is added to a block only if |u_q| exceeds its limit. The
+//!   error of this partial sum is at most limit · ‖X_j‖_1. Column j can only win if |H_ij| is at least the best score -
+//!   D_i - D_j, and the limit is chosen such that the error is at most half of that. Columns that may win according to
+//!   their partial sum and its error are then computed exactly.
 //!
 //! A skipped column cannot have a better score, so the result is the same as from the complete row of H.
 
@@ -18,13 +19,14 @@ use crate::objective::{COLUMNS, Problem, Scored};
 use crate::parallel::{current_num_threads, prelude::*};
 use std::ops::Range;
 
-/// The number of stored values of X from which a row of H is computed by several threads.
+/// Several threads are used from this many stored values on. By columns, the values of X are counted; by rows, those of
+/// the rows with u_q ≠ 0.
 pub(super) const PARALLEL: usize = 1 << 20;
-/// In the first blocks, columns have so many values that threads divide the work by column. Later ones are divided by
-/// block.
+/// The number of blocks at the start whose columns are distributed among threads one by one, because they have many
+/// values. Of later columns, a thread takes whole blocks.
 const HEAD_BLOCKS: usize = 4;
-/// The cost model that chooses between columns and rows, from measurements; it affects speed only. One value costs 1,
-/// and a column costs this much in addition to its values.
+/// The cost of a column in addition to its values, where each value costs 1. This and the next two constants are the
+/// cost model that chooses between columns and rows. They were measured, and affect speed only.
 const COLUMN_COST: usize = 8;
 /// The sums of up to this many columns fit in the cache.
 const CACHED_COLUMNS: usize = 1 << 17;
@@ -32,7 +34,7 @@ const CACHED_COLUMNS: usize = 1 << 17;
 const UNCACHED_COST: usize = 3;
 /// The features of this many of the latest active atoms are tried first.
 const N_LATEST_ATOMS: usize = 8;
-/// By rows, the error of a partial sum is at most this share of the required |H_ij|.
+/// By rows, the error of a partial sum is at most this share of the |H_ij| that column j needs to win.
 const MAX_ERROR_SHARE: f64 = 0.5;
 
 /// The state of one search.
@@ -127,14 +129,14 @@ impl Product {
 /// Partner search with the bounds of column blocks, and buffers that are reused by all searches.
 pub(super) struct PartnerSearch<'p> {
     problem: &'p Problem<'p>,
-    /// The number of values from which several threads are used.
+    /// The number of values from which several threads are used; see [`PARALLEL`].
     parallel_from: usize,
     /// The largest ‖X_j‖_1 and the largest ‖X_j‖_2 in each block of columns.
     block_norms: Vec<[f64; 2]>,
     /// An upper bound of D_j in each block. The solver state updates it.
     pub(super) block_diagonals: Vec<f64>,
     pub(super) product: Product,
-    /// The start of a row of H, as long as the longest one needed so far. All entries are 0 between searches.
+    /// The first entries of a row of H: as many as any search needed so far. All entries are 0 between searches.
     row: Vec<f64>,
 }
 
@@ -314,6 +316,7 @@ impl<'p> PartnerSearch<'p> {
         for block in self.blocks().rev() {
             let [norm1, norm2] = self.block_norms[block];
             let required_h = required - self.block_diagonals[block];
+            // Otherwise no column of the block can win, so the block needs no limit of its own.
             if required_h <= SLACK * state.norms.length * norm2 {
                 lowest = lowest.min((MAX_ERROR_SHARE * required_h).max(0.0) / norm1);
             }
@@ -322,14 +325,16 @@ impl<'p> PartnerSearch<'p> {
         limits
     }
 
-    /// The algorithm by rows, first part: writes Xᵀ u without the entries below the limits to `self.row`. Returns the
-    /// number of blocks with columns that may win.
+    /// The algorithm by rows, first part: writes partial sums of Xᵀ u to `self.row`. The sums of a block of columns
+    /// leave out every u_q up to the limit of the block. Returns the number of blocks that may have a column that wins.
+    /// These are the first blocks.
     fn sum_rows(&mut self, n_values: usize, norms: Norms, limits: &[f64]) -> usize {
         let problem = self.problem;
         let Self { row, product, .. } = self;
         let end_column = |u: f64| limits.partition_point(|&limit| limit < u.abs()) * COLUMNS;
         let end = end_column(norms.largest).min(problem.n_columns());
-        // In a block with limit 0, D_j alone may be high enough to win, with H_ij = 0.
+        // In a block with limit 0, D_j may be high enough to win with H_ij = 0. Such a block is searched even if no row
+        // is added to it.
         let unlimited = limits.partition_point(|&limit| limit == 0.0);
         let n_blocks = end.div_ceil(COLUMNS).max(unlimited);
         row.resize(row.len().max(n_blocks * COLUMNS), 0.0);

@@ -1,7 +1,7 @@
 //! The solver state with the gradient computed anew in every iteration, over all triplets or over a batch.
 //!
-//! It works for every loss. At a fixed iterate gradient weights are constants, so the gradient is that of a hinge at
-//! M = 0 over triplets that have these weights.
+//! It works for every loss. At a fixed iterate, gradient weights are constants. The gradient therefore equals that of a
+//! hinge loss at M = 0 over the same triplets, if each triplet has its gradient weight as its weight.
 
 use super::engine::Engine;
 use super::gradient::{PairStore, SymmetrizedGradient, pair_store};
@@ -15,7 +15,7 @@ use crate::solver::direction::{Direction, line_search};
 use crate::triplets::Triplets;
 use rand_chacha::ChaCha8Rng;
 
-/// The margins of all triplets. *Positions* number the triplets in an order of the source's choice.
+/// The margins of all triplets. A *position* is an index of a triplet, in an order that the implementation chooses.
 pub(crate) trait MarginSource<'p> {
     fn new(problem: &'p Problem<'p>) -> Self;
     /// Replaces the iterate.
@@ -26,11 +26,11 @@ pub(crate) trait MarginSource<'p> {
     fn at(&self, position: usize) -> (u32, f64);
     /// As [`Engine::search_line`].
     fn search_line(&mut self, direction: Direction, gamma_max: f64) -> f64;
-    /// Takes the step found by the line search just done, to the given iterate.
+    /// Takes a step of length `gamma` along the direction of the last line search. `active` is the new iterate.
     fn advance(&mut self, gamma: f64, active: &ActiveSet);
 }
 
-/// Margins updated by a pass over all triplets, for every loss. Positions are the numbers of triplets.
+/// Margins that are updated by a pass over all triplets, for every loss. The position of a triplet is its number.
 pub(crate) struct AllMargins<'p> {
     problem: &'p Problem<'p>,
     margins: Vec<f64>,
@@ -84,11 +84,11 @@ fn difference(mut a: Vec<f64>, b: &[f64]) -> Vec<f64> {
     a
 }
 
-/// Some triplets at an iterate.
+/// A set of triplets with their gradient weights at an iterate: a batch, or all triplets.
 struct Sample {
     /// The triplets, weighted by their gradient weights. Those with weight 0 are left out.
     triplets: Triplets,
-    /// V over all of them.
+    /// The sum of their original weights, including those that are left out.
     total_weight: f64,
     /// <M, -∇f>.
     model_gain: f64,
@@ -141,7 +141,7 @@ pub(crate) struct Recomputed<'p, M> {
 }
 
 impl<'p, M: MarginSource<'p>> Recomputed<'p, M> {
-    /// The state at M = 0. A batch that is not smaller than the number of triplets is all of them.
+    /// The state at M = 0. If `batch` is at least the number of triplets, all triplets are used.
     pub(crate) fn new(problem: &'p Problem<'p>, batch: Option<usize>) -> Self {
         let none = weighted(problem, &Triplets::new());
         Self {
@@ -152,7 +152,7 @@ impl<'p, M: MarginSource<'p>> Recomputed<'p, M> {
         }
     }
 
-    /// A batch of this size.
+    /// Draws a batch of this size.
     fn draw(&self, size: usize, rng: &mut ChaCha8Rng) -> Sample {
         let positions = random::sample(rng, self.problem.triplets.len(), size);
         let positions = positions.iter().map(|&position| position as usize);
@@ -160,7 +160,7 @@ impl<'p, M: MarginSource<'p>> Recomputed<'p, M> {
     }
 
     fn set_gradient(&mut self, sample: &Sample) {
-        // Frees the memory of the last one before there is a new one.
+        // Frees the memory of the previous gradient before the new one is allocated.
         self.gradient.margins.shards.clear();
         let margins = weighted(self.problem, &sample.triplets);
         let (total_weight, model_gain) = (sample.total_weight, sample.model_gain);

@@ -334,7 +334,7 @@ fn some_active(problem: &Problem<'_>, picks: &[usize]) -> ActiveSet {
     ActiveSet::from_weighted(&weighted).unwrap()
 }
 
-/// H = Xᵀ S X from every pair of rows and its coefficient in S.
+/// H = Xᵀ C X from every pair of rows and its coefficient in C.
 fn dense_h(
     problem: &Problem<'_>,
     each_pair: impl FnOnce(&mut dyn FnMut(u32, u32, f64)),

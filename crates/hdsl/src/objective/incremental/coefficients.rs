@@ -1,8 +1,8 @@
-//! The pair coefficients S over the triplets of one range of anchors.
+//! The pair coefficients C over the triplets of one range of anchors.
 //!
-//! Triplets that share pairs (mined ones) have the coefficients stored, as affine functions of σ. Where nearly every
-//! triplet has its pairs to itself (random ones), a coefficient is the gradient weight of its triplet and follows from
-//! the margin, so none are stored: on 10⁷ triplets the peak memory is 0.82 GB instead of 1.37.
+//! If triplets share pairs, as mined triplets do, coefficients are stored as affine functions of σ. Random triplets
+//! hardly share pairs. Most coefficients are then ± the gradient weight of one triplet and follow from its margin, so
+//! none are stored. With 10⁷ triplets, this reduces the peak memory from 1.37 GB to 0.82 GB.
 
 use crate::cancel::CancelToken;
 use crate::data::Groups;
@@ -12,23 +12,24 @@ use crate::objective::shard::ShardTriplets;
 use crate::triplets::{Anchors, Triplets};
 use std::ops::Range;
 
-/// The share of distinct pairs, near and far counted separately, from which coefficients are not stored.
+/// If at least this share of all pairs, two per triplet, are distinct, coefficients are not stored.
 const MOSTLY_DISTINCT: f64 = 0.75;
 
-/// Whether triplets with this number of distinct pairs are treated as having their own.
+/// Whether triplets with this number of distinct pairs are treated as if they shared none.
 pub(crate) fn has_own_pairs(pairs: f64, triplets: f64) -> bool {
     pairs >= MOSTLY_DISTINCT * 2.0 * triplets
 }
 
-/// Pairs that stay in the cache.
+/// Up to this many pairs fit in the cache.
 const CACHED: usize = 1 << 18;
-/// The pairs of a column are walked row by row if less than one in this many rows contains it: where pairs are in the cache,
-/// and where they are not, which has a cost per pair and one per row. Measured; only speed depends on them.
+/// C x is computed from the pairs of the rows that contain the column if fewer than one in this many rows do, and
+/// otherwise by a pass over all pairs. The first constant is for pairs that fit in the cache. The others are for pairs
+/// that do not: one in `WALK_PAIR` + `WALK_ROW` · rows / pairs. They were measured, and affect speed only.
 const WALK_CACHED: usize = 3;
 const WALK_PAIR: usize = 17;
 const WALK_ROW: usize = 120;
 
-/// A column of X: the rows that contain it, and its values by row.
+/// A column of X: the rows that contain it, and its values as a dense vector.
 pub(crate) struct Column<'a> {
     pub(crate) rows: &'a [u32],
     pub(crate) dense: &'a [f64],
@@ -41,26 +42,26 @@ pub(crate) struct Coefficients {
     pair_starts: Vec<u32>,
     /// The other row of each pair. Pairs are sorted by anchor.
     others: Vec<u32>,
-    /// The anchor and the number of each pair, by the other row.
+    /// For each row, the pairs with this row as the other row: their anchors and numbers.
     by_other: Groups<(u32, u32)>,
     values: Values,
 }
 
-/// The coefficients by pair.
+/// The coefficient of each pair.
 enum Values {
     Stored {
-        /// The pairs (anchor, near) and (anchor, far) of each triplet.
+        /// For each triplet, the numbers of its pairs {anchor, near} and {anchor, far}.
         near: Vec<u32>,
         far: Vec<u32>,
         coefficients: Vec<Affine>,
     },
-    /// Triplet t has pairs 2t and 2t + 1, with its gradient weight and the negative of it. Should triplets share a pair
-    /// after all, it is listed several times.
+    /// Not stored. Triplet t has the pairs 2t and 2t + 1, with its gradient weight and minus its gradient weight. A
+    /// pair that several triplets share is listed once for each of them.
     Own,
 }
 
 impl Coefficients {
-    /// For the triplets of these anchors.
+    /// The coefficients over the triplets of these anchors, all 0.
     pub(crate) fn new(
         triplets: &Triplets,
         grouped: &Anchors,
@@ -130,12 +131,12 @@ impl Coefficients {
         self.pair_starts[k] as usize..self.pair_starts[k + 1] as usize
     }
 
-    /// The other rows of pairs.
+    /// The other row of each pair.
     pub(crate) fn others(&self) -> &[u32] {
         &self.others
     }
 
-    /// The pairs of a triplet, with its near and with its far row.
+    /// The pairs {anchor, near} and {anchor, far} of a triplet.
     #[inline]
     pub(crate) fn pairs_of_triplet(&self, t: usize) -> [usize; 2] {
         match &self.values {
@@ -144,7 +145,7 @@ impl Coefficients {
         }
     }
 
-    /// The anchor of triplet t, which is most often one of the next after `guess`.
+    /// The anchor of triplet t. It is found fastest if it is one of the first anchors from `guess` on.
     pub(crate) fn anchor_of(&self, t: usize, guess: usize) -> usize {
         let (starts, k) = (&self.triplet_starts, guess - self.first);
         let from = if t < starts[k] as usize { 0 } else { k };
@@ -163,7 +164,7 @@ impl Coefficients {
         }
     }
 
-    /// Changes the coefficients of an anchor's pairs, which are numbered from its first.
+    /// Changes the coefficients of an anchor's pairs. Pairs are numbered from the anchor's first pair.
     pub(crate) fn add(&mut self, anchor: usize, changes: &[(usize, Affine)], sigma: f64) {
         let first = self.pairs_of(anchor).start;
         let Values::Stored { coefficients, .. } = &mut self.values else {
@@ -172,7 +173,8 @@ impl Coefficients {
         for &(local, delta) in changes {
             let c = &mut coefficients[first + local];
             *c = [c[0] + delta[0], c[1] + delta[1]];
-            // If all triplets of a pair are on the flat segment, only rounding is left; a true 0 can be skipped.
+            // If all triplets of a pair are on the flat segment, only rounding errors are left. An exact 0 can be
+            // skipped.
             if c[0].abs() < 1e-12 && (sigma * c[1]).abs() < 1e-12 {
                 *c = [0.0; 2];
             }
@@ -229,7 +231,7 @@ impl Coefficients {
         sum
     }
 
-    /// About how many pairs [`Coefficients::multiply`] visits.
+    /// An estimate of the number of pairs that [`Coefficients::multiply`] visits.
     pub(crate) fn work_of(&self, column: &Column<'_>) -> usize {
         let (rows, all) = (column.dense.len(), self.others.len());
         let n_anchors = self.triplet_starts.len() - 1;
@@ -240,7 +242,7 @@ impl Coefficients {
         }
     }
 
-    /// Calls `add` with the rows and summands of S x.
+    /// Calls `add` with the row and the value of each term of C x.
     #[inline]
     pub(crate) fn each_product(
         &self,
@@ -265,8 +267,8 @@ impl Coefficients {
         }
     }
 
-    /// Whether few enough rows contain a column for their pairs to be walked. That is random access, so where pairs are
-    /// not in the cache it is soon cheaper to go through all of them in order.
+    /// Whether few enough rows contain a column that only the pairs of these rows are visited. This is random access.
+    /// If the pairs do not fit in the cache, a pass over all of them is often faster.
     fn walks(&self, column: &Column<'_>) -> bool {
         let rows = column.dense.len();
         let one_in = match self.others.len() < CACHED {
@@ -276,7 +278,7 @@ impl Coefficients {
         one_in * column.rows.len() < rows
     }
 
-    /// u += S x.
+    /// Adds C x to u.
     pub(crate) fn multiply(&self, margins: &Margins, column: &Column<'_>, u: &mut [f64]) {
         if self.walks(column) {
             self.each_product(margins, column, |row, by| u[row] += by);
@@ -287,14 +289,15 @@ impl Coefficients {
             if x != 0.0 {
                 self.each_of_pairs(anchor, margins, |other, c| u[other] += c * x);
             }
-            // Without a test for zeros, which would be an unpredictable branch.
+            // There is no test for zeros, because it would be an unpredictable branch.
             let mut sum = 0.0;
             self.each_of_pairs(anchor, margins, |other, c| sum += c * column.dense[other]);
             u[anchor] += sum;
         }
     }
 
-    /// Visits every pair with its coefficient, unless that is 0. A pair may come several times, in parts that add up.
+    /// Calls `visit` for every pair with a non-zero coefficient. A pair may be visited several times; its coefficient
+    /// is then the sum.
     pub(crate) fn each_pair(&self, margins: &Margins, visit: &mut impl FnMut(u32, u32, f64)) {
         for anchor in self.anchors() {
             self.each_of_pairs(anchor, margins, |other, c| {

@@ -1,11 +1,11 @@
-//! D over the triplets of one shard, in blocks of columns; blocks where it is 0 throughout are not stored.
+//! D over the triplets of one shard, in blocks of columns. Blocks that are 0 everywhere are not stored.
 //!
-//! Of millions of columns most are in so few rows that no pair of a shard shares them.
+//! With millions of columns, most occur in so few rows that they do not occur in both rows of any pair.
 
 use crate::objective::COLUMNS;
 use crate::objective::margins::Affine;
 
-/// The relative change of σ after which the bounds of D are computed again.
+/// The relative change of σ after which the bounds of D are recomputed.
 const MAX_DRIFT: f64 = 0.1;
 
 pub(crate) struct Diagonal {
@@ -30,7 +30,7 @@ impl Block {
 }
 
 impl Diagonal {
-    /// All 0.
+    /// D = 0.
     pub(crate) fn new(n_columns: usize) -> Self {
         let n_blocks = n_columns.div_ceil(COLUMNS);
         Self {
@@ -38,7 +38,7 @@ impl Diagonal {
         }
     }
 
-    /// All 0 again.
+    /// Sets D to 0.
     pub(crate) fn reset(&mut self) {
         let blocks = self.blocks.iter_mut().flatten();
         blocks.for_each(|block| *block = Block::zero());
@@ -50,7 +50,7 @@ impl Diagonal {
         (block.as_ref()).map_or([0.0; 2], |block| block.sums[column as usize % COLUMNS])
     }
 
-    /// Adds delta x to D of a column.
+    /// Adds delta times x to D of a column.
     #[inline]
     pub(crate) fn add(&mut self, column: u32, delta: Affine, x: f64) {
         let block = self.blocks[column as usize / COLUMNS].get_or_insert_with(Block::zero);
@@ -58,7 +58,7 @@ impl Diagonal {
         block.is_stale = true;
     }
 
-    /// Computes the bounds of blocks where D changed, or all of them if σ has changed much.
+    /// Recomputes the bounds of the blocks in which D changed, or whose bound was computed for a very different σ.
     pub(crate) fn tighten(&mut self, sigma: f64) {
         for block in self.blocks.iter_mut().flatten() {
             let drifted = (block.bound.sigma - sigma).abs() > MAX_DRIFT * sigma;
@@ -75,7 +75,8 @@ impl Diagonal {
     }
 }
 
-/// An upper bound of D in a block of columns, for any σ: D(σ) = D(σ₀) + (σ₀ - σ) (its linear part).
+/// An upper bound of D in a block of columns, for any σ. With D(σ) = a - σ b, D(σ) = D(σ₀) + (σ₀ - σ) b. The bound is
+/// computed from the largest D(σ₀) and from the smallest and the largest b.
 #[derive(Clone, Copy, Default)]
 struct Bound {
     most: f64,
@@ -94,7 +95,7 @@ impl Bound {
             least = least.min(linear);
             greatest = greatest.max(linear);
         }
-        // Room for the rounding of a small difference.
+        // A slack for rounding errors: a - σ b may be a small difference of large numbers.
         let terms = terms.max(sigma * least.abs().max(greatest.abs()));
         Self {
             most: most + 1e-13 * terms,

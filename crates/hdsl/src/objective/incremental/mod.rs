@@ -1,13 +1,15 @@
-//! S, D and H_ij of the active atoms, summed over the triplets of one range of anchors.
+//! C, D and H_ij of the active atoms, summed over the triplets of one range of anchors.
 //!
-//! With gradient weights w_t = -v_t ℓ'(m_t), let G = Σ_t w_t x_a (x_n - x_f)ᵀ = -V ∇f. Put the w_t on *pairs of rows*:
-//! the pair coefficient of {a, n} is the sum of its w_t, less those of the triplets where it is {a, f}. With S the
-//! symmetric matrix of pair coefficients, the symmetrized gradient is H = G + Gᵀ = Xᵀ S X, and its half diagonal is
-//! D_i = H_ii / 2. An atom B = λ(e_i ± e_j)(e_i ± e_j)ᵀ has <B, G> = λ (D_i + D_j ± H_ij); the factor of λ is its
-//! *score*. Mined triplets share pairs, so this is several times less work than summing over triplets.
+//! With gradient weights w_t = -v_t ℓ'(m_t), let G = Σ_t w_t x_a (x_n - x_f)ᵀ = -V ∇f, where a, n and f are the anchor,
+//! the near and the far row of triplet t. The *pair coefficient* c_pq of two rows is the sum of w_t over the triplets
+//! with {a, n} = {p, q}, minus the sum over those with {a, f} = {p, q}. C is the symmetric matrix of pair coefficients.
+//! The symmetrized gradient is H = G + Gᵀ = Xᵀ C X, and its half diagonal is D_i = H_ii / 2. An atom
+//! B = λ(e_i ± e_j)(e_i ± e_j)ᵀ has <B, G> = λ (D_i + D_j ± H_ij), and D_i + D_j ± H_ij is its *score*. Mined triplets
+//! share pairs, so a sum over pairs is several times less work than a sum over triplets.
 //!
-//! Every sum of gradient weights is stored as an affine function of σ, and changes only with triplets whose gradient
-//! weight changed as such. Changes are collected by anchor, and applied when those of the next anchor begin.
+//! Every sum of gradient weights is stored as an affine function of σ. It is updated only for triplets whose gradient
+//! weight has become another function of σ. Changes are collected for one anchor at a time, and applied before those of
+//! the next anchor.
 
 mod coefficients;
 mod diagonal;
@@ -35,37 +37,39 @@ pub(crate) struct State<'a> {
 }
 
 pub(crate) struct Pairs {
-    /// S.
+    /// C.
     pub(crate) coefficients: Coefficients,
     /// D.
     pub(crate) diagonal: Diagonal,
     /// H_ij of the active atoms, in their order.
     pub(crate) cross: Vec<Affine>,
-    /// S X_{:,i} of this shard, where shards multiply in parallel.
+    /// C X_{:,i} over this shard, if shards multiply in parallel.
     pub(crate) u: Vec<f64>,
     products: Option<Products>,
     /// The anchor whose changes are being collected.
     current: usize,
-    /// The changes of the coefficients of its pairs, which are numbered from its first, and those that may not be 0.
+    /// The changes of the coefficients of this anchor's pairs, and the pairs whose change may differ from 0. Pairs are
+    /// numbered from the anchor's first pair.
     by_pair: Vec<Affine>,
     changed: Vec<u32>,
     /// The changes that are being applied.
     changes: Vec<(usize, Affine)>,
-    /// Σ_q delta_q x_qg over the changed pairs (anchor, q): for each active feature g, and by place in the anchor's row.
+    /// Σ_q delta_q x_qg over the changed pairs {anchor, q}: for each active feature g, and for each feature g of the
+    /// anchor's row.
     by_feature: Vec<Affine>,
     by_place: Vec<Affine>,
-    /// Finds what rows have in common, where products are not stored.
+    /// Finds the features that two rows share, if products are not stored.
     overlap: Overlap,
 }
 
-/// Adds delta x.
+/// Adds delta times x.
 #[inline]
 fn add(sum: &mut Affine, delta: Affine, x: f64) {
     *sum = [sum[0] + delta[0] * x, sum[1] + delta[1] * x];
 }
 
 impl Pairs {
-    /// For the pairs that have these coefficients. Products are stored if there will be many changes.
+    /// The sums over the pairs of `coefficients`, all 0. Storing products pays off if there will be many changes.
     pub(crate) fn new(
         problem: &Problem<'_>,
         coefficients: Coefficients,
@@ -93,7 +97,7 @@ impl Pairs {
         })
     }
 
-    /// Computes all sums from the margins. [`Pairs::flush`] has to follow.
+    /// Recomputes all sums from the margins. [`Pairs::flush`] must be called afterwards.
     pub(crate) fn rebuild(&mut self, margins: &Margins, state: State<'_>) {
         self.coefficients.reset();
         self.diagonal.reset();
@@ -107,7 +111,7 @@ impl Pairs {
         }
     }
 
-    /// Adds to the gradient weight of triplet t. [`Pairs::flush`] has to follow.
+    /// Adds `by` to the gradient weight of triplet t. [`Pairs::flush`] must be called afterwards.
     pub(crate) fn change(&mut self, t: usize, by: Affine, state: State<'_>) {
         if !self.coefficients.of_anchor(self.current).contains(&t) {
             self.flush(state);
@@ -124,7 +128,7 @@ impl Pairs {
         }
     }
 
-    /// Applies the collected changes of one anchor's pairs to S, D and the H_ij of active atoms.
+    /// Applies the collected changes of one anchor's pairs to C, D and the H_ij of active atoms.
     pub(crate) fn flush(&mut self, state: State<'_>) {
         if self.changed.is_empty() {
             return;
@@ -132,7 +136,7 @@ impl Pairs {
         let by_pair = &mut self.by_pair;
         self.changes.clear();
         self.changes.extend(self.changed.drain(..).map(|local| {
-            // A pair may be listed again if its changes cancelled out: they are taken once.
+            // A pair is listed twice if its change returned to 0 in between. The second time, its change is 0.
             let delta = std::mem::take(&mut by_pair[local as usize]);
             (local as usize, delta)
         }));
@@ -144,7 +148,8 @@ impl Pairs {
         }
     }
 
-    /// D: summed by place in the anchor's row, which stays in the cache, and added once for each of its columns.
+    /// Updates D. The changes are first summed for each value of the anchor's row, in a buffer that fits in the cache,
+    /// and then added to D once per column.
     fn update_diagonal(&mut self, rows: &PackedRows) {
         let own = rows.row(self.current);
         let pairs = self.coefficients.pairs_of(self.current);
@@ -175,7 +180,8 @@ impl Pairs {
         });
     }
 
-    /// H_ij of an active atom gains x_i of the anchor times Σ_q delta_q x_qj, and the same with i and j exchanged.
+    /// Updates H_ij of the active atoms: adds x_i of the anchor times Σ_q delta_q x_qj, and the same with i and j
+    /// exchanged.
     fn update_cross(&mut self, features: &ActiveFeatures) {
         let others = &self.coefficients.others()[self.coefficients.pairs_of(self.current)];
         let sums = &mut self.by_feature;
@@ -193,7 +199,8 @@ impl Pairs {
         }
     }
 
-    /// Computes H_ij of a new active atom, given its two columns by row and the rows that contain either.
+    /// Computes H_ij of a new active atom, given its two columns as dense vectors and the rows that contain either
+    /// feature.
     pub(crate) fn push_cross(
         &mut self,
         margins: &Margins,
@@ -210,7 +217,7 @@ impl Pairs {
         self.cross.push(cross);
     }
 
-    /// u = S x.
+    /// Computes u = C x over this shard.
     pub(crate) fn multiply(&mut self, margins: &Margins, column: &Column<'_>) {
         self.u.clear();
         self.u.resize(column.dense.len(), 0.0);

@@ -1,4 +1,4 @@
-//! What the two rows of each pair have in common, stored where it is not too much.
+//! The features that the two rows of each pair share, stored unless they are too many.
 
 use super::coefficients::Coefficients;
 use crate::cancel::CancelToken;
@@ -7,12 +7,12 @@ use crate::error::Result;
 use crate::objective::Problem;
 use crate::objective::shard::ShardTriplets;
 
-/// Values that may be compared to find products. Beyond this an iteration is long, and finding what few changed pairs
-/// have in common is a small part of it.
+/// The largest number of values that may be compared to find the shared features. Problems beyond it have long
+/// iterations. To find the shared features of the few changed pairs is then a small part of an iteration.
 pub(crate) const MAX_WORK: usize = 1 << 29;
 
-/// For each pair, the places in the anchor's row of the features that the other row has too, and the other row's values
-/// there (none are stored where all are 1).
+/// For each pair, the shared features, as places among the values of the anchor's row, and the other row's values. No
+/// values are stored if all values of X are 1.
 pub(crate) struct Products {
     starts: Vec<u32>,
     places: Vec<u16>,
@@ -20,7 +20,7 @@ pub(crate) struct Products {
 }
 
 impl Products {
-    /// None if they would be too many to find or to store.
+    /// `None` if there are too many to find or to store.
     pub(crate) fn new(
         problem: &Problem<'_>,
         pairs: &Coefficients,

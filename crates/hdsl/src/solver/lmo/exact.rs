@@ -3,10 +3,12 @@
 //! Internal feature indices are ordered by decreasing ‖X_j‖_1. For a pair {j, i} with j < i, H_ij is the dot product of
 //! u_j = C X_{:,j} and column x_i. The bounds of [`Norms`] are used three times:
 //!
-//! 1. The norms of u_j are bounded by the norms of the rows of C that column j selects. If even the best later column
-//!    could not make a better atom with it than the best so far, u_j is not computed: most features are too small.
-//! 2. The norms of u_j itself rule out many of the others.
-//! 3. The u_j that remain form a [`Panel`], in which smaller columns find their partners by bounds on many at once.
+//! 1. The norms of u_j are bounded by the norms of the rows of C at the non-zeros of column j. u_j is not computed if,
+//!    by this bound, no later column can form an atom with j that is at least as good as the best so far. This excludes
+//!    most columns, because their values are small.
+//! 2. For the other columns, u_j is computed. Its norms exclude many of them in the same way.
+//! 3. The u_j that remain form a [`Panel`], in which each later column searches for its best partner. A panel has
+//!    bounds for groups of columns.
 
 use super::panel::{Panel, Visit};
 use crate::data::Groups;
@@ -16,18 +18,20 @@ use crate::solver::bounds::Norms;
 use crate::solver::gradient::SymmetrizedGradient;
 use std::ops::Range;
 
-/// Columns whose u_j are computed by one thread at a time.
+/// The number of columns whose u_j one thread computes at a time.
 const PRODUCTS: usize = 8;
-/// Columns that search for a partner in one thread at a time.
+/// The number of columns whose partners one thread searches for at a time.
 const VISITORS: usize = 64;
 
-/// The oracle, with memory that is used again. How its work is divided depends on the problem, never on the machine.
+/// The oracle, with buffers that are reused. How its work is divided depends on the problem, not on the machine.
 pub(crate) struct Exact {
-    /// Columns of the first panel: with luck they raise the score that the others have to beat.
+    /// The number of columns in the first panel. It is small, because a good atom among them excludes many later
+    /// columns.
     head: usize,
-    /// Numbers in a panel after that, or the number of values in the rows if that is larger.
+    /// The number of entries in a later panel, or the number of values in the rows if that is larger.
     full: usize,
-    /// Multiplications that make threads worth starting.
+    /// Several threads search a panel if the number of values in the rows times that of its columns is at least 64
+    /// times this.
     parallel: usize,
     panel: Panel,
 }
@@ -44,7 +48,7 @@ impl Default for Exact {
 }
 
 impl Exact {
-    /// With work divided into pieces so small that a tiny problem takes every path.
+    /// An oracle that divides its work into such small pieces that a tiny problem runs through all of the code.
     #[cfg(test)]
     pub(crate) fn in_small_pieces() -> Self {
         Self {
@@ -55,7 +59,7 @@ impl Exact {
         }
     }
 
-    /// The best atom, at least as good as `best`.
+    /// The best of all atoms, or `best` if that is at least as good.
     pub(crate) fn best<'p>(
         &mut self,
         gradient: &mut SymmetrizedGradient<'p>,
@@ -81,7 +85,7 @@ impl Exact {
         }
     }
 
-    /// Fills the panel with the u_j of these columns, of those that may win.
+    /// Fills the panel with the u_j of those of the given columns that may win.
     fn fill(&mut self, snapshot: &Snapshot<'_>, columns: &[u32], best: Scored) {
         let product = |&j: &u32| {
             let u = snapshot.product(j);
@@ -97,7 +101,7 @@ impl Exact {
         self.panel.build();
     }
 
-    /// The best atom of one of the panel's columns with one of these, or the best so far.
+    /// The best atom of a column of the panel and one of the given columns, or `best` if that is better.
     fn search(&self, snapshot: &Snapshot<'_>, columns: Range<u32>, best: Scored) -> Scored {
         let search = |columns: &[u32]| {
             let mut visit = Visit {
@@ -121,15 +125,15 @@ impl Exact {
     }
 }
 
-/// The symmetrized gradient as the oracle reads it.
+/// The symmetrized gradient as the oracle needs it.
 struct Snapshot<'p> {
     problem: &'p Problem<'p>,
-    /// C by rows, with each entry once.
+    /// The rows of C, with each entry once.
     pairs: Groups<(u32, f64)>,
     /// The norms of each row of C.
     row_norms: Vec<Norms>,
     diagonal: Vec<f64>,
-    /// The largest D, ‖x‖_1 and ‖x‖_2 of the columns from each on.
+    /// For each column j, the largest D, ‖x‖_1 and ‖x‖_2 of the columns from j on.
     beyond: Vec<[f64; 3]>,
 }
 
@@ -190,11 +194,12 @@ impl<'p> Snapshot<'p> {
     }
 }
 
-/// S by rows. A pair of two different rows is in both; that of a row with itself counts twice.
+/// The rows of C. The coefficient of a pair {p, q} is an entry of row p and of row q; if p = q, the entry is twice the
+/// coefficient.
 fn pairs_by_row<'p>(gradient: &SymmetrizedGradient<'p>) -> Groups<(u32, f64)> {
     let mut entries: Vec<(u32, (u32, f64))> = Vec::new();
     gradient.each_pair(|p, q, sum| entries.extend([(p, (q, sum)), (q, (p, sum))]));
-    // Stable, so that the parts of a coefficient add up in the order they came in.
+    // The sort is stable, so that the parts of a coefficient are added in the order in which they were visited.
     entries.sort_by_key(|&(p, (q, _))| (p, q));
     entries.dedup_by(|part, sum| {
         let same = (part.0, part.1.0) == (sum.0, sum.1.0);

@@ -13,12 +13,12 @@ use crate::objective::Scored;
 use crate::random;
 use rand_chacha::ChaCha8Rng;
 
-/// The oracle that [`Search`] names. The heuristic asks for an exact answer now and then if there is a tolerance to
-/// certify.
+/// The oracle that [`Search`] names. If there is a tolerance, the heuristic sometimes calls the exact oracle, to
+/// certify that the gap is within it.
 pub(crate) struct Oracle {
     search: Search,
     tolerance: Option<f64>,
-    /// The first iteration whose heuristic answer may be followed by an exact one.
+    /// The first iteration in which the heuristic may call the exact oracle again.
     next_certificate: usize,
     exact: Exact,
 }
@@ -42,7 +42,7 @@ impl Oracle {
         }
     }
 
-    /// The best atom that this search finds, whatever the search of the run.
+    /// The best atom that the given search finds. It need not be the search of the run.
     pub(crate) fn best<'p>(
         &mut self,
         gradient: &mut SymmetrizedGradient<'p>,
@@ -56,8 +56,9 @@ impl Oracle {
         }
     }
 
-    /// The forward atom of iteration `iter`, no worse than `best_active`, and whether no atom has a higher score. The best
-    /// active atom is at least as good as M itself, so that the forward direction is one of descent.
+    /// The forward atom of iteration `iter`, and whether it was found by the exact oracle. Its score is at least that
+    /// of `best_active`. The best active atom has <B, -∇f> >= <M, -∇f>, so the rate of the forward direction is never
+    /// negative.
     pub(crate) fn forward<'p>(
         &mut self,
         gradient: &mut SymmetrizedGradient<'p>,
@@ -66,13 +67,14 @@ impl Oracle {
         rng: &mut ChaCha8Rng,
     ) -> (Scored, bool) {
         let problem = gradient.problem();
-        // A random feature and the best diagonal in turn: each start alone stalls on some data.
+        // Starts from a random feature and from the one with the largest D in turn. On some data, either start alone
+        // stalls.
         let start = match iter.is_multiple_of(2) {
             true => random::below(rng, problem.n_columns()) as u32,
             false => gradient.best_diagonal(),
         };
         let found = problem.better(best_active, alternating(gradient, start));
-        // A heuristic gap above the tolerance proves that the true one is above it, too.
+        // The gap of the heuristic is a lower bound of the true one. If it is above the tolerance, so is the true one.
         let gap = gradient.gain(found.1) - gradient.gain_of_model();
         let may_end = self.tolerance.is_some_and(|tolerance| gap <= tolerance);
         if self.search == Search::Exact || (may_end && iter >= self.next_certificate) {

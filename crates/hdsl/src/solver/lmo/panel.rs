@@ -1,11 +1,12 @@
-//! Some columns of C X side by side, and the bounds that spare looking at most of them.
+//! A panel: some columns of C X as a dense matrix, with bounds for groups of columns.
 //!
-//! For a column x_i and a column u_j = C X_{:,j} of the panel, H_ij = x_i · u_j. Eight columns make a block, eight
-//! blocks a node. A node keeps, for every row, the greatest and the least entry of each of its blocks; nodes of the
-//! next level keep those of eight nodes, and so on. If x_i >= 0, the same sum over the greatest entries is at least
-//! every x_i · u_j below it; the least give the other end, and a negative entry of x_i swaps the two. So most of a
-//! panel is passed over eight, 64 or 512 columns at a time. The sums run in the same order at every level, and rounding
-//! keeps the order of numbers: a bound is never below what the columns below it give, not even by the last bit.
+//! For a column x_i and a column u_j = C X_{:,j} of the panel, H_ij = x_i · u_j. Eight columns form a block, and eight
+//! blocks form a node. For every row, a node stores the maximum and the minimum entry of each of its blocks. Nodes of
+//! the next level store those of eight nodes, and so on. If x_i >= 0, the dot product of x_i with the maxima is an
+//! upper bound of x_i · u_j for all columns below, and that with the minima is a lower bound. For a negative entry of
+//! x_i, maximum and minimum are exchanged. With these bounds, 8, 64 or 512 columns can be skipped at a time. All dot
+//! products are summed in the same order, and rounding is monotone, so a bound holds exactly, without a slack for
+//! rounding errors.
 
 use crate::objective::{Problem, Scored};
 use crate::solver::bounds::{Norms, better_pair};
@@ -13,12 +14,12 @@ use crate::solver::bounds::{Norms, better_pair};
 /// Columns in a block, and children of a node.
 const FAN: usize = 8;
 
-/// For one row: the entries of the columns of a block.
+/// For one row, the entries of the columns of a block.
 type Entries = [f64; FAN];
-/// For one row: the greatest entry of each child of a node, then the least of each, negated.
+/// For one row, the maximum entry of each child of a node, followed by the negated minimum of each child.
 type Extremes = [f64; 2 * FAN];
 
-/// The columns, and the nodes above them. Kept from one search to the next for the sake of its memory.
+/// The columns, and the nodes above them. It is reused, so that its memory is allocated once.
 #[derive(Default)]
 pub(super) struct Panel {
     n_rows: usize,
@@ -27,7 +28,7 @@ pub(super) struct Panel {
     diagonal: Vec<f64>,
     /// Row r of block b is at `b * n_rows + r`.
     blocks: Vec<Entries>,
-    /// The nodes over blocks, the nodes over those, and so on up to a single one.
+    /// The levels of nodes, from those above blocks to the root.
     levels: Vec<Level>,
     /// The largest D, and upper bounds of the norms of the columns.
     top: f64,
@@ -37,7 +38,7 @@ pub(super) struct Panel {
 struct Level {
     /// Row r of node k is at `k * n_rows + r`.
     nodes: Vec<Extremes>,
-    /// The greatest D of each child of each node.
+    /// For each node, the largest D of each child.
     diagonals: Vec<Entries>,
 }
 
@@ -51,7 +52,7 @@ impl Panel {
         (self.top, self.top_norms) = (f64::NEG_INFINITY, Norms::default());
     }
 
-    /// Adds u_j of the next column, numbered above those before, with the norms of u_j and D_j.
+    /// Adds u_j of a column, with the norms of u_j and D_j. Columns are added in increasing order.
     pub(super) fn push(&mut self, column: u32, u: &[f64], norms: Norms, diagonal: f64) {
         let (n_rows, k) = (self.n_rows, self.columns.len() % FAN);
         self.columns.push(column);
@@ -67,7 +68,7 @@ impl Panel {
         }
     }
 
-    /// Builds the nodes, once all columns are there.
+    /// Builds the nodes, after all columns have been added.
     pub(super) fn build(&mut self) {
         let n_rows = self.n_rows;
         let mut diagonals: Vec<f64> = self.diagonal.chunks(FAN).map(greatest).collect();
@@ -103,7 +104,7 @@ fn greatest(values: &[f64]) -> f64 {
         .fold(f64::NEG_INFINITY, |a, &b| if b > a { b } else { a })
 }
 
-/// A search of a panel for pairs that beat the best.
+/// A search of a panel for pairs that are at least as good as the best so far.
 pub(super) struct Visit<'a> {
     pub(super) problem: &'a Problem<'a>,
     pub(super) diagonal: &'a [f64],
@@ -112,7 +113,7 @@ pub(super) struct Visit<'a> {
 }
 
 impl Visit<'_> {
-    /// Looks at the pairs of column i with columns numbered below it that may beat the best.
+    /// Searches for pairs of column i and a column j < i of the panel that are at least as good as the best so far.
     pub(super) fn search(&mut self, i: u32) {
         let h = self.panel.top_norms.bound(self.problem.norms(i));
         if self.diagonal[i as usize] + self.panel.top + h >= self.best.1 {
@@ -121,7 +122,8 @@ impl Visit<'_> {
         }
     }
 
-    /// From a node of a level (the lowest is 1) down to blocks, level 0. Columns from place `limit` on do not count.
+    /// Searches below a node. Level 0 has the blocks, level 1 the nodes above them. Columns of the panel from `limit`
+    /// on are ignored.
     fn descend(&mut self, level: usize, at: usize, i: u32, limit: usize) {
         if level == 0 {
             return self.pairs_of(at, i, limit);
@@ -135,7 +137,7 @@ impl Visit<'_> {
         }
     }
 
-    /// Which children of a node may hold a partner of column i.
+    /// Whether each child of a node may contain a partner of column i that wins.
     fn children(&self, level: usize, at: usize, i: u32) -> [bool; FAN] {
         let (rows, values) = self.problem.lists.column(i);
         let Level { nodes, diagonals } = &self.panel.levels[level - 1];
@@ -166,7 +168,7 @@ impl Visit<'_> {
         may_win
     }
 
-    /// Looks at the pairs of column i with the columns of a block.
+    /// Computes the scores of the pairs of column i with the columns of a block.
     fn pairs_of(&mut self, block: usize, i: u32, limit: usize) {
         let (rows, values) = self.problem.lists.column(i);
         let entries = &self.panel.blocks[block * self.panel.n_rows..][..self.panel.n_rows];
@@ -195,7 +197,7 @@ mod tests {
     use crate::triplets::Triplets;
     use rand_chacha::ChaCha8Rng;
 
-    /// A whole number from -4 to 4, or from 0: sums are exact and ties are common.
+    /// A random integer from -4 to 4, or from 0 to 8. Sums of integers are exact, and ties are common.
     fn draw(rng: &mut ChaCha8Rng, negative: bool) -> f64 {
         random::below(rng, 9) as f64 - if negative { 4.0 } else { 0.0 }
     }
@@ -221,7 +223,7 @@ mod tests {
         let (n, d) = (problem.rows.n_rows(), problem.n_columns());
         let diagonal: Vec<f64> = (0..d).map(|_| draw(rng, true)).collect();
         let mut panel = Panel::default();
-        // What an earlier search left must not show.
+        // The first round leaves data that must not affect the second.
         for round in 0..2 {
             panel.clear(n);
             for j in (round..d).step_by(step) {
@@ -234,7 +236,7 @@ mod tests {
         (panel, diagonal)
     }
 
-    /// x_i · u_j, summed like the panel does.
+    /// x_i · u_j, summed in the same order as in the panel.
     fn h(problem: &Problem<'_>, panel: &Panel, i: u32, place: usize) -> f64 {
         let (rows, values) = problem.lists.column(i);
         let block = &panel.blocks[place / FAN * panel.n_rows..];

@@ -48,7 +48,7 @@ impl<'a> TuningProgress<'a> {
         if resumed > 0 {
             let trials = count(resumed, "job");
             self.bar.note(format!(
-                "resuming a search that was interrupted: {trials} done"
+                "resuming a search that was killed: {trials} done"
             ));
         }
     }

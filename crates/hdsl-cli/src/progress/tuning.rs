@@ -47,9 +47,8 @@ impl<'a> TuningProgress<'a> {
         ));
         if resumed > 0 {
             let trials = count(resumed, "job");
-            self.bar.note(format!(
-                "resuming a search that was killed: {trials} done"
-            ));
+            self.bar
+                .note(format!("resuming a search that was killed: {trials} done"));
         }
     }
 }

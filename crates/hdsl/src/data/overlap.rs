@@ -39,6 +39,8 @@ impl Overlap {
     }
 
     /// The places, in this row and in another one, of every feature that both have.
+    // Not inlined: among many other variables its loop would be slower.
+    #[inline(never)]
     pub(crate) fn with(&mut self, other: &[u32]) -> &[(u32, u32)] {
         let Self { table, own, found } = self;
         let (table, own, found) = (&table[..], &own[..], &mut found[..]);

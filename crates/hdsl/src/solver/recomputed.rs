@@ -102,7 +102,9 @@ impl Sample {
         positions: impl Iterator<Item = usize>,
     ) -> Self {
         let (mut triplets, mut total_weight, mut model_gain) = (Triplets::new(), 0.0, 0.0);
-        for (t, margin) in positions.map(|position| margins.at(position)) {
+        // Read first and used later, so that the processor waits for several margins at a time.
+        let sampled: Vec<(u32, f64)> = positions.map(|position| margins.at(position)).collect();
+        for (t, margin) in sampled {
             let t = t as usize;
             let weight = problem.gradient_weight(t, margin);
             if weight != 0.0 {

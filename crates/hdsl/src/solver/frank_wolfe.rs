@@ -21,6 +21,7 @@ use crate::atoms::ActiveSet;
 use crate::error::Result;
 use crate::observer::{Event, Gap, Observer, Stop, Stopwatch};
 use crate::random;
+use rand_chacha::ChaCha8Rng;
 
 /// The number of the solver's random stream. Other parts of the library use other numbers.
 const STREAM: u64 = 1;
@@ -44,19 +45,14 @@ pub(super) fn frank_wolfe<'p>(
 ) -> Result<Run> {
     let (mut rng, mut stop) = (random::rng(params.seed, STREAM), StopRules::new(params));
     // Line 1: initialize M^(0) to an atom.
-    let start = start.unwrap_or_else(|| {
-        engine.refresh(&mut rng);
-        ActiveSet::single(oracle.best(engine.gradient(), params.search).0)
-    });
+    let start = start.unwrap_or_else(|| initial_atom(engine, oracle, params, &mut rng));
     engine.start_at(start);
-    let gradient = engine.gradient();
-    let mut trace = Trace::new(gradient.problem(), gradient.active())?;
+    let mut trace = Trace::new(engine.gradient())?;
     // Line 2: for k = 0, 1, 2, ...
     let reason = loop {
         let objective = engine.objective();
         if objective == 0.0 {
             trace.record(objective, Gap::Certified(0.0));
-            // The minimum is reached: the reason is `Satisfied`, unless the observer asked to stop.
             break stop.at_zero_objective();
         }
         // Lines 3 and 4: the forward atom B_F and the away atom B_A.
@@ -70,7 +66,6 @@ pub(super) fn frank_wolfe<'p>(
         let direction = candidates.direction(params.steps);
         // Line 10: γ in [0, γ_max] minimizes f(M + γ D).
         let Some(gamma) = step_length(engine, direction, candidates.rate(), objective) else {
-            // True after too many stalled iterations in a row.
             if stop.count_stalled() {
                 break Stop::Stationary;
             }
@@ -84,10 +79,20 @@ pub(super) fn frank_wolfe<'p>(
         engine.advance(&step, gamma);
         let iteration = trace.advance(step, engine.objective(), clock.seconds());
         let event = Event::Iteration(&iteration, trace.active());
-        // Through the clock, which does not count the observer's time.
         stop.requested = clock.notify(observer, &event).is_break();
     };
     Ok(trace.finish(reason, clock.seconds()))
+}
+
+/// The atom that the oracle finds for the gradient at M = 0.
+fn initial_atom<'p>(
+    engine: &mut impl Engine<'p>,
+    oracle: &mut Oracle,
+    params: &SolverParams,
+    rng: &mut ChaCha8Rng,
+) -> ActiveSet {
+    engine.refresh(rng);
+    ActiveSet::single(oracle.best(engine.gradient(), params.search).0)
 }
 
 /// The step length γ along a direction D, or `None` if the iteration is stalled. `rate` is <D, -∇f>; for a pairwise

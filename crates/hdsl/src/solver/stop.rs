@@ -45,7 +45,8 @@ impl<'a> StopRules<'a> {
         rules.into_iter().find(|rule| rule.1).map(|rule| rule.0)
     }
 
-    /// The reason to end the run at an iterate with objective 0.
+    /// The reason to end the run at an iterate with objective 0, which is the minimum: `Satisfied`, unless the observer
+    /// asked to stop.
     pub(super) fn at_zero_objective(&self) -> Stop {
         match self.requested {
             true => Stop::ObserverAsked,
@@ -53,7 +54,7 @@ impl<'a> StopRules<'a> {
         }
     }
 
-    /// Counts a stalled iteration. Returns whether the run ends as stationary.
+    /// Counts a stalled iteration. Returns whether the run ends as stationary: after too many of them in a row.
     pub(super) fn count_stalled(&mut self) -> bool {
         self.stalled += 1;
         let limit = match self.params.batch {

@@ -1,5 +1,6 @@
 //! The record of a run: its path in external feature indices, and the objective and the gap at each iterate.
 
+use super::gradient::SymmetrizedGradient;
 use crate::atoms::{ActiveSet, Path, Step};
 use crate::error::Result;
 use crate::objective::Problem;
@@ -51,11 +52,11 @@ pub(super) struct Trace<'p> {
 }
 
 impl<'p> Trace<'p> {
-    /// Starts a record. The active set is in internal feature indices.
-    pub(super) fn new(problem: &'p Problem<'p>, active: &ActiveSet) -> Result<Self> {
-        let start = active
-            .iter()
-            .map(|(atom, weight)| (problem.external(atom), weight));
+    /// Starts a record at the iterate of this gradient.
+    pub(super) fn new(gradient: &SymmetrizedGradient<'p>) -> Result<Self> {
+        let problem = gradient.problem();
+        let active = gradient.active().iter();
+        let start = active.map(|(atom, weight)| (problem.external(atom), weight));
         let path = Path::new(start.collect(), Vec::new())?;
         let run = Run {
             active: path.at(0)?,

@@ -52,7 +52,6 @@ impl Scratch {
             n_test: 80,
             n_features: 400,
             noise_words: 10,
-            ..PlantedParams::default()
         };
         let problem = planted(5, &params).expect("parameters are right");
         for (name, part) in [

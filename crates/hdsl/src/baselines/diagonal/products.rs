@@ -93,10 +93,11 @@ impl Products {
         let n_pieces = (n_pairs / PIECE).clamp(1, MAX_PIECES);
         let of_piece = |piece| {
             let mut columns = vec![0.0; self.columns.len()];
-            for pair in piece * n_pairs / n_pieces..(piece + 1) * n_pairs / n_pieces {
-                if sums[pair] != 0.0 {
+            let range = piece * n_pairs / n_pieces..(piece + 1) * n_pairs / n_pieces;
+            for (pair, &sum) in range.clone().zip(&sums[range]) {
+                if sum != 0.0 {
                     for (column, product) in self.pairs.row(pair).iter() {
-                        columns[column as usize] += sums[pair] * of(product);
+                        columns[column as usize] += sum * of(product);
                     }
                 }
             }

@@ -84,6 +84,9 @@ fn difference(mut a: Vec<f64>, b: &[f64]) -> Vec<f64> {
     a
 }
 
+/// The number of margins that are read at a time.
+const BLOCK: usize = 1024;
+
 /// A set of triplets with their gradient weights at an iterate: a batch, or all triplets.
 struct Sample {
     /// The triplets, weighted by their gradient weights. Those with weight 0 are left out.
@@ -99,20 +102,27 @@ impl Sample {
     fn at<'p>(
         problem: &Problem<'_>,
         margins: &impl MarginSource<'p>,
-        positions: impl Iterator<Item = usize>,
+        mut positions: impl Iterator<Item = usize>,
     ) -> Self {
         let (mut triplets, mut total_weight, mut model_gain) = (Triplets::new(), 0.0, 0.0);
-        // Read first and used later, so that the processor waits for several margins at a time.
-        let sampled: Vec<(u32, f64)> = positions.map(|position| margins.at(position)).collect();
-        for (t, margin) in sampled {
-            let t = t as usize;
-            let weight = problem.gradient_weight(t, margin);
-            if weight != 0.0 {
-                let (anchor, near, far) = problem.triplets.get(t);
-                triplets.push_weighted(anchor, near, far, weight);
+        let mut block = Vec::with_capacity(BLOCK);
+        loop {
+            // Read first and used later, so that the processor waits for several margins at a time.
+            let next = positions.by_ref().take(BLOCK);
+            block.extend(next.map(|position| margins.at(position)));
+            if block.is_empty() {
+                break;
             }
-            total_weight += problem.triplets.weight(t);
-            model_gain += weight * margin;
+            for (t, margin) in block.drain(..) {
+                let t = t as usize;
+                let weight = problem.gradient_weight(t, margin);
+                if weight != 0.0 {
+                    let (anchor, near, far) = problem.triplets.get(t);
+                    triplets.push_weighted(anchor, near, far, weight);
+                }
+                total_weight += problem.triplets.weight(t);
+                model_gain += weight * margin;
+            }
         }
         Self {
             triplets,

@@ -51,9 +51,8 @@ impl Folds {
                 .collect();
             if validation.is_empty() || others.is_empty() {
                 return Err(Error::data(format!(
-                    "there are {} rows to train on and {} to validate with, expected some of both",
-                    others.len(),
-                    validation.len()
+                    "there are {} rows, too few to train on some and validate with others",
+                    labels.len()
                 )));
             }
             folds.push(Fold {

@@ -28,7 +28,8 @@ pub struct Path {
 }
 
 impl Path {
-    /// A path from its parts, after replaying it once to see that every step can be taken.
+    /// A path from its parts, after replaying it once to see that every step can be taken. Only a path without steps may
+    /// start without atoms: that of a model which is nothing but its base.
     pub fn new(start: Vec<(Atom, f64)>, steps: Vec<Step>) -> Result<Self> {
         Self::within_work(start, steps, u64::MAX)
     }
@@ -47,7 +48,10 @@ impl Path {
             )))
         };
         let mut work = 0;
-        let mut active = ActiveSet::from_weighted(&start)?;
+        let mut active = match steps.is_empty() && start.is_empty() {
+            true => ActiveSet::default(),
+            false => ActiveSet::from_weighted(&start)?,
+        };
         for (number, step) in (1..).zip(&steps) {
             work += active.len() as u64;
             if work > limit {
@@ -156,6 +160,9 @@ impl Path {
     }
 
     fn first(&self) -> ActiveSet {
+        if self.start.is_empty() {
+            return ActiveSet::default();
+        }
         ActiveSet::from_weighted(&self.start).expect("the start was checked when the path was made")
     }
 }

@@ -96,6 +96,9 @@ struct Metadata {
     format_version: u32,
     n_features: usize,
     scale: f64,
+    /// Left out if it is 0, as in files of versions without a base.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    base: f64,
     preprocess: Preprocess,
     zero_based: bool,
     chosen: usize,
@@ -105,12 +108,17 @@ struct Metadata {
     numbered_by_position: bool,
 }
 
+fn is_zero(base: &f64) -> bool {
+    *base == 0.0
+}
+
 impl Metadata {
     fn of(parts: &ModelParts) -> Self {
         Self {
             format_version: FORMAT_VERSION,
             n_features: parts.n_features,
             scale: parts.scale,
+            base: parts.base,
             preprocess: parts.preprocess.kind(),
             zero_based: parts.zero_based,
             chosen: parts.chosen,
@@ -164,6 +172,7 @@ fn decode(bytes: &[u8]) -> Read<Model> {
     let parts = ModelParts {
         n_features: header.n_features,
         scale: header.scale,
+        base: header.base,
         preprocess: Preprocessor::from_parts(kind, header.n_features, maxima).map_err(text)?,
         zero_based: header.zero_based,
         names: tensors.get_json("names")?,

@@ -28,6 +28,8 @@ pub struct ModelParts {
     pub n_features: usize,
     /// λ.
     pub scale: f64,
+    /// β, the factor of the dot product that the similarity was learned on top of; 0 if there is none.
+    pub base: f64,
     /// What was done to the training rows and has to be done to every other.
     pub preprocess: Preprocessor,
     /// Whether files called the first feature 0 (otherwise 1). Only for names such as `f17`.
@@ -60,6 +62,7 @@ impl ModelParts {
         Self {
             n_features,
             scale,
+            base: 0.0,
             preprocess: Preprocessor::none(n_features),
             zero_based: false,
             names: Vec::new(),
@@ -105,7 +108,8 @@ pub struct Model {
 
 impl Model {
     /// Checks that the parts fit together. What no iterate can ever need is left out: maxima (unless row lengths
-    /// depend on them) and names of features that are not on the path.
+    /// depend on them) and names of features that are not on the path. With a base all features count and nothing is left
+    /// out.
     pub fn new(mut parts: ModelParts) -> Result<Self> {
         let bad = |reason: String| Err(Error::Data(reason));
         let (n, n_steps) = (parts.n_features, parts.path.len());
@@ -150,11 +154,13 @@ impl Model {
             ));
         }
         parts.config.check()?;
-        parts.preprocess = parts.preprocess.restrict(&features);
-        let on_path = Columns::from_features(parts.n_features, features);
-        parts.names.retain(|n| on_path.number(n.0).is_some());
         let active = parts.path.at(parts.chosen)?;
-        let similarity = BilinearModel::from_active(n, parts.scale, &active)?;
+        let similarity = BilinearModel::on_base(n, parts.scale, &active, parts.base)?;
+        if parts.base == 0.0 {
+            parts.preprocess = parts.preprocess.restrict(&features);
+            let on_path = Columns::from_features(parts.n_features, features);
+            parts.names.retain(|n| on_path.number(n.0).is_some());
+        }
         Ok(Self { parts, similarity })
     }
 
@@ -171,6 +177,12 @@ impl Model {
     /// The iterate in use.
     pub fn chosen(&self) -> usize {
         self.parts.chosen
+    }
+
+    /// β of S(x, x') = β <x, x'> + xᵀ M x', where x are preprocessed rows; 0 if the similarity is learned alone. Every iterate of
+    /// the path has the same base.
+    pub fn base(&self) -> f64 {
+        self.parts.base
     }
 
     /// How many features the training rows had.
@@ -195,12 +207,12 @@ impl Model {
         Self::new(parts)
     }
 
-    /// The latest iterate, not after the one in use, that uses at most `max` features.
+    /// The latest iterate, not after the one in use, whose learned part uses at most `max` features.
     pub fn with_max_features(&self, max: usize) -> Result<Self> {
         self.within(max, "features", |(_, features)| features)
     }
 
-    /// The latest iterate, not after the one in use, that uses at most `max` atoms: the dimensions of
+    /// The latest iterate, not after the one in use, that uses at most `max` atoms: the learned dimensions of
     /// [`Model::transform_rows`].
     pub fn with_max_atoms(&self, max: usize) -> Result<Self> {
         self.within(max, "atoms", |(atoms, _)| atoms)

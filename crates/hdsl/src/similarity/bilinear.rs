@@ -1,4 +1,4 @@
-//! The learned similarity S_M(x, x') = xᵀ M x', M a convex combination of atoms.
+//! The similarity S(x, x') = β <x, x'> + xᵀ M x', M a convex combination of atoms.
 
 use crate::atoms::{ActiveSet, Atom};
 use crate::data::{Columns, Rows, SparseRow};
@@ -7,10 +7,13 @@ use crate::similarity::Similarity;
 use crate::similarity::factors::Factors;
 use std::borrow::Cow;
 
-/// S_M(x, x') = xᵀ M x' with M = Σ weight · scale · (e_i ± e_j)(e_i ± e_j)ᵀ, weights above 0 that sum to 1.
+/// S(x, x') = β <x, x'> + xᵀ M x' with M = Σ weight · scale · (e_i ± e_j)(e_i ± e_j)ᵀ, weights above 0 that sum to 1.
 ///
-/// M is never stored as a matrix: the cost of a row follows its stored values, not the number of atoms. Features the
-/// model does not use are ignored wherever they occur, also those beyond `n_features`.
+/// M is the learned part. β is the [base](Self::with_base), a fixed number that is 0 unless it is set: the similarity is
+/// then learned on top of the dot product, which under rows of unit length is the cosine.
+///
+/// M is never stored as a matrix: the cost of a row follows its stored values, not the number of atoms. Without a base,
+/// features the atoms do not use are ignored. With a base, all features count. Those from `n_features` on never do.
 ///
 /// ```
 /// use hdsl::{Atom, BilinearModel, SparseRow};
@@ -19,6 +22,8 @@ use std::borrow::Cow;
 /// let (a, b) = (SparseRow::new(&[0], &[1.0]), SparseRow::new(&[1, 2], &[1.0, 1.0]));
 /// assert_eq!(model.score(a, b), 3.0); // 4 * 0.75 * 1 * (0 + 1)
 /// assert_eq!((model.trace(), model.n_features_used()), (8.0, 3)); // twice the scale, always
+/// let on_base = model.with_base(10.0)?;
+/// assert_eq!(on_base.score(b, b), 10.0 * 2.0 + 4.0 * 0.75); // the atom of features 1 and 2 cancels
 /// # Ok::<(), hdsl::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -37,11 +42,37 @@ impl BilinearModel {
 
     /// The similarity of one iterate of the solver.
     pub fn from_active(n_features: usize, scale: f64, active: &ActiveSet) -> Result<Self> {
+        Self::on_base(n_features, scale, active, 0.0)
+    }
+
+    /// β <x, x'> alone, with no atoms: a reference similarity that can be used wherever a learned one can.
+    ///
+    /// ```
+    /// # use hdsl::{BilinearModel, SparseRow};
+    /// let model = BilinearModel::base_only(3, 2.0)?;
+    /// let (a, b) = (SparseRow::new(&[0, 2], &[1.0, 3.0]), SparseRow::new(&[2, 7], &[1.0, 1.0]));
+    /// assert_eq!(model.score(a, b), 6.0);
+    /// assert!(BilinearModel::base_only(3, 0.0).is_err()); // it would be 0 for all rows
+    /// # Ok::<(), hdsl::Error>(())
+    /// ```
+    pub fn base_only(n_features: usize, base: f64) -> Result<Self> {
+        Self::on_base(n_features, 1.0, &ActiveSet::default(), base)
+    }
+
+    /// The similarity of one iterate on top of a base, which has at least one atom unless the base is above 0.
+    pub(crate) fn on_base(
+        n_features: usize,
+        scale: f64,
+        active: &ActiveSet,
+        base: f64,
+    ) -> Result<Self> {
         if !(scale.is_finite() && scale > 0.0) {
             return Err(Error::param("scale", scale, "a finite number above 0"));
         }
-        if active.is_empty() {
-            return Err(Error::data("a similarity needs at least one atom"));
+        if active.is_empty() && base == 0.0 {
+            return Err(Error::data(
+                "a similarity needs at least one atom, or a base above 0",
+            ));
         }
         if let Some(atom) = active.atoms().iter().find(|a| a.j() as usize >= n_features) {
             return Err(Error::Data(format!(
@@ -55,10 +86,59 @@ impl BilinearModel {
         }
         let columns = Columns::from_features(n_features, active.features());
         let weights = active.weights().to_vec();
-        Ok(Self {
+        let learned = Self {
             atoms: active.atoms().to_vec(),
             factors: Factors::new(n_features, scale, weights, columns, &entries),
-        })
+        };
+        learned.with_base(base)
+    }
+
+    /// The same learned part on top of β <x, x'>; β is finite and at least 0.
+    ///
+    /// ```
+    /// # use hdsl::{Atom, BilinearModel, SparseRow};
+    /// let model = BilinearModel::new(3, 2.0, vec![(Atom::plus(0, 2)?, 1.0)])?.with_base(5.0)?;
+    /// let (a, b) = (SparseRow::new(&[0, 1], &[1.0, 1.0]), SparseRow::new(&[1, 2], &[3.0, 1.0]));
+    /// assert_eq!(model.score(a, b), 5.0 * 3.0 + 2.0); // feature 1 in both rows, and the pair of features 0 and 2
+    /// assert!(model.with_base(-1.0).is_err());
+    /// # Ok::<(), hdsl::Error>(())
+    /// ```
+    pub fn with_base(mut self, base: f64) -> Result<Self> {
+        if !(base.is_finite() && base >= 0.0) {
+            return Err(Error::param("base", base, "a finite number of 0 or above"));
+        }
+        if base == 0.0 && self.atoms.is_empty() {
+            return Err(Error::data(
+                "a similarity needs at least one atom, or a base above 0",
+            ));
+        }
+        let n_coordinates = self.n_features().saturating_add(self.atoms.len());
+        if base > 0.0 && n_coordinates > u32::MAX as usize {
+            return Err(Error::Data(format!(
+                "{} features and {} atoms are too many for a base: expected at most {} together",
+                self.n_features(),
+                self.atoms.len(),
+                u32::MAX
+            )));
+        }
+        // Not -0.
+        self.factors.base = base.abs();
+        Ok(self)
+    }
+
+    /// β, the factor of the dot product below the learned part; 0 if there is none.
+    pub fn base(&self) -> f64 {
+        self.factors.base
+    }
+
+    /// β <a, b>, the part of the score that was not learned.
+    pub fn base_score(&self, a: SparseRow<'_>, b: SparseRow<'_>) -> f64 {
+        self.factors.base_score(a, b)
+    }
+
+    /// aᵀ M b, the learned part of the score.
+    pub fn learned_score(&self, a: SparseRow<'_>, b: SparseRow<'_>) -> f64 {
+        self.factors.learned_score(a, b)
     }
 
     /// How many features rows have (d in the paper), used or not.
@@ -89,7 +169,7 @@ impl BilinearModel {
             .zip(self.weights().iter().copied())
     }
 
-    /// How many distinct features the atoms use.
+    /// How many distinct features the atoms use: those of the learned part. (A base uses all features.)
     pub fn n_features_used(&self) -> usize {
         self.factors.columns.len()
     }
@@ -99,7 +179,7 @@ impl BilinearModel {
         self.factors.columns.features()
     }
 
-    /// The trace of M: 2λ times the sum of weights, which is 1 up to rounding.
+    /// The trace of M, the learned part: 2λ times the sum of weights, which is 1 up to rounding.
     pub fn trace(&self) -> f64 {
         2.0 * self.scale() * self.weights().iter().sum::<f64>()
     }
@@ -109,7 +189,7 @@ impl BilinearModel {
         self.factors.using(feature)
     }
 
-    /// S_M(a, b), summed atom by atom; the same whichever row comes first.
+    /// S(a, b): the base score plus the learned score, which is summed atom by atom. The same whichever row comes first.
     ///
     /// ```
     /// # use hdsl::{Atom, BilinearModel, SparseRow};
@@ -122,7 +202,7 @@ impl BilinearModel {
         self.factors.score(a, b)
     }
 
-    /// S_M of many pairs of rows, each a row number in `a` and one in `b`; in parallel.
+    /// S of many pairs of rows, each a row number in `a` and one in `b`; in parallel.
     ///
     /// ```
     /// # use hdsl::{Atom, BilinearModel, Rows};
@@ -151,12 +231,12 @@ impl BilinearModel {
             .collect())
     }
 
-    /// Maps rows into a space where the learned similarity is the inner product, in parallel.
+    /// Maps rows into a space where the similarity is the inner product, in parallel.
     ///
     /// Use inner product search there. Euclidean distance ranks differently, since mapped rows differ in length.
     ///
-    /// One coordinate per active atom, in their order: `sqrt(scale * weight) * (x_i ± x_j)`, hence at most `iter + 1`
-    /// of them (Lemma 1). No eigendecomposition is needed: the atoms already are a square root. A coordinate too large
+    /// With a base the first coordinates are `sqrt(base) * x`, one per feature. Then follows one coordinate per active
+    /// atom, in their order: `sqrt(scale * weight) * (x_i ± x_j)`, hence at most `iter + 1` of them (Lemma 1). No eigendecomposition is needed: the atoms already are a square root. A coordinate too large
     /// for a number (only if the row's own values were close to that) becomes the largest number.
     ///
     /// ```
@@ -172,7 +252,7 @@ impl BilinearModel {
         self.factors.transform_rows(rows)
     }
 
-    /// M as a sparse list of (row, column, value), both halves, sorted by row and then column. Entries where
+    /// M, the learned part without the base, as a sparse list of (row, column, value), both halves, sorted by row and then column. Entries where
     /// a plus and a minus atom cancel exactly are left out.
     ///
     /// ```

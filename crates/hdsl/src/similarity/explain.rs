@@ -40,6 +40,16 @@ impl PairWeight {
     }
 }
 
+/// What one feature that both rows have adds to a score through the base.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct BaseContribution {
+    /// The feature.
+    pub feature: u32,
+    /// β a_i b_i.
+    pub value: f64,
+}
+
 /// What one unordered pair of features, or one feature with itself (`i == j`), adds to a score.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
@@ -62,21 +72,48 @@ pub struct AtomContribution {
     pub value: f64,
 }
 
-/// Why two rows get the score they get, given twice: by pairs of features and by atoms. Each list sums to the
-/// score, omits contributions of 0, and is sorted by absolute value, the largest first.
+/// Why two rows get the score they get: the contributions of the base by feature, and those of the learned part, given
+/// twice: by pairs of features and by atoms. Each list sums to its part of the score, omits contributions of 0, and is
+/// sorted by absolute value, the largest first.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Explanation {
-    /// The score being explained.
+    /// The score being explained: the base score plus the learned score.
     pub score: f64,
-    /// Contributions by pair of features, the largest in absolute value first, then by features.
+    /// The part of the base; 0 without one.
+    pub base_score: f64,
+    /// The learned part.
+    pub learned_score: f64,
+    /// Contributions to the base score by feature, the largest in absolute value first, then by feature.
+    pub base: Vec<BaseContribution>,
+    /// Contributions to the learned score by pair of features, the largest in absolute value first, then by features.
     pub pairs: Vec<PairContribution>,
-    /// Contributions by atom, the largest in absolute value first, then by atom.
+    /// Contributions to the learned score by atom, the largest in absolute value first, then by atom.
     pub atoms: Vec<AtomContribution>,
 }
 
+impl Explanation {
+    /// The explanation of the score divided by a number above 0: every part is divided.
+    ///
+    /// Under [`Normalization::Cosine`](crate::Normalization::Cosine) the number is √(S(a, a) S(b, b)).
+    pub fn divided_by(mut self, divisor: f64) -> Self {
+        let base = self.base.iter_mut().map(|c| &mut c.value);
+        let pairs = self.pairs.iter_mut().map(|c| &mut c.value);
+        let atoms = self.atoms.iter_mut().map(|c| &mut c.value);
+        let scores = [
+            &mut self.score,
+            &mut self.base_score,
+            &mut self.learned_score,
+        ];
+        for value in base.chain(pairs).chain(atoms).chain(scores) {
+            *value /= divisor;
+        }
+        self
+    }
+}
+
 impl BilinearModel {
-    /// The features in use, the largest M_ii first, then by feature.
+    /// The features the atoms use, the largest M_ii first, then by feature. (A base adds β to M_ii of every feature.)
     ///
     /// ```
     /// # use hdsl::{Atom, BilinearModel};
@@ -127,7 +164,7 @@ impl BilinearModel {
         pairs
     }
 
-    /// Splits the score of two rows into contributions that add up to it.
+    /// Splits the score of two rows into contributions that add up to it: those of the base and those of the learned part.
     ///
     /// ```
     /// # use hdsl::{Atom, BilinearModel, SparseRow};
@@ -157,6 +194,7 @@ impl BilinearModel {
                 value: self.scale() * (weight * (atom.project(a) * atom.project(b))),
             });
         }
+        let (base, learned_score) = (self.base_contributions(a, b), self.learned_score(a, b));
         let mut pairs: Vec<PairContribution> = entries
             .into_iter()
             .map(|((i, j), weight)| {
@@ -178,9 +216,27 @@ impl BilinearModel {
         atoms.sort_by(|p, q| by_size(p.value, q.value).then(p.atom.cmp(&q.atom)));
         Explanation {
             score: self.score(a, b),
+            base_score: self.base_score(a, b),
+            learned_score,
+            base,
             pairs,
             atoms,
         }
+    }
+
+    /// β a_i b_i of the features that both rows have.
+    fn base_contributions(&self, a: SparseRow<'_>, b: SparseRow<'_>) -> Vec<BaseContribution> {
+        if self.base() == 0.0 {
+            return Vec::new();
+        }
+        let contribution = |(feature, x): (u32, f64)| BaseContribution {
+            feature,
+            value: self.base() * (x * b.get(feature)),
+        };
+        let mut base: Vec<_> = self.factors.within(a).iter().map(contribution).collect();
+        base.retain(|c| c.value != 0.0);
+        base.sort_by(|p, q| by_size(p.value, q.value));
+        base
     }
 
     /// The atoms of a row's features, in increasing order, those whose coordinate cancels included.

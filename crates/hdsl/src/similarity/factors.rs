@@ -1,14 +1,17 @@
-//! The form that the learned similarity and its orthogonal version share: a weighted sum of products of projections.
+//! The form that the learned similarity and its orthogonal version share: a base plus a weighted sum of products of
+//! projections.
 
 use crate::data::{Columns, Groups, Rows, SparseRow, map_rows};
 
-/// S(x, z) = λ Σ_c value_c (v_c · x)(v_c · z), with sparse vectors v_c and values above 0.
+/// S(x, z) = base <x, z> + λ Σ_c value_c (v_c · x)(v_c · z), with sparse vectors v_c, values above 0 and a base of 0 or
+/// above.
 ///
 /// The vectors are stored by feature, so that the cost of a row follows its stored values, not the number of vectors.
-/// Features that no vector uses are ignored, also those beyond `n_features`.
+/// Features from `n_features` on are ignored, and without a base also those that no vector uses.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Factors {
     pub(super) n_features: usize,
+    pub(super) base: f64,
     pub(super) lambda: f64,
     pub(super) values: Vec<f64>,
     /// sqrt(λ value_c). The root is taken in two parts: a large λ must not overflow.
@@ -33,6 +36,7 @@ impl Factors {
         let entries = Groups::new(columns.len(), pairs);
         Self {
             n_features,
+            base: 0.0,
             lambda,
             roots: values.iter().map(|v| lambda.sqrt() * v.sqrt()).collect(),
             values,
@@ -47,8 +51,32 @@ impl Factors {
         number.map_or(&[], |n| self.entries.of(n as usize))
     }
 
-    /// S(a, b), summed by increasing c; the same whichever row comes first.
+    /// S(a, b); the same whichever row comes first.
     pub(super) fn score(&self, a: SparseRow<'_>, b: SparseRow<'_>) -> f64 {
+        match self.base > 0.0 {
+            true => self.base_score(a, b) + self.learned_score(a, b),
+            false => self.learned_score(a, b),
+        }
+    }
+
+    /// base <a, b>, over the features below `n_features`.
+    pub(super) fn base_score(&self, a: SparseRow<'_>, b: SparseRow<'_>) -> f64 {
+        match self.base > 0.0 {
+            true => self.base * self.within(a).dot(self.within(b)),
+            false => 0.0,
+        }
+    }
+
+    /// A row without the features from `n_features` on.
+    pub(super) fn within<'a>(&self, row: SparseRow<'a>) -> SparseRow<'a> {
+        let n = row
+            .indices()
+            .partition_point(|&feature| (feature as usize) < self.n_features);
+        SparseRow::new(&row.indices()[..n], &row.values()[..n])
+    }
+
+    /// The sum over c, by increasing c.
+    pub(super) fn learned_score(&self, a: SparseRow<'_>, b: SparseRow<'_>) -> f64 {
         let (a, b) = (self.projections(a), self.projections(b));
         let mut sum = 0.0;
         let mut q = 0;
@@ -82,20 +110,33 @@ impl Factors {
         terms
     }
 
-    /// The coordinates sqrt(λ value_c) (v_c · x) of each row, whose inner products are S. A coordinate beyond the range of
-    /// `f64` becomes the largest number, and 0 where infinities of both signs meet.
+    /// How many coordinates the base has: one per feature, or none without a base.
+    pub(super) fn n_base(&self) -> usize {
+        if self.base > 0.0 { self.n_features } else { 0 }
+    }
+
+    /// The coordinates of each row, whose inner products are S: with a base sqrt(base) x, one per feature, and then
+    /// sqrt(λ value_c) (v_c · x). A coordinate beyond the range of `f64` becomes the largest number, and 0 where
+    /// infinities of both signs meet.
     pub(super) fn transform_rows(&self, rows: &Rows) -> Rows {
+        let (n_base, base_root) = (self.n_base(), self.base.sqrt());
         map_rows(
             rows,
-            self.values.len(),
+            n_base + self.values.len(),
             || vec![0.0; self.values.len()],
             |sums, row, indices, values| {
+                if n_base > 0 {
+                    let within = self.within(row);
+                    indices.extend_from_slice(within.indices());
+                    let scaled = within.values().iter().map(|x| base_root * x);
+                    values.extend(scaled.map(|z| z.clamp(f64::MIN, f64::MAX)));
+                }
                 for (feature, value) in row.iter() {
                     for &(c, entry) in self.using(feature) {
                         sums[c as usize] += entry * value;
                     }
                 }
-                for ((c, sum), root) in (0..).zip(&mut *sums).zip(&self.roots) {
+                for ((c, sum), root) in (n_base as u32..).zip(&mut *sums).zip(&self.roots) {
                     let z = std::mem::take(sum);
                     if z != 0.0 {
                         let finite = if z.is_nan() { 0.0 } else { z };

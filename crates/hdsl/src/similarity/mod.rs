@@ -8,7 +8,9 @@ mod reduced;
 
 pub use bilinear::BilinearModel;
 pub use cosine::{Normalization, Normalized};
-pub use explain::{AtomContribution, Explanation, FeatureWeight, PairContribution, PairWeight};
+pub use explain::{
+    AtomContribution, BaseContribution, Explanation, FeatureWeight, PairContribution, PairWeight,
+};
 pub use reduced::ReducedTransform;
 
 use crate::data::{Rows, SparseRow};

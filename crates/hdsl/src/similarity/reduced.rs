@@ -12,7 +12,11 @@ use std::collections::BTreeMap;
 /// A map under which a learned similarity, or its best approximation of a given rank, is the inner product, with
 /// as few coordinates as possible and orthogonal directions. (Euclidean distance ranks differently.)
 ///
-/// Coordinate `c` is `sqrt(value_c) * (direction_c · x)`, with the eigenvalues and unit eigenvectors of M by
+/// With a base, only the learned part is reduced: the coordinates `sqrt(base) * x` come first and are all kept, so that the
+/// map has [`ReducedTransform::dim`] coordinates more than there are features. Eigenvalues, rank and dimension are those of
+/// M, the learned part.
+///
+/// Learned coordinate `c` is `sqrt(value_c) * (direction_c · x)`, with the eigenvalues and unit eigenvectors of M by
 /// decreasing eigenvalue. It is what principal components are to a covariance: cutting it after `dim` coordinates
 /// gives the nearest similarity of that rank. See [`BilinearModel::reduced`].
 #[derive(Clone, Debug)]
@@ -27,7 +31,7 @@ pub struct ReducedTransform {
 type Component = (f64, Vec<(u32, f64)>);
 
 impl BilinearModel {
-    /// The orthogonal form with the `dim` largest eigenvalues, or all that are not 0.
+    /// The orthogonal form with the `dim` largest eigenvalues of M, or all that are not 0. A base is kept as it is.
     ///
     /// Features that no chain of atoms joins do not mix, so the work is one small eigenproblem per connected group
     /// of features, cubic in the size of the group and quadratic in memory. The sign of a direction is chosen so
@@ -63,10 +67,13 @@ impl BilinearModel {
         }
         let values: Vec<f64> = components.iter().map(|component| component.0).collect();
         let columns = self.factors.columns.clone();
+        let eigenvalues = values.iter().map(|v| v * self.scale()).collect();
+        let mut factors = Factors::new(self.n_features(), self.scale(), values, columns, &entries);
+        factors.base = self.base();
         ReducedTransform {
             rank,
-            eigenvalues: values.iter().map(|v| v * self.scale()).collect(),
-            factors: Factors::new(self.n_features(), self.scale(), values, columns, &entries),
+            eigenvalues,
+            factors,
         }
     }
 
@@ -142,12 +149,12 @@ impl BilinearModel {
 }
 
 impl ReducedTransform {
-    /// How many coordinates there are.
+    /// How many learned coordinates there are.
     pub fn dim(&self) -> usize {
         self.eigenvalues.len()
     }
 
-    /// The rank of M: how many coordinates there would be if none had been cut off.
+    /// The rank of M: how many learned coordinates there would be if none had been cut off.
     pub fn rank(&self) -> usize {
         self.rank
     }

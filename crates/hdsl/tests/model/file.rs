@@ -229,6 +229,7 @@ fn refusals_say_what_is_wrong() {
         "the path has 5 steps",
     );
     says(refusal_with_entry("preprocess", "log".into()), "log");
+    says(refusal_with_entry("base", (-2.5).into()), "`base` is -2.5");
     let (mut header, data) = taken_apart(&bytes);
     header.as_object_mut().unwrap().remove("__metadata__");
     says(
@@ -385,6 +386,8 @@ fn parts_that_do_not_fit_are_refused() {
         ));
     };
     refused(&|p| p.scale = f64::INFINITY);
+    refused(&|p| p.base = -1.0);
+    refused(&|p| p.base = f64::NAN);
     refused(&|p| p.n_features = 70_000);
     refused(&|p| p.chosen = 6);
     refused(&|p| p.names.reverse());

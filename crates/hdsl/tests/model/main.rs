@@ -1,5 +1,6 @@
 //! Similarities, their files and k-NN, checked against dense arithmetic and brute force.
 
+mod base;
 mod file;
 mod knn;
 mod path;

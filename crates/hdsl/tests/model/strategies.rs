@@ -36,6 +36,21 @@ pub(crate) fn bilinear() -> impl Strategy<Value = BilinearModel> {
     })
 }
 
+/// 0 as often as not.
+pub(crate) fn base() -> impl Strategy<Value = f64> {
+    prop_oneof![Just(0.0), 0.01f64..50.0]
+}
+
+/// Similarities with a base above 0, some of them without atoms.
+pub(crate) fn on_base() -> impl Strategy<Value = BilinearModel> {
+    let only = |base| BilinearModel::base_only(D as usize, base).unwrap();
+    let both = |(model, base): (BilinearModel, f64)| model.with_base(base).unwrap();
+    prop_oneof![
+        1 => (0.01f64..50.0).prop_map(only),
+        3 => (bilinear(), 0.01f64..50.0).prop_map(both),
+    ]
+}
+
 /// Rows with negative values, empty rows, and features beyond those of the model.
 pub(crate) fn rows(n: impl Into<prop::collection::SizeRange>) -> impl Strategy<Value = Rows> {
     let row = prop::collection::btree_map(0..D + 2, -3.0f64..3.0, 0..8);
@@ -114,7 +129,12 @@ pub(crate) fn parts() -> impl Strategy<Value = ModelParts> {
         path(),
         kind,
         rows(1..6),
-        (0.001f64..1e6, any::<bool>(), any::<prop::sample::Index>()),
+        (
+            0.001f64..1e6,
+            base(),
+            any::<bool>(),
+            any::<prop::sample::Index>(),
+        ),
         prop::collection::btree_map(0..D, text, 0..5),
         (any::<u64>(), rule()),
         prop::option::of(prop::collection::vec(text, 0..4)),
@@ -126,7 +146,7 @@ pub(crate) fn parts() -> impl Strategy<Value = ModelParts> {
                 path,
                 kind,
                 train,
-                (scale, zero_based, at),
+                (scale, base, zero_based, at),
                 names,
                 (seed, rule),
                 classes,
@@ -136,6 +156,7 @@ pub(crate) fn parts() -> impl Strategy<Value = ModelParts> {
                 let n_features = train.n_features();
                 let mut parts = ModelParts::new(n_features, scale, path);
                 parts.preprocess = Preprocessor::fit(kind, &train);
+                parts.base = base;
                 parts.zero_based = zero_based;
                 parts.chosen = at.index(parts.path.len() + 1);
                 parts.names = names.into_iter().collect();

@@ -1,5 +1,6 @@
 //! Values of options, and the parsers that check them.
 
+use hdsl::model::BaseWeight;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -102,6 +103,13 @@ pub(crate) fn above_zero(s: &str) -> Result<f64, String> {
         Ok(x) if x.is_finite() && x > 0.0 => Ok(x),
         _ => Err("expected a finite number above 0".into()),
     }
+}
+
+/// The weight of the base similarity: a number from 0 on, or `auto`.
+pub(crate) fn base_weight(s: &str) -> Result<BaseWeight, String> {
+    s.trim()
+        .parse()
+        .map_err(|_| "expected a finite number from 0 on, or auto".into())
 }
 
 /// A number between 0 and 1, both excluded.

@@ -1,7 +1,8 @@
 //! `hdsl train`: learn a similarity and save it.
 
 use crate::args::{
-    AddedRows, TrainingFiles, ValidationFiles, above_zero, at_least_two, duration, fraction,
+    AddedRows, TrainingFiles, ValidationFiles, above_zero, at_least_two, base_weight, duration,
+    fraction,
     heading::{LIMITS, METHOD, STOP, VALIDATION},
     memory, named, positive,
 };
@@ -10,7 +11,7 @@ use crate::files::{self, TrainingData};
 use crate::output::{self, Log, count, percent, short, thousands};
 use crate::progress::{self, TrainingProgress};
 use clap::Args;
-use hdsl::model::Validation;
+use hdsl::model::{BaseWeight, Validation};
 use hdsl::solver::Search;
 use hdsl::{
     Dataset, LossKind, Normalization, PredictionRule, Preprocess, StepRule, Stop, TrainConfig,
@@ -107,6 +108,15 @@ pub(crate) struct Train {
     /// Preprocessing of feature values; fitted on TRAIN and saved in the model
     #[arg(long, value_name = "HOW", value_parser = named!(Preprocess), default_value_t, help_heading = METHOD)]
     preprocess: Preprocess,
+    /// Weight beta of the base similarity: a number, or auto
+    ///
+    /// The similarity is S(x, x') = beta <x, x'> + x^T M x', on preprocessed rows: M is learned on top of the dot product, which
+    /// is the cosine if rows have unit length (--preprocess unit, max+unit, tfidf). Use it where the dot product or cosine
+    /// is already good: on text with many classes, on judgments, on small dense data. auto chooses beta so that the base
+    /// margins beta (<x, y> - <x, z>) of the triplets are 1 on average. 0 is the method of the paper: what no atom uses
+    /// does not count.
+    #[arg(long, value_name = "BETA", value_parser = base_weight, default_value_t, allow_negative_numbers = true, help_heading = METHOD)]
+    base: BaseWeight,
     /// Linear minimization oracle: how the next atom is searched
     #[arg(long, value_name = "HOW", value_parser = named!(Search), default_value_t, help_heading = METHOD)]
     search: Search,
@@ -292,6 +302,7 @@ impl Train {
         let mut config = TrainConfig::new(1.0);
         config.lambda = self.lambda.clone();
         config.preprocess = self.preprocess;
+        config.base = self.base;
         config.triplets = self.source.triplets.clone();
         config.loss = self.loss;
         config.search = self.search;

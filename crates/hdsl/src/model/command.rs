@@ -135,6 +135,7 @@ fn settings(config: &TrainConfig) -> Vec<(&'static str, String)> {
         ("--preprocess", config.preprocess.to_string()),
         ("--triplets", optional(triplets)),
         ("--lambda", lambda.join(",")),
+        ("--base", config.base.to_string()),
         ("--loss", config.loss.to_string()),
         ("--search", config.search.to_string()),
         ("--steps", config.steps.to_string()),

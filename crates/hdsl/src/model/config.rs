@@ -3,6 +3,7 @@
 //! Fields are named as the command line's flags and the Python parameters. [`TrainConfig::check`] is the one place where
 //! raw settings are found to be good or bad.
 
+use super::base_weight::BaseWeight;
 use crate::data::Preprocess;
 use crate::error::{Error, Result};
 use crate::knn::PredictionRule;
@@ -51,6 +52,9 @@ pub struct TrainConfig {
     pub lambda: Vec<f64>,
     /// Preprocessing of the features.
     pub preprocess: Preprocess,
+    /// The weight β of the base similarity.
+    #[serde(default, skip_serializing_if = "BaseWeight::is_none")]
+    pub base: BaseWeight,
     /// Where the triplets come from.
     pub triplets: TripletSource,
     /// The loss of a margin.
@@ -103,6 +107,7 @@ impl TrainConfig {
         Self {
             lambda: vec![lambda],
             preprocess: Preprocess::Max,
+            base: BaseWeight::NONE,
             triplets: TripletSource::Neighbors {
                 targets: 3,
                 impostors: 5,
@@ -186,6 +191,8 @@ impl TrainConfig {
         });
         Ok(SolverParams {
             lambda,
+            // `auto` is replaced by a number before the first run.
+            base: self.base.value().unwrap_or(0.0),
             loss: self.loss,
             search: self.search,
             steps: self.steps,
@@ -207,6 +214,9 @@ impl fmt::Display for TrainConfig {
         let lambda: Vec<String> = self.lambda.iter().map(f64::to_string).collect();
         let (preprocess, triplets, loss) = (self.preprocess, &self.triplets, self.loss);
         write!(f, "{preprocess} {triplets} {} {loss}", lambda.join(","))?;
+        if !self.base.is_none() {
+            write!(f, ", base {}", self.base)?;
+        }
         match self.n_estimators {
             1 => Ok(()),
             several => write!(f, ", average of {several}"),

@@ -1,11 +1,13 @@
 //! The saved model, the configuration it was trained with, its file, and the command line that trains it again.
 
+mod base_weight;
 mod command;
 mod config;
 mod file;
 mod saved;
 mod tensors;
 
+pub use base_weight::BaseWeight;
 pub use command::{CommandFiles, shell_word};
 pub use config::{TrainConfig, Validation};
 pub use saved::{Model, ModelParts, TracePoint};

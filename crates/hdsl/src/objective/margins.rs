@@ -1,16 +1,20 @@
 //! Margins of the triplets of one shard, updated incrementally for the hinge losses.
 //!
-//! A margin is σ μ with one σ for all triplets. A step rescales all margins in O(1) by changing σ, and only *affected*
-//! triplets (those with <A^t, B> ≠ 0) get a new μ. A hinge loss has up to three segments: linear (gradient weight v),
-//! quadratic (v (1 - m)) and flat (0), see [`Segments`]. A sum of gradient weights times constants is therefore an
-//! affine function a - σ b of σ. A triplet contributes (v, 0), (v, v μ) or (0, 0) to (a, b), depending on its segment.
-//! An unaffected triplet changes its segment only if σ μ crosses the breakpoint 1. A scan over 16-bit codes of all μ
-//! finds the triplets that may do so.
+//! A margin is m = b + σ μ. The base margin b is a constant of the triplet, 0 unless there is a base similarity. The
+//! *learned margin* σ μ = <A^t, M> has one σ for all triplets. A step rescales all learned margins in O(1) by changing
+//! σ, and only *affected* triplets (those with <A^t, B> ≠ 0) get a new μ.
+//!
+//! A hinge loss has up to three segments: linear (gradient weight v), quadratic (v (1 - m) = v (r - σ μ), where
+//! r = 1 - b) and flat (0), see [`Segments`]. A sum of gradient weights times constants is therefore an affine function
+//! a - σ c of σ. A triplet contributes (v, 0), (v r, v μ) or (0, 0) to (a, c), depending on its segment. An unaffected
+//! triplet changes its segment only if m crosses the breakpoint 1 or 0, that is, if 1/σ crosses μ / r or μ / -b. A scan
+//! over 16-bit codes of these two quotients finds the triplets that may do so. Without a base the second one is never
+//! crossed, and is not stored.
 
 use super::loss::Segments;
 use std::ops::Range;
 
-/// The affine function a - σ b of the common factor σ, as [a, b].
+/// The affine function a - σ c of the common factor σ, as [a, c].
 pub(crate) type Affine = [f64; 2];
 
 /// The number of triplets whose codes are scanned together.
@@ -36,28 +40,52 @@ impl Segments {
     }
 }
 
-/// The gradient weight of a triplet, as a function of σ.
-fn affine_weight(segment: u8, mu: f64, v: f64) -> Affine {
-    let (sloped, quadratic) = (f64::from(segment < FLAT), f64::from(segment == QUADRATIC));
-    [sloped * v, quadratic * (v * mu)]
+/// What a triplet contributes to sums: its segment, μ, r = 1 - b and its weight v.
+#[derive(Clone, Copy)]
+struct Term {
+    segment: u8,
+    mu: f64,
+    r: f64,
+    v: f64,
 }
 
-/// Sums over triplets: their number on the linear and the quadratic segment together; Σ v and Σ v μ on the linear one;
-/// Σ v, Σ v μ and Σ v μ² on the quadratic one. They determine the objective, <M, ∇f> and the contribution of unaffected
-/// triplets to a line search.
+impl Term {
+    /// The gradient weight, as a function of σ.
+    fn affine_weight(self) -> Affine {
+        let Self { segment, mu, r, v } = self;
+        let (linear, quadratic) = (
+            f64::from(segment == LINEAR),
+            f64::from(segment == QUADRATIC),
+        );
+        [linear * v + quadratic * (v * r), quadratic * (v * mu)]
+    }
+
+    /// The gradient weight of this segment for v = 1, at the learned margin m.
+    fn slope_at(self, m: f64) -> f64 {
+        match self.segment {
+            LINEAR => 1.0,
+            QUADRATIC => self.r - m,
+            _ => 0.0,
+        }
+    }
+}
+
+/// Sums over triplets: their number on the linear and the quadratic segment together; Σ v (r - ½) and Σ v μ on the
+/// linear one; Σ v r², Σ v r μ and Σ v μ² on the quadratic one. They determine the objective, <M, ∇f> and the
+/// contribution of unaffected triplets to a line search.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Sums([f64; 6]);
 
 impl Sums {
-    fn add(&mut self, segment: u8, mu: f64, v: f64) {
+    fn add(&mut self, Term { segment, mu, r, v }: Term) {
         let linear = f64::from(segment == LINEAR);
         let quadratic = f64::from(segment == QUADRATIC);
         self.merge(&Self([
             linear + quadratic,
-            linear * v,
+            linear * (v * (r - 0.5)),
             linear * (v * mu),
-            quadratic * v,
-            quadratic * (v * mu),
+            quadratic * (v * r * r),
+            quadratic * (v * r * mu),
             quadratic * (v * mu * mu),
         ]));
     }
@@ -75,36 +103,77 @@ impl Sums {
 
     /// V f. `None` if it would be a small difference of large numbers; it must then be computed from the margins.
     pub(crate) fn value(&self, sigma: f64) -> Option<f64> {
-        let [_, v_linear, mu_linear, v, mu, square] = self.0;
-        let linear = 0.5 * v_linear - sigma * mu_linear;
-        let quadratic = 0.5 * (v - 2.0 * sigma * mu + sigma * sigma * square);
-        (linear + quadratic >= 1e-3 * v).then_some(linear + quadratic)
+        let [_, at_zero, mu_linear, constant, mu, square] = self.0;
+        let linear = at_zero - sigma * mu_linear;
+        let quadratic = 0.5 * (constant - 2.0 * sigma * mu + sigma * sigma * square);
+        (linear + quadratic >= 1e-3 * constant).then_some(linear + quadratic)
     }
 
-    /// Σ v m over both segments, and Σ v m² over the quadratic one. <M, -V ∇f> is their difference.
+    /// With the learned margin m = σ μ: Σ v m over the linear segment plus Σ v r m over the quadratic one, and Σ v m²
+    /// over the quadratic one. <M, -V ∇f> is their difference.
     pub(crate) fn moments(&self, sigma: f64) -> [f64; 2] {
         let [.., mu_linear, _, mu, square] = self.0;
         [sigma * (mu_linear + mu), sigma * sigma * square]
     }
 }
 
-/// A 16-bit code of μ: monotone in μ, and 0 for μ <= 0.
-fn code(mu: f64) -> u16 {
-    ((mu as f32).to_bits() >> 16) as u16 * u16::from(mu > 0.0)
+/// A 16-bit code of a number: monotone, and 0 for x <= 0.
+fn code(x: f64) -> u16 {
+    ((x as f32).to_bits() >> 16) as u16 * u16::from(x > 0.0)
+}
+
+/// The 1/σ at which the learned margin σ μ equals `at`. It is not above 0 if there is none.
+fn crossing(mu: f64, at: f64) -> f64 {
+    if at == 0.0 { 0.0 } else { mu / at }
+}
+
+/// The constants of triplets: weights v (without them, all are 1) and base margins b (without them, all are 0).
+struct Constants {
+    weights: Option<Vec<f64>>,
+    base: Option<Vec<f64>>,
+}
+
+impl Constants {
+    #[inline]
+    fn v(&self, t: usize) -> f64 {
+        self.weights.as_ref().map_or(1.0, |v| v[t])
+    }
+
+    #[inline]
+    fn b(&self, t: usize) -> f64 {
+        self.base.as_ref().map_or(0.0, |b| b[t])
+    }
+
+    #[inline]
+    fn r(&self, t: usize) -> f64 {
+        1.0 - self.b(t)
+    }
+
+    #[inline]
+    fn term(&self, t: usize, segment: u8, mu: f64) -> Term {
+        Term {
+            segment,
+            mu,
+            r: self.r(t),
+            v: self.v(t),
+        }
+    }
 }
 
 pub(crate) struct Margins {
     segments: Segments,
     sigma: f64,
     mu: Vec<f64>,
-    codes: Vec<u16>,
+    /// The codes of the 1/σ at which m = 1, and of those at which m = 0. No m crosses 0 without a base, and no such
+    /// crossing matters without a linear segment: the second list is then empty.
+    codes: [Vec<u16>; 2],
     segment: Vec<u8>,
-    weights: Option<Vec<f64>>,
+    constants: Constants,
     pub(crate) sums: Sums,
-    /// In the current line search, an unaffected margin m becomes (1 + rate γ) m.
+    /// In the current line search, an unaffected learned margin m becomes (1 + rate γ) m.
     rate: f64,
     affected: Affected,
-    /// Unaffected triplets that cross the breakpoint 1 for some γ up to `crossings_to`, and their margins.
+    /// Unaffected triplets that cross a breakpoint for some γ up to `crossings_to`, and their learned margins.
     crossings: Vec<(u32, f64)>,
     crossings_to: f64,
 }
@@ -117,21 +186,29 @@ struct Affected {
     triplets: Vec<u32>,
     /// ± <A^t, B>. The new μ is μ + γ / σ' times this, where σ' is the new σ.
     atom_margins: Vec<f64>,
+    /// The learned margins, and r of each triplet if there is a base.
     margins: Vec<f64>,
+    r: Vec<f64>,
     /// The sums over these triplets, before the step.
     sums: Sums,
 }
 
 impl Margins {
-    /// The margins of `n` triplets, all 0. [`Margins::settle`] must be called afterwards.
-    pub(crate) fn new(segments: Segments, n: usize, weights: Option<Vec<f64>>) -> Self {
+    /// The margins of `n` triplets at M = 0. [`Margins::settle`] must be called afterwards.
+    pub(crate) fn new(
+        segments: Segments,
+        n: usize,
+        weights: Option<Vec<f64>>,
+        base: Option<Vec<f64>>,
+    ) -> Self {
+        let crosses_zero = base.is_some() && segments.has_linear;
         Self {
             segments,
             sigma: 1.0,
             mu: vec![0.0; n],
-            codes: vec![0; n],
+            codes: [vec![0; n], vec![0; if crosses_zero { n } else { 0 }]],
             segment: vec![FLAT; n],
-            weights,
+            constants: Constants { weights, base },
             sums: Sums::default(),
             rate: 0.0,
             affected: Affected::default(),
@@ -155,20 +232,27 @@ impl Margins {
         self.sigma
     }
 
-    #[inline]
-    fn weight(&self, t: usize) -> f64 {
-        self.weights.as_ref().map_or(1.0, |v| v[t])
-    }
-
-    /// One margin.
-    pub(crate) fn get(&self, t: usize) -> f64 {
+    /// A learned margin.
+    pub(crate) fn learned(&self, t: usize) -> f64 {
         self.sigma * self.mu[t]
     }
 
-    /// Sets all margins to 0. [`Margins::settle`] must be called afterwards.
+    /// A margin.
+    pub(crate) fn get(&self, t: usize) -> f64 {
+        self.constants.b(t) + self.learned(t)
+    }
+
+    /// Sets M = 0. [`Margins::settle`] must be called afterwards.
     pub(crate) fn clear(&mut self) {
         self.sigma = 1.0;
         self.mu.fill(0.0);
+    }
+
+    /// Replaces the weights. [`Margins::settle`] must be called afterwards.
+    pub(crate) fn set_weights(&mut self, weights: impl Iterator<Item = f64>) {
+        let list = self.constants.weights.get_or_insert_default();
+        list.clear();
+        list.extend(weights);
     }
 
     /// Adds to one margin; σ must be 1. [`Margins::settle`] must be called afterwards.
@@ -182,10 +266,22 @@ impl Margins {
         self.sums = Sums::default();
         for t in 0..self.mu.len() {
             let mu = sigma * self.mu[t];
-            self.mu[t] = mu;
-            self.segment[t] = self.segments.of(mu);
-            self.codes[t] = code(mu);
-            self.sums.add(self.segment[t], mu, self.weight(t));
+            let segment = self.segments.of(self.constants.b(t) + mu);
+            self.set(t, segment, mu);
+            self.sums.add(self.constants.term(t, segment, mu));
+        }
+    }
+
+    #[inline]
+    fn set(&mut self, t: usize, segment: u8, mu: f64) {
+        self.mu[t] = mu;
+        self.segment[t] = segment;
+        self.codes[0][t] = code(match &self.constants.base {
+            None => mu,
+            Some(b) => crossing(mu, 1.0 - b[t]),
+        });
+        if let Some(zero) = self.codes[1].get_mut(t) {
+            *zero = code(crossing(mu, -self.constants.b(t)));
         }
     }
 
@@ -193,10 +289,10 @@ impl Margins {
     pub(crate) fn value(&self) -> f64 {
         // On each segment ℓ(m) = w (1 - m) - w² / 2, with w = -ℓ'(m).
         let loss = |t: usize| {
-            let w = self.slope(self.mu[t]);
-            w * (1.0 - self.get(t)) - 0.5 * w * w
+            let (w, r) = (self.slope(t, self.mu[t]), self.constants.r(t));
+            w * (r - self.learned(t)) - 0.5 * w * w
         };
-        (0..self.len()).map(|t| self.weight(t) * loss(t)).sum()
+        (0..self.len()).map(|t| self.constants.v(t) * loss(t)).sum()
     }
 
     /// The value of an affine function at the current σ.
@@ -208,13 +304,14 @@ impl Margins {
     /// The gradient weight w_t = -v_t ℓ'(m_t) of a triplet, as a function of σ.
     #[inline]
     pub(crate) fn affine_weight(&self, t: usize) -> Affine {
-        affine_weight(self.segment[t] & !LISTED, self.mu[t], self.weight(t))
+        let segment = self.segment[t] & !LISTED;
+        self.constants.term(t, segment, self.mu[t]).affine_weight()
     }
 
-    /// -ℓ'(σ μ).
+    /// -ℓ'(m_t) of a triplet with this μ.
     #[inline]
-    fn slope(&self, mu: f64) -> f64 {
-        (1.0 - self.sigma * mu)
+    fn slope(&self, t: usize, mu: f64) -> f64 {
+        (self.constants.r(t) - self.sigma * mu)
             .max(0.0)
             .min(self.segments.max_weight())
     }
@@ -222,7 +319,7 @@ impl Margins {
     /// The gradient weight of a triplet.
     #[inline]
     pub(crate) fn gradient_weight(&self, t: usize) -> f64 {
-        self.weight(t) * self.slope(self.mu[t])
+        self.constants.v(t) * self.slope(t, self.mu[t])
     }
 
     /// The gradient weights of a range of triplets.
@@ -231,7 +328,7 @@ impl Margins {
         let mus = self.mu[range.clone()].iter();
         range
             .zip(mus)
-            .map(|(t, &mu)| self.weight(t) * self.slope(mu))
+            .map(|(t, &mu)| self.constants.v(t) * self.slope(t, mu))
     }
 
     /// Begins a line search in which an unaffected margin m becomes (1 + rate γ) m.
@@ -272,88 +369,108 @@ impl Margins {
 
     /// Reads the margins of the triplets that were listed since the last call.
     pub(crate) fn read_listed(&mut self) {
-        let Affected {
-            len,
-            triplets,
-            margins,
-            sums,
+        let Self {
+            sigma,
+            segment,
+            constants,
+            affected,
             ..
-        } = &mut self.affected;
-        let listed = triplets[margins.len()..*len].iter();
-        margins.extend(listed.map(|&t| {
-            let t = t as usize;
-            let (mu, segment) = (self.mu[t], &mut self.segment[t]);
-            sums.add(*segment, mu, self.weights.as_ref().map_or(1.0, |v| v[t]));
-            *segment |= LISTED;
-            self.sigma * mu
-        }));
+        } = self;
+        let listed = affected.triplets[affected.margins.len()..affected.len].iter();
+        for t in listed.map(|&t| t as usize) {
+            let term = constants.term(t, segment[t], self.mu[t]);
+            affected.sums.add(term);
+            segment[t] |= LISTED;
+            affected.margins.push(*sigma * term.mu);
+            if constants.base.is_some() {
+                affected.r.push(term.r);
+            }
+        }
     }
 
     /// φ'(γ) and φ''(γ), where φ is V f along the direction over the triplets of this shard.
     pub(crate) fn along(&mut self, gamma: f64) -> (f64, f64) {
         let max_weight = self.segments.max_weight();
-        let Self { affected, rate, .. } = self;
-        let (mut first, mut second) = match &self.weights {
-            None => affected.along(*rate, gamma, max_weight, |_| 1.0),
-            Some(v) => {
-                let weight = |k: usize| v[affected.triplets[k] as usize];
-                affected.along(*rate, gamma, max_weight, weight)
-            }
+        let (affected, rate) = (&self.affected, self.rate);
+        let Constants { weights, base } = &self.constants;
+        let along = |line: Line| match (weights, base) {
+            (None, None) => affected.along(line, |_| 1.0, |_| 1.0),
+            (None, Some(_)) => affected.along(line, |_| 1.0, |k| affected.r[k]),
+            (Some(v), None) => affected.along(line, |k| v[affected.triplets[k] as usize], |_| 1.0),
+            (Some(v), Some(_)) => affected.along(
+                line,
+                |k| v[affected.triplets[k] as usize],
+                |k| affected.r[k],
+            ),
         };
-        let rate = *rate;
+        let (mut first, mut second) = along(Line {
+            rate,
+            gamma,
+            max_weight,
+        });
         if rate == 0.0 {
             return (first, second);
         }
-        // Unaffected triplets: m(γ) = factor m, so m'(γ) = rate m. A triplet on the linear segment stays there.
+        // Unaffected triplets, as if all stayed on their segments. The learned margin is m(γ) = factor m, and its
+        // derivative is rate m.
         let factor = 1.0 + rate * gamma;
         let [sum, square] = self.sums.without(&affected.sums).moments(self.sigma);
         first -= rate * sum - rate * factor * square;
         second += square;
-        // Breakpoint crossings: margins on the flat segment that fall below 1, or on the quadratic one that rise to 1.
+        // A triplet that changes its segment has another gradient weight than the sums assume.
         if gamma > self.crossings_to {
             self.find_crossings(1.5 * gamma);
         }
         for &(t, m) in &self.crossings {
-            let v = self.weight(t as usize);
+            let t = t as usize;
+            let term = self.constants.term(t, self.segment[t], self.mu[t]);
             let moved = factor * m;
-            if rate < 0.0 && moved < 1.0 {
-                first -= v * (1.0 - moved) * rate * m;
-                second += v * m * m;
-            } else if rate > 0.0 && moved >= 1.0 {
-                first += v * (1.0 - moved) * rate * m;
-                second -= v * m * m;
-            }
+            let w = (term.r - moved).max(0.0).min(max_weight);
+            first -= term.v * (w - term.slope_at(moved)) * rate * m;
+            let is_quadratic = term.r - moved > 0.0 && term.r - moved <= max_weight;
+            let change = f64::from(is_quadratic) - f64::from(term.segment == QUADRATIC);
+            second += term.v * m * m * change;
         }
         (first, second)
     }
 
-    /// Lists the unaffected triplets that cross the breakpoint m = 1 for some γ up to `to`. As σ changes, the
-    /// breakpoint μ = 1 / σ moves. If it rises, triplets on the flat segment with a μ below its new value cross it. If
-    /// it falls, triplets on the quadratic segment with a μ at or above its new value do.
+    /// Lists the unaffected triplets that cross a breakpoint for some γ up to `to`: those that cross it at a 1/σ between
+    /// its present value and the one after the step.
     fn find_crossings(&mut self, to: f64) {
         self.crossings.clear();
         self.crossings_to = to;
         // The factors 1 ± 1e-9 allow for rounding errors here and in the step.
         let now = (1.0 + 1e-9 * self.rate) / self.sigma;
         let then = (1.0 - 1e-9 * self.rate) / (self.sigma * (1.0 + self.rate * to).max(0.0));
-        let (segment, from, to) = match self.rate < 0.0 {
-            true => (FLAT, now, then),
-            false => (QUADRATIC, then, now),
-        };
-        let (least, most) = (code(from), code(to));
-        for (block, codes) in self.codes.chunks(BLOCK).enumerate() {
-            let within = |&code: &u16| code.wrapping_sub(least) <= most - least;
+        let range = now.min(then)..now.max(then);
+        let (least, most) = (code(range.start), code(range.end));
+        let within = |&code: &u16| code.wrapping_sub(least) <= most - least;
+        let [codes, zero_codes] = &self.codes;
+        for (block, codes) in codes.chunks(BLOCK).enumerate() {
+            let start = block * BLOCK;
+            let zero_codes = zero_codes.get(start..start + codes.len()).unwrap_or(&[]);
             // A fold without an early exit can use SIMD instructions.
-            if !codes.iter().fold(false, |any, code| any | within(code)) {
+            let any = |codes: &[u16]| codes.iter().fold(false, |any, code| any | within(code));
+            if !(any(codes) | any(zero_codes)) {
                 continue;
             }
-            for (k, _) in codes.iter().enumerate().filter(|(_, code)| within(code)) {
-                let t = block * BLOCK + k;
-                if self.segment[t] == segment && (from..to).contains(&self.mu[t]) {
-                    self.crossings.push((t as u32, self.get(t)));
+            for (k, code) in codes.iter().enumerate() {
+                let t = start + k;
+                if (within(code) || zero_codes.get(k).is_some_and(within))
+                    && self.segment[t] & LISTED == 0
+                    && self.crosses(t, &range)
+                {
+                    self.crossings.push((t as u32, self.sigma * self.mu[t]));
                 }
             }
         }
+    }
+
+    /// Whether the margin of an unaffected triplet crosses a breakpoint at a 1/σ in this range.
+    fn crosses(&self, t: usize, range: &Range<f64>) -> bool {
+        let (mu, b) = (self.mu[t], self.constants.b(t));
+        range.contains(&crossing(mu, 1.0 - b))
+            || (self.segments.has_linear && range.contains(&crossing(mu, -b)))
     }
 
     /// Takes a step along the direction of the line search. Calls `changed` for each triplet whose gradient weight has
@@ -379,7 +496,7 @@ impl Margins {
         let crossings = std::mem::take(&mut self.crossings);
         for t in crossings.iter().map(|&(t, _)| t as usize) {
             if self.segments.of(self.get(t)) != self.segment[t] {
-                lost.add(self.segment[t], self.mu[t], self.weight(t));
+                lost.add(self.constants.term(t, self.segment[t], self.mu[t]));
                 self.move_to(t, self.mu[t], &mut gained, &mut changed);
             }
         }
@@ -396,14 +513,16 @@ impl Margins {
         gained: &mut Sums,
         changed: &mut impl FnMut(usize, Affine),
     ) {
-        let v = self.weight(t);
-        let less = affine_weight(self.segment[t], self.mu[t], v);
-        let segment = self.segments.of(self.sigma * mu);
-        self.mu[t] = mu;
-        self.segment[t] = segment;
-        self.codes[t] = code(mu);
-        gained.add(segment, mu, v);
-        let more = affine_weight(segment, mu, v);
+        let less = self.constants.term(t, self.segment[t], self.mu[t]);
+        let segment = self.segments.of(self.constants.b(t) + self.sigma * mu);
+        let more = Term {
+            segment,
+            mu,
+            ..less
+        };
+        self.set(t, segment, mu);
+        gained.add(more);
+        let (less, more) = (less.affine_weight(), more.affine_weight());
         let change = [more[0] - less[0], more[1] - less[1]];
         if change != [0.0; 2] {
             changed(t, change);
@@ -411,33 +530,45 @@ impl Margins {
     }
 }
 
+/// A point of a line search: a learned margin m of an unaffected triplet is (1 + rate γ) m there.
+#[derive(Clone, Copy)]
+struct Line {
+    rate: f64,
+    gamma: f64,
+    max_weight: f64,
+}
+
 impl Affected {
     fn clear(&mut self) {
         self.len = 0;
         self.margins.clear();
+        self.r.clear();
         self.sums = Sums::default();
     }
 
-    /// φ'(γ) and φ''(γ) of these triplets.
+    /// φ'(γ) and φ''(γ) of these triplets, given v and r of each.
     #[inline]
     fn along(
         &self,
-        rate: f64,
-        gamma: f64,
-        max_weight: f64,
-        weight: impl Fn(usize) -> f64,
+        Line {
+            rate,
+            gamma,
+            max_weight,
+        }: Line,
+        v: impl Fn(usize) -> f64,
+        r: impl Fn(usize) -> f64,
     ) -> (f64, f64) {
         let (mut first, mut second) = ([0.0; LANES], [0.0; LANES]);
         let mut add = |lane: usize, k: usize, margin: f64, atom_margin: f64| {
             let slope = atom_margin + rate * margin;
             let moved = margin + gamma * slope;
-            let w = (1.0 - moved).max(0.0).min(max_weight);
+            let w = (r(k) - moved).max(0.0).min(max_weight);
             let quadratic = if w > 0.0 && w < max_weight {
                 slope
             } else {
                 0.0
             };
-            let v = weight(k);
+            let v = v(k);
             first[lane] -= v * w * slope;
             second[lane] += v * quadratic * quadratic;
         };

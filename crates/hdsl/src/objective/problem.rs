@@ -1,6 +1,7 @@
 //! The problem of Eq. 1 with its data as the solver needs them, and margins, objective and gradient weights computed
 //! from their definitions.
 
+use super::base::Base;
 use super::loss::{Loss, LossKind, with_loss};
 use crate::atoms::{ActiveSet, Atom};
 use crate::cancel::CancelToken;
@@ -28,6 +29,8 @@ pub(crate) struct Problem<'a> {
     pub(crate) total_weight: f64,
     pub(crate) lambda: f64,
     pub(crate) loss: LossKind,
+    /// The part of the margins that is not learned.
+    pub(crate) base: Base,
     /// Whether all values are at least 0, which makes some bounds tighter.
     pub(crate) non_negative: bool,
     /// Whether every stored value is 1, so that values need not be read.
@@ -72,7 +75,13 @@ impl<'a> Problem<'a> {
             total_weight: triplets.total_weight(),
             lambda,
             loss,
+            base: Base::None,
         })
+    }
+
+    /// The same problem on top of a base similarity.
+    pub(crate) fn with_base(self, base: Base) -> Self {
+        Self { base, ..self }
     }
 
     /// ‖X_j‖_1 and ‖X_j‖_2 of a column.
@@ -163,9 +172,15 @@ impl<'a> Problem<'a> {
         margins
     }
 
-    /// <A^t, M> for every triplet.
+    /// b_t for every triplet. `None` if all are 0.
+    pub(crate) fn base_margins(&self) -> Option<Vec<f64>> {
+        self.base.margins(&self.rows, self.triplets)
+    }
+
+    /// m_t = b_t + <A^t, M> for every triplet.
     pub(crate) fn margins(&self, active: &ActiveSet) -> Vec<f64> {
-        let mut margins = vec![0.0; self.triplets.len()];
+        let zeros = || vec![0.0; self.triplets.len()];
+        let mut margins = self.base_margins().unwrap_or_else(zeros);
         for (atom, weight) in active.iter() {
             for (margin, b) in margins.iter_mut().zip(self.atom_margins(atom)) {
                 *margin += weight * b;

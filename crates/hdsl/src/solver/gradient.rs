@@ -3,7 +3,7 @@
 //! Each shard has C, D and the H_ij of active atoms, summed over its own triplets ([`Pairs`]). This file adds up the
 //! shards. The score of an atom is D_i + D_j ± H_ij, see [`crate::objective::incremental`].
 
-use super::margin_store::{MarginStore, Shard};
+use super::margin_store::{MarginStore, Shard, n_shards};
 use super::partner::PartnerSearch;
 use crate::atoms::{ActiveSet, Atom};
 use crate::cancel::CancelToken;
@@ -11,9 +11,9 @@ use crate::error::Result;
 use crate::objective::active_features::ActiveFeatures;
 use crate::objective::incremental::{Coefficients, Column, Pairs, State};
 use crate::objective::margins::{Affine, Margins};
-use crate::objective::{Problem, Scored};
+use crate::objective::{Base, Problem, Scored};
 use crate::parallel::prelude::*;
-use crate::triplets::Triplets;
+use crate::triplets::{Anchors, Triplets};
 
 /// The number of entries of u that one thread merges at a time.
 const CHUNK: usize = 1 << 14;
@@ -39,21 +39,33 @@ pub(crate) struct SymmetrizedGradient<'p> {
     model_gain: f64,
 }
 
-/// A store of these triplets, with all margins 0. `store_products` says whether to store the features that the two rows
-/// of a pair share. That pays off if the gradient will be updated.
+/// A store of all triplets at M = 0, on top of this base. It stores the features that the two rows of a pair share, which
+/// pays off because the gradient is computed many times.
 pub(super) fn pair_store<'p>(
     problem: &'p Problem<'p>,
-    triplets: &Triplets,
+    base: &Base,
+    anchors: &Anchors,
     n_shards: usize,
-    store_products: bool,
     cancel: CancelToken<'_>,
 ) -> Result<PairStore<'p>> {
+    let triplets = problem.triplets;
+    let pairs = |rows| {
+        let coefficients = Coefficients::new(triplets, anchors, rows, cancel)?;
+        Pairs::new(problem, coefficients, true, cancel)
+    };
+    MarginStore::new(problem, base, triplets, anchors, n_shards, pairs)
+}
+
+/// The store of the gradient over triplets that have gradient weights as their weights.
+pub(super) fn gradient_store<'p>(problem: &'p Problem<'p>, triplets: &Triplets) -> PairStore<'p> {
     let anchors = triplets.by_anchor(problem.rows.n_rows());
     let pairs = |rows| {
-        let coefficients = Coefficients::new(triplets, &anchors, rows, cancel)?;
-        Pairs::new(problem, coefficients, store_products, cancel)
+        let coefficients = Coefficients::new(triplets, &anchors, rows, CancelToken::NEVER)?;
+        Pairs::new(problem, coefficients, false, CancelToken::NEVER)
     };
-    MarginStore::new(problem, triplets, &anchors, n_shards, pairs)
+    let n_shards = n_shards(triplets.len());
+    MarginStore::new(problem, &Base::None, triplets, &anchors, n_shards, pairs)
+        .expect("it is never cancelled")
 }
 
 impl<'p> SymmetrizedGradient<'p> {
@@ -88,6 +100,11 @@ impl<'p> SymmetrizedGradient<'p> {
     /// The active atoms with their weights, in internal feature numbering.
     pub(crate) fn active(&self) -> &ActiveSet {
         &self.active
+    }
+
+    /// Takes the active atoms out, to be changed and set again.
+    pub(super) fn take_active(&mut self) -> ActiveSet {
+        std::mem::take(&mut self.active)
     }
 
     /// <B, -∇f> of an atom with this score.
@@ -148,15 +165,9 @@ impl<'p> SymmetrizedGradient<'p> {
         self.features.follow(self.problem, &self.active)
     }
 
-    /// Replaces the triplets by ones that have gradient weights as their weights, with all margins 0. `total_weight` is
-    /// the sum V of their original weights, and `model_gain` is <M, -∇f>.
-    pub(super) fn set_triplets(
-        &mut self,
-        margins: PairStore<'p>,
-        total_weight: f64,
-        model_gain: f64,
-    ) {
-        self.margins = margins;
+    /// Recomputes all sums, for a store of the gradient alone. `total_weight` is the sum V of the original weights of its
+    /// triplets, and `model_gain` is <M, -∇f>.
+    pub(super) fn recompute(&mut self, total_weight: f64, model_gain: f64) {
         self.rebuild();
         (self.total_weight, self.model_gain) = (total_weight, model_gain);
     }

@@ -35,11 +35,19 @@ impl<'p> Incremental<'p> {
         parallel_from: usize,
         cancel: CancelToken<'_>,
     ) -> Result<Self> {
-        let margins = pair_store(problem, problem.triplets, n_shards, true, cancel)?;
+        let anchors = problem.triplets.by_anchor(problem.rows.n_rows());
+        let margins = pair_store(problem, &problem.base, &anchors, n_shards, cancel)?;
+        drop(anchors);
         Ok(Self {
             gradient: SymmetrizedGradient::new(problem, margins, parallel_from),
             steps: 0,
         })
+    }
+
+    fn restart(&mut self, active: ActiveSet) {
+        self.gradient.margins.start_at(&active);
+        self.gradient.set_active(active);
+        self.rebuild();
     }
 
     fn rebuild(&mut self) {
@@ -64,16 +72,14 @@ impl<'p> Engine<'p> for Incremental<'p> {
         if let [atom] = *active.atoms()
             && gradient.active().is_empty()
         {
-            // From M = 0, where all margins are 0: a step of length 1 to the atom, at rate 0.
+            // From M = 0, where all learned margins are 0: a step of length 1 to the atom, at rate 0.
             gradient
                 .margins
                 .list_affected(Direction::Forward(atom), 0.0);
             gradient.advance(1.0);
             return gradient.follow(active);
         }
-        gradient.margins.start_at(&active);
-        gradient.set_active(active);
-        self.rebuild();
+        self.restart(active);
     }
 
     fn search_line(&mut self, direction: Direction, gamma_max: f64) -> f64 {
@@ -81,10 +87,10 @@ impl<'p> Engine<'p> for Incremental<'p> {
     }
 
     fn advance(&mut self, step: &Step, gamma: f64) {
-        let mut active = self.gradient.active().clone();
+        let mut active = self.gradient.take_active();
         active.apply(step);
         if self.gradient.margins.starts_again(gamma) {
-            return self.start_at(active);
+            return self.restart(active);
         }
         self.gradient.advance(gamma);
         self.gradient.follow(active);

@@ -8,10 +8,10 @@
 use super::motion::{Motion, Projection};
 use crate::atoms::ActiveSet;
 use crate::error::Result;
-use crate::objective::Problem;
 use crate::objective::loss::Segments;
 use crate::objective::margins::{Margins, Sums};
 use crate::objective::shard::ShardTriplets;
+use crate::objective::{Base, Problem};
 use crate::parallel::prelude::*;
 use crate::solver::direction::{Direction, line_search};
 use crate::triplets::{Anchors, Triplets};
@@ -41,16 +41,17 @@ pub(super) struct MarginStore<'p, T> {
 }
 
 impl<'p, T: ShardTriplets> MarginStore<'p, T> {
-    /// A store with all margins 0. `make` returns the triplets of a range of anchors.
+    /// A store at M = 0, on top of this base. `make` returns the triplets of a range of anchors. The store of a gradient
+    /// alone has gradient weights as its weights, and no base.
     pub(super) fn new(
         problem: &'p Problem<'p>,
+        base: &Base,
         triplets: &Triplets,
         anchors: &Anchors,
         n_shards: usize,
         make: impl Fn(Range<usize>) -> Result<T> + Sync,
     ) -> Result<Self> {
-        // For other losses, the store is used to compute a gradient only: all margins stay 0, where the slope of every
-        // hinge loss is -1, and the weights are gradient weights.
+        // For other losses, the store is that of a gradient alone. At margin 0 the slope of every hinge loss is -1.
         let segments = problem.loss.segments();
         let segments = segments.unwrap_or(Segments { has_linear: true });
         let shard = |rows: Range<usize>| {
@@ -58,9 +59,10 @@ impl<'p, T: ShardTriplets> MarginStore<'p, T> {
             let n = positions.len();
             let weight = |position| triplets.weight_at(anchors, position);
             let weights = triplets.weights().map(|_| positions.map(weight).collect());
+            let base = base.margins_of(&problem.rows, triplets, anchors, rows.clone());
             Ok(Shard {
                 triplets: make(rows)?,
-                margins: Margins::new(segments, n, weights),
+                margins: Margins::new(segments, n, weights, base),
             })
         };
         let shards = anchors.cut(n_shards).into_par_iter().map(shard);
@@ -82,7 +84,7 @@ impl<'p, T: ShardTriplets> MarginStore<'p, T> {
         }
     }
 
-    /// The common factor of all margins.
+    /// The common factor of all learned margins.
     pub(super) fn sigma(&self) -> f64 {
         self.shards[0].margins.sigma()
     }
@@ -131,7 +133,7 @@ impl<'p, T: ShardTriplets> MarginStore<'p, T> {
     }
 
     /// Lists the triplets that a direction affects, and begins a line search. A triplet is affected if the anchor has
-    /// z ≠ 0, and near and far have different z. All margins are also multiplied by 1 + rate γ.
+    /// z ≠ 0, and near and far have different z. All learned margins are also multiplied by 1 + rate γ.
     pub(super) fn list_affected(&mut self, direction: Direction, rate: f64) {
         let mut motion = std::mem::take(&mut self.motion);
         motion.set(self.problem, direction, rate);

@@ -4,7 +4,7 @@
 //! all margins incrementally. It stores margins only; triplets are generated when they are needed.
 
 use super::margin_store::{self, MarginStore};
-use super::recomputed::MarginSource;
+use super::recomputed::{MarginSource, TripletMargin};
 use crate::atoms::ActiveSet;
 use crate::objective::Problem;
 use crate::objective::shard::ShardTriplets;
@@ -62,12 +62,16 @@ impl<'p> MarginSource<'p> for StoredMargins<'p> {
         MarginStore::objective(self)
     }
 
-    fn at(&self, position: usize) -> (u32, f64) {
+    fn at(&self, position: usize) -> (u32, TripletMargin) {
         let after = self
             .shards
             .partition_point(|s| s.triplets.first() <= position);
         let shard = &self.shards[after - 1];
-        let margin = shard.margins.get(position - shard.triplets.first());
+        let t = position - shard.triplets.first();
+        let margin = TripletMargin {
+            total: shard.margins.get(t),
+            learned: shard.margins.learned(t),
+        };
         (shard.triplets.by_anchor.triplet(position) as u32, margin)
     }
 
@@ -96,7 +100,8 @@ impl<'p> StoredMargins<'p> {
                 anchors,
             })
         };
-        MarginStore::new(problem, problem.triplets, &by_anchor, n_shards, triplets)
+        let (base, all) = (&problem.base, problem.triplets);
+        MarginStore::new(problem, base, all, &by_anchor, n_shards, triplets)
             .expect("listing ranges of anchors does not fail")
     }
 }

@@ -31,7 +31,7 @@ use crate::atoms::ActiveSet;
 use crate::cancel::CancelToken;
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::objective::Problem;
+use crate::objective::{Base, Problem};
 use crate::observer::{Gap, Observer, Stopwatch};
 use crate::triplets::Triplets;
 use engine::Engine;
@@ -100,7 +100,8 @@ impl Solver {
         let copied = matches!(rows, Cow::Borrowed(_));
         memory::check(params, &rows, triplets, copied)?;
         let rows = rows.into_owned();
-        Problem::taking(rows, triplets, params.lambda, params.loss, cancel)
+        let problem = Problem::taking(rows, triplets, params.lambda, params.loss, cancel)?;
+        Ok(problem.with_base(Base::new(params.base)))
     }
 
     /// Minimizes over a problem of this λ and loss. The clock may have been running while the problem was set up.
@@ -120,11 +121,13 @@ impl Solver {
                 self.fit_engine(engine, start, clock, observer)
             }
             (Some(_), batch) => {
-                let engine = Recomputed::<StoredMargins>::new(problem, batch);
+                let cancel = observer.cancel_token();
+                let engine = Recomputed::<StoredMargins>::new(problem, batch, cancel)?;
                 self.fit_engine(engine, start, clock, observer)
             }
             (None, batch) => {
-                let engine = Recomputed::<AllMargins>::new(problem, batch);
+                let cancel = observer.cancel_token();
+                let engine = Recomputed::<AllMargins>::new(problem, batch, cancel)?;
                 self.fit_engine(engine, start, clock, observer)
             }
         }

@@ -24,7 +24,7 @@ impl Projection {
     }
 }
 
-/// The effect of a step of length γ on a margin m: m(γ) = (1 + rate γ) m + γ b, where b is 0 for unaffected triplets.
+/// The effect of a step of length γ on a learned margin m: m(γ) = (1 + rate γ) m + γ b, where b is 0 for unaffected triplets.
 #[derive(Default)]
 pub(super) struct Motion {
     /// z of the atom that the step moves to (forward, pairwise) or away from. `rows` has all rows where b may differ
@@ -58,7 +58,7 @@ impl Motion {
 }
 
 impl Direction {
-    /// The rate of m(γ) = (1 + rate γ) m, the margin of an unaffected triplet after a step of length γ.
+    /// The rate of m(γ) = (1 + rate γ) m, the learned margin of an unaffected triplet after a step of length γ.
     pub(super) fn rate(self) -> f64 {
         match self {
             Direction::Forward(_) => -1.0,

@@ -43,6 +43,9 @@ pub enum StepRule as "steps" = "away" | "pairwise" | "forward", default Away {
 pub struct SolverParams {
     /// λ in Eq. 1, the size of the domain.
     pub lambda: f64,
+    /// β >= 0: the similarity is S(x, x') = β <x, x'> + xᵀ M x', and M is learned on top of the base similarity β <x, x'>. 0 is
+    /// the method of the paper.
+    pub base: f64,
     /// The loss of a margin.
     pub loss: LossKind,
     /// The linear minimization oracle.
@@ -79,6 +82,7 @@ impl SolverParams {
     pub fn new(lambda: f64) -> Self {
         Self {
             lambda,
+            base: 0.0,
             loss: LossKind::default(),
             search: Search::default(),
             steps: StepRule::default(),
@@ -101,6 +105,9 @@ impl SolverParams {
             if let Some(bad) = number.filter(is_bad) {
                 return Err(Error::param(name, bad, "a finite number above 0"));
             }
+        }
+        if !(self.base.is_finite() && self.base >= 0.0) {
+            return Err(Error::param("base", self.base, "a finite number from 0 on"));
         }
         if let (Some(tolerance), Some(_)) = (self.tolerance, self.batch) {
             let want = "no tolerance together with `batch`: a gap over a batch certifies nothing";

@@ -4,16 +4,18 @@
 //! hinge loss at M = 0 over the same triplets, if each triplet has its gradient weight as its weight.
 
 use super::engine::Engine;
-use super::gradient::{PairStore, SymmetrizedGradient, pair_store};
+use super::gradient::{SymmetrizedGradient, gradient_store, pair_store};
 use super::margin_store::n_shards;
 use super::partner::PARALLEL;
 use crate::atoms::{ActiveSet, Atom, Step};
 use crate::cancel::CancelToken;
-use crate::objective::Problem;
+use crate::error::Result;
+use crate::objective::{Base, Problem};
 use crate::random;
 use crate::solver::direction::{Direction, line_search};
-use crate::triplets::Triplets;
+use crate::triplets::{Anchors, Triplets};
 use rand_chacha::ChaCha8Rng;
+use std::borrow::Cow;
 
 /// The margins of all triplets. A *position* is an index of a triplet, in an order that the implementation chooses.
 pub(crate) trait MarginSource<'p> {
@@ -23,17 +25,26 @@ pub(crate) trait MarginSource<'p> {
     /// f at the iterate.
     fn objective(&mut self) -> f64;
     /// The triplet at a position, and its margin.
-    fn at(&self, position: usize) -> (u32, f64);
+    fn at(&self, position: usize) -> (u32, TripletMargin);
     /// As [`Engine::search_line`].
     fn search_line(&mut self, direction: Direction, gamma_max: f64) -> f64;
     /// Takes a step of length `gamma` along the direction of the last line search. `active` is the new iterate.
     fn advance(&mut self, gamma: f64, active: &ActiveSet);
 }
 
+/// A margin b_t + <A^t, M>, and its part <A^t, M>.
+#[derive(Clone, Copy)]
+pub(crate) struct TripletMargin {
+    pub(crate) total: f64,
+    pub(crate) learned: f64,
+}
+
 /// Margins that are updated by a pass over all triplets, for every loss. The position of a triplet is its number.
 pub(crate) struct AllMargins<'p> {
     problem: &'p Problem<'p>,
     margins: Vec<f64>,
+    /// b_t, unless all are 0.
+    base: Option<Vec<f64>>,
     /// <A^t, D> for every triplet, for the direction of the last line search.
     changes: Vec<f64>,
 }
@@ -42,7 +53,8 @@ impl<'p> MarginSource<'p> for AllMargins<'p> {
     fn new(problem: &'p Problem<'p>) -> Self {
         Self {
             problem,
-            margins: vec![0.0; problem.triplets.len()],
+            margins: problem.margins(&ActiveSet::default()),
+            base: problem.base_margins(),
             changes: Vec::new(),
         }
     }
@@ -55,15 +67,22 @@ impl<'p> MarginSource<'p> for AllMargins<'p> {
         self.problem.value(&self.margins)
     }
 
-    fn at(&self, position: usize) -> (u32, f64) {
-        (position as u32, self.margins[position])
+    fn at(&self, position: usize) -> (u32, TripletMargin) {
+        let total = self.margins[position];
+        let base = self.base.as_ref().map_or(0.0, |b| b[position]);
+        let learned = total - base;
+        (position as u32, TripletMargin { total, learned })
     }
 
     fn search_line(&mut self, direction: Direction, gamma_max: f64) -> f64 {
         let (problem, margins) = (self.problem, &self.margins);
+        let learned = match &self.base {
+            None => Cow::Borrowed(margins),
+            Some(base) => Cow::Owned(difference(margins.clone(), base)),
+        };
         self.changes = match direction {
-            Direction::Forward(atom) => difference(problem.atom_margins(atom), margins),
-            Direction::Away(atom) => difference(margins.clone(), &problem.atom_margins(atom)),
+            Direction::Forward(atom) => difference(problem.atom_margins(atom), &learned),
+            Direction::Away(atom) => difference(learned.into_owned(), &problem.atom_margins(atom)),
             Direction::Pairwise { to, from } => {
                 difference(problem.atom_margins(to), &problem.atom_margins(from))
             }
@@ -115,13 +134,13 @@ impl Sample {
             }
             for (t, margin) in block.drain(..) {
                 let t = t as usize;
-                let weight = problem.gradient_weight(t, margin);
+                let weight = problem.gradient_weight(t, margin.total);
                 if weight != 0.0 {
                     let (anchor, near, far) = problem.triplets.get(t);
                     triplets.push_weighted(anchor, near, far, weight);
                 }
                 total_weight += problem.triplets.weight(t);
-                model_gain += weight * margin;
+                model_gain += weight * margin.learned;
             }
         }
         Self {
@@ -148,20 +167,42 @@ pub(crate) struct Recomputed<'p, M> {
     problem: &'p Problem<'p>,
     pub(super) margins: M,
     gradient: SymmetrizedGradient<'p>,
-    /// The size of batches.
-    batch: Option<usize>,
+    gradient_over: Over,
+}
+
+/// The triplets that gradients are over.
+enum Over {
+    /// All. They are stored once, in the order of anchors, and get new weights in every iteration.
+    All(Anchors),
+    /// Batches of this size.
+    Batches(usize),
 }
 
 impl<'p, M: MarginSource<'p>> Recomputed<'p, M> {
     /// The state at M = 0. If `batch` is at least the number of triplets, all triplets are used.
-    pub(crate) fn new(problem: &'p Problem<'p>, batch: Option<usize>) -> Self {
-        let none = weighted(problem, &Triplets::new());
-        Self {
+    pub(crate) fn new(
+        problem: &'p Problem<'p>,
+        batch: Option<usize>,
+        cancel: CancelToken<'_>,
+    ) -> Result<Self> {
+        let n = problem.triplets.len();
+        let (store, gradient_over) = match batch.filter(|&size| size < n) {
+            Some(size) => (
+                gradient_store(problem, &Triplets::new()),
+                Over::Batches(size),
+            ),
+            None => {
+                let anchors = problem.triplets.by_anchor(problem.rows.n_rows());
+                let store = pair_store(problem, &Base::None, &anchors, n_shards(n), cancel)?;
+                (store, Over::All(anchors))
+            }
+        };
+        Ok(Self {
             problem,
             margins: M::new(problem),
-            gradient: SymmetrizedGradient::new(problem, none, PARALLEL),
-            batch: batch.filter(|&size| size < problem.triplets.len()),
-        }
+            gradient: SymmetrizedGradient::new(problem, store, PARALLEL),
+            gradient_over,
+        })
     }
 
     /// Draws a batch of this size.
@@ -171,20 +212,14 @@ impl<'p, M: MarginSource<'p>> Recomputed<'p, M> {
         Sample::at(self.problem, &self.margins, positions)
     }
 
+    /// Computes the gradient over a sample.
     fn set_gradient(&mut self, sample: &Sample) {
         // Frees the memory of the previous gradient before the new one is allocated.
         self.gradient.margins.shards.clear();
-        let margins = weighted(self.problem, &sample.triplets);
-        let (total_weight, model_gain) = (sample.total_weight, sample.model_gain);
+        self.gradient.margins = gradient_store(self.problem, &sample.triplets);
         self.gradient
-            .set_triplets(margins, total_weight, model_gain);
+            .recompute(sample.total_weight, sample.model_gain);
     }
-}
-
-fn weighted<'p>(problem: &'p Problem<'p>, triplets: &Triplets) -> PairStore<'p> {
-    let n_shards = n_shards(triplets.len());
-    let store = pair_store(problem, triplets, n_shards, false, CancelToken::NEVER);
-    store.expect("it is never cancelled")
 }
 
 impl<'p, M: MarginSource<'p>> Engine<'p> for Recomputed<'p, M> {
@@ -193,7 +228,7 @@ impl<'p, M: MarginSource<'p>> Engine<'p> for Recomputed<'p, M> {
     }
 
     fn refresh(&mut self, rng: &mut ChaCha8Rng) {
-        let Some(size) = self.batch else {
+        let Over::Batches(size) = self.gradient_over else {
             return self.refresh_all();
         };
         let sample = self.draw(size, rng);
@@ -201,14 +236,37 @@ impl<'p, M: MarginSource<'p>> Engine<'p> for Recomputed<'p, M> {
     }
 
     fn refresh_all(&mut self) {
-        let positions = 0..self.problem.triplets.len();
-        let sample = Sample::at(self.problem, &self.margins, positions);
-        self.set_gradient(&sample);
+        let problem = self.problem;
+        let positions = 0..problem.triplets.len();
+        let Over::All(anchors) = &self.gradient_over else {
+            let sample = Sample::at(problem, &self.margins, positions);
+            return self.set_gradient(&sample);
+        };
+        let mut model_gain = 0.0;
+        let mut weights = vec![0.0; positions.len()];
+        for position in positions {
+            let (t, margin) = self.margins.at(position);
+            let weight = problem.gradient_weight(t as usize, margin.total);
+            weights[t as usize] = weight;
+            model_gain += weight * margin.learned;
+        }
+        let mut position = 0;
+        for shard in &mut self.gradient.margins.shards {
+            let positions = position..position + shard.margins.len();
+            position = positions.end;
+            let in_order = positions.map(|position| weights[anchors.triplet(position)]);
+            shard.margins.set_weights(in_order);
+        }
+        let total_weight = problem.total_weight;
+        self.gradient
+            .recompute(total_weight, model_gain / total_weight);
     }
 
     fn reestimated_rates(&mut self, atoms: &[Atom], rng: &mut ChaCha8Rng) -> Option<Vec<f64>> {
-        let sample = self.draw(self.batch?, rng);
-        Some(sample.rates(self.problem, atoms))
+        match self.gradient_over {
+            Over::All(_) => None,
+            Over::Batches(size) => Some(self.draw(size, rng).rates(self.problem, atoms)),
+        }
     }
 
     fn objective(&mut self) -> f64 {
@@ -225,7 +283,7 @@ impl<'p, M: MarginSource<'p>> Engine<'p> for Recomputed<'p, M> {
     }
 
     fn advance(&mut self, step: &Step, gamma: f64) {
-        let mut active = self.gradient.active().clone();
+        let mut active = self.gradient.take_active();
         active.apply(step);
         self.margins.advance(gamma, &active);
         self.gradient.set_active(active);

@@ -19,9 +19,41 @@ struct Tiny {
     dense: Vec<Vec<f64>>,
     triplets: Triplets,
     scale: f64,
+    /// The weight of the base similarity.
+    beta: f64,
+    /// The base margins of the triplets, if they are not those of the base similarity.
+    given_base: Option<Vec<f64>>,
 }
 
 impl Tiny {
+    fn problem(&self, rows: &Rows, kind: LossKind) -> Problem<'_> {
+        let base = match &self.given_base {
+            None => Base::new(self.beta),
+            Some(margins) => Base::Given(margins.clone()),
+        };
+        let problem = Problem::new(rows, &self.triplets, self.scale, kind).unwrap();
+        problem.with_base(base)
+    }
+
+    /// b_t straight from the definition.
+    fn base_margin(&self, t: usize) -> f64 {
+        if let Some(margins) = &self.given_base {
+            return margins[t];
+        }
+        let (a, n, f) = self.triplets.get(t);
+        let [a, n, f] = [a, n, f].map(|row| &self.dense[row as usize]);
+        let product = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>();
+        self.beta * (product(a, n) - product(a, f))
+    }
+
+    /// The same with the base similarity, whatever the base margins were.
+    fn with_similarity(self) -> Self {
+        Self {
+            given_base: None,
+            ..self
+        }
+    }
+
     fn rows(&self) -> Rows {
         let (mut starts, mut indices, mut values) = (vec![0], vec![], vec![]);
         for row in &self.dense {
@@ -96,10 +128,11 @@ impl Tiny {
             .sum();
         let sum: f64 = (0..self.triplets.len())
             .map(|t| {
-                let m = weighted
+                let learned: f64 = weighted
                     .iter()
                     .map(|&(atom, w)| w * self.atom_margin(t, atom))
                     .sum();
+                let m = self.base_margin(t) + learned;
                 self.triplets.weight(t) * with_loss!(kind, loss => loss.value(m))
             })
             .sum();
@@ -128,7 +161,8 @@ impl Tiny {
         let gradient = |weights: &[f64]| {
             let mut gradient = vec![0.0; atoms.len()];
             for (t, row) in table.iter().enumerate() {
-                let m: f64 = row.iter().zip(weights).map(|(b, w)| b * w).sum();
+                let learned: f64 = row.iter().zip(weights).map(|(b, w)| b * w).sum();
+                let m = self.base_margin(t) + learned;
                 let slope =
                     self.triplets.weight(t) * with_loss!(kind, loss => loss.slope(m)) / total;
                 gradient
@@ -226,9 +260,13 @@ fn of_size(n_features: std::ops::Range<usize>) -> impl Strategy<Value = Tiny> {
             prop_oneof![Just(1.0), 0.2f64..3.0],
         );
         let triplets = prop::collection::vec(triplet, 1..25);
-        (dense, triplets, 0.1f64..20.0).prop_filter_map(
+        let beta = prop_oneof![Just(0.0), 0.01f64..3.0];
+        // Base margins beyond every breakpoint, and at each.
+        let margin = prop_oneof![4 => -3.0f64..3.0, 1 => Just(0.0), 1 => Just(1.0)];
+        let margins = prop::option::of(prop::collection::vec(margin, 25));
+        (dense, triplets, 0.1f64..20.0, beta, margins).prop_filter_map(
             "two features and a triplet",
-            |(dense, list, scale)| {
+            |(dense, list, scale, beta, margins)| {
                 let mut triplets = Triplets::new();
                 for (a, n, f, w) in list {
                     if n != f {
@@ -237,8 +275,10 @@ fn of_size(n_features: std::ops::Range<usize>) -> impl Strategy<Value = Tiny> {
                 }
                 let tiny = Tiny {
                     dense,
+                    given_base: margins.map(|margins| margins[..triplets.len()].to_vec()),
                     triplets,
                     scale,
+                    beta,
                 };
                 let empty = tiny.dense.iter().flatten().all(|&x| x == 0.0);
                 (!empty && !tiny.triplets.is_empty()).then_some(tiny)
@@ -262,7 +302,10 @@ fn any_rule() -> impl Strategy<Value = StepRule> {
 }
 
 fn params(tiny: &Tiny) -> SolverParams {
-    SolverParams::new(tiny.scale)
+    SolverParams {
+        base: tiny.beta,
+        ..SolverParams::new(tiny.scale)
+    }
 }
 
 fn close(a: f64, b: f64, tolerance: f64) -> bool {
@@ -392,7 +435,12 @@ fn assert_reads(gradient: &mut SymmetrizedGradient<'_>, h: &[Vec<f64>], what: &s
 
 /// The gradient computed anew over all triplets.
 fn recomputed<'p>(problem: &'p Problem<'p>) -> Recomputed<'p, AllMargins<'p>> {
-    Recomputed::new(problem, None)
+    Recomputed::new(problem, None, CancelToken::NEVER).unwrap()
+}
+
+/// Mini-batches, with all margins updated incrementally.
+fn batches<'p>(problem: &'p Problem<'p>, size: Option<usize>) -> Recomputed<'p, StoredMargins<'p>> {
+    Recomputed::new(problem, size, CancelToken::NEVER).unwrap()
 }
 
 fn incremental<'p>(problem: &'p Problem<'p>) -> Incremental<'p> {
@@ -432,7 +480,7 @@ proptest! {
     #[test]
     fn gains_are_the_derivatives_of_the_objective(tiny in tiny(), kind in any_loss(), picks in prop::collection::vec(0usize..1000, 1..6)) {
         let rows = tiny.rows();
-        let problem = Problem::new(&rows, &tiny.triplets, tiny.scale, kind).unwrap();
+        let problem = tiny.problem(&rows, kind);
         let active = some_active(&problem, &picks);
         let outside: Vec<_> = active.iter().map(|(a, w)| (problem.external(a), w)).collect();
         let margins = problem.margins(&active);
@@ -481,7 +529,7 @@ proptest! {
     #[test]
     fn exact_search_agrees_with_brute_force(tiny in tiny_or_wide(), kind in any_loss(), picks in prop::collection::vec(0usize..1000, 1..6)) {
         let rows = tiny.rows();
-        let problem = Problem::new(&rows, &tiny.triplets, tiny.scale, kind).unwrap();
+        let problem = tiny.problem(&rows, kind);
         let active = some_active(&problem, &picks);
         let best = tiny.best_score(&problem.margins(&active), kind);
         assert_finds(&mut recomputed(&problem), &active, best);
@@ -496,7 +544,8 @@ proptest! {
     fn exact_search_settles_ties_like_brute_force(tiny in tiny()) {
         let whole = Tiny {
             dense: tiny.dense.iter().map(|row| row.iter().map(|x| x.round()).collect()).collect(),
-            ..tiny.unweighted()
+            beta: 0.0,
+            ..tiny.unweighted().with_similarity()
         };
         if whole.dense.iter().flatten().all(|&x| x == 0.0) {
             return Ok(());
@@ -527,6 +576,7 @@ proptest! {
     /// Weights, trace, PSD, Lemma 1's counts and bound, decreasing objective, along whole runs of every kind.
     #[test]
     fn iterates_stay_in_the_domain(tiny in tiny_or_wide(), kind in any_loss(), rule in any_rule(), exact in any::<bool>(), steps in 1usize..40) {
+        let tiny = tiny.with_similarity();
         let rows = tiny.rows();
         let search = if exact { Search::Exact } else { Search::Alternating };
         let solver = SolverParams { loss: kind, steps: rule, search, max_iter: steps, ..params(&tiny) }.build().unwrap();
@@ -577,6 +627,7 @@ proptest! {
     /// A certified gap bounds the distance to the optimum, which an algorithm of another kind finds too; Lemma 1.
     #[test]
     fn certified_gap_and_lemma_1_bound_the_suboptimality(tiny in tiny(), rule in any_rule()) {
+        let tiny = tiny.with_similarity();
         let rows = tiny.rows();
         let solver = SolverParams { search: Search::Exact, steps: rule, max_iter: 60, ..params(&tiny) }.build().unwrap();
         let run = solver.fit(&rows, &tiny.triplets, &mut ()).unwrap();
@@ -614,17 +665,18 @@ proptest! {
     fn batches_estimate_and_search_correctly(tiny in tiny_or_wide(), first in any::<prop::sample::Index>(), seed in any::<u64>()) {
         let (rows, n, kind) = (tiny.rows(), tiny.triplets.len(), LossKind::SmoothedHinge);
         prop_assume!(n >= 2);
-        let problem = Problem::new(&rows, &tiny.triplets, tiny.scale, kind).unwrap();
+        let problem = tiny.problem(&rows, kind);
         let known: Vec<Atom> = tiny.atoms().into_iter().filter(|&atom| inside(&problem, atom).is_some()).collect();
         let first = known[first.index(known.len())];
-        let mut engine = Recomputed::<StoredMargins>::new(&problem, Some(n - 1));
+        let mut engine = batches(&problem, Some(n - 1));
         engine.start_at(ActiveSet::single(inside(&problem, first).unwrap()));
         let mut rng = random::rng(seed, 0);
 
         let inside: Vec<Atom> = known.iter().map(|&atom| inside(&problem, atom).unwrap()).collect();
         let rates = engine.reestimated_rates(&inside, &mut rng).unwrap();
         let margin = |t: usize| tiny.atom_margin(t, first);
-        let weight = |t: usize| -tiny.triplets.weight(t) * with_loss!(kind, loss => loss.slope(margin(t)));
+        let slope = |t: usize| with_loss!(kind, loss => loss.slope(tiny.base_margin(t) + margin(t)));
+        let weight = |t: usize| -tiny.triplets.weight(t) * slope(t);
         let close = |a: f64, b: f64| (a - b).abs() <= 1e-9 * (1.0 + a.abs());
         let left_out = |out: usize| {
             let over = |of: &dyn Fn(usize) -> f64| -> f64 { (0..n).filter(|&t| t != out).map(of).sum() };
@@ -660,7 +712,7 @@ proptest! {
         let rows = tiny.rows();
         let search = if exact { Search::Exact } else { Search::Alternating };
         let params = SolverParams { steps: rule, search, ..params(&tiny) };
-        let problem = Problem::new(&rows, &tiny.triplets, tiny.scale, loss).unwrap();
+        let problem = tiny.problem(&rows, loss);
         let (mut engine, _) = walk(incremental(&problem), &params, steps);
         let reached = engine.gradient().active().clone();
         engine.start_at(reached);
@@ -672,6 +724,7 @@ proptest! {
     /// Batches: valid iterates, the same for the same seed, never a certified gap.
     #[test]
     fn batches_descend_and_repeat(tiny in tiny_or_wide(), size in 1usize..6, seed in any::<u64>(), exact in any::<bool>()) {
+        let tiny = tiny.with_similarity();
         let rows = tiny.rows();
         let search = if exact { Search::Exact } else { Search::Alternating };
         let fit = || {
@@ -797,7 +850,7 @@ fn margins_of(engine: &Incremental<'_>) -> Vec<f64> {
 fn by_triplet<'p>(margins: &impl MarginSource<'p>, n: usize) -> Vec<f64> {
     let mut by_triplet = vec![f64::NAN; n];
     for (t, margin) in (0..n).map(|position| margins.at(position)) {
-        by_triplet[t as usize] = margin;
+        by_triplet[t as usize] = margin.total;
     }
     by_triplet
 }
@@ -806,27 +859,38 @@ fn by_triplet<'p>(margins: &impl MarginSource<'p>, n: usize) -> Vec<f64> {
 fn running_margins_match_recomputed_ones_after_thousands_of_steps() {
     let (rows, triplets) = wordy(200, 300, 5);
     let mut long = 0;
-    for scale in [50.0, 200.0, 1e6] {
+    for (scale, base) in [
+        (50.0, 0.0),
+        (200.0, 0.0),
+        (1e6, 0.0),
+        (50.0, 0.5),
+        (200.0, 5.0),
+        (1e6, 1.0),
+    ] {
         for rule in [StepRule::Away, StepRule::Pairwise, StepRule::Forward] {
             let params = SolverParams {
                 steps: rule,
                 ..SolverParams::new(scale)
             };
-            let problem = Problem::new(&rows, &triplets, scale, LossKind::SmoothedHinge).unwrap();
-            let (mut full, [aways, drops, taken]) = walk(recomputed(&problem), &params, 2200);
+            let problem = |loss| {
+                let problem = Problem::new(&rows, &triplets, scale, loss).unwrap();
+                problem.with_base(Base::new(base))
+            };
+            let smoothed = problem(LossKind::SmoothedHinge);
+            let (mut full, [aways, drops, taken]) = walk(recomputed(&smoothed), &params, 2200);
             if rule == StepRule::Away {
                 long += usize::from(aways > 200 && drops > 20 && taken > 2000);
             }
             let drift = worst_difference(
                 by_triplet(&full.margins, triplets.len()),
-                problem.margins(full.gradient().active()),
+                smoothed.margins(full.gradient().active()),
             );
             assert!(
                 drift < 1e-9,
-                "recomputed state drifted by {drift} after {taken} {rule} steps at scale {scale}"
+                "recomputed state drifted by {drift} after {taken} {rule} steps at scale {scale}, base {base}"
             );
             for loss in hinges() {
-                let problem = Problem::new(&rows, &triplets, scale, loss).unwrap();
+                let problem = problem(loss);
                 let (mut engine, [.., taken]) = walk(incremental(&problem), &params, 2200);
                 // The triplets of `wordy` are sorted by anchor, which is the order the engine keeps them in.
                 let drift = worst_difference(
@@ -835,11 +899,11 @@ fn running_margins_match_recomputed_ones_after_thousands_of_steps() {
                 );
                 assert!(
                     drift < 1e-9,
-                    "{loss} drifted by {drift} after {taken} {rule} steps at scale {scale}"
+                    "{loss} drifted by {drift} after {taken} {rule} steps at scale {scale}, base {base}"
                 );
                 assert_state_is_correct(
                     engine,
-                    &format!("{loss}, {rule}, scale {scale}, {taken} steps"),
+                    &format!("{loss}, {rule}, scale {scale}, base {base}, {taken} steps"),
                 );
             }
         }
@@ -864,17 +928,18 @@ fn stored_margins_are_those_of_the_triplets_in_any_order_and_any_shards() {
         let (anchor, near, far) = sorted.get(t as usize);
         triplets.push_weighted(anchor, near, far, 1.0 + f64::from(t % 3));
     }
-    for (rule, n_shards) in [
-        (StepRule::Away, 1),
-        (StepRule::Away, 3),
-        (StepRule::Pairwise, 4),
+    for (rule, n_shards, base) in [
+        (StepRule::Away, 1, 0.0),
+        (StepRule::Away, 3, 0.5),
+        (StepRule::Pairwise, 4, 2.0),
     ] {
         let params = SolverParams {
             steps: rule,
             ..SolverParams::new(100.0)
         };
         let problem = Problem::new(&rows, &triplets, 100.0, LossKind::SmoothedHinge).unwrap();
-        let mut engine = Recomputed::<StoredMargins>::new(&problem, Some(500));
+        let problem = problem.with_base(Base::new(base));
+        let mut engine = batches(&problem, Some(500));
         engine.margins = StoredMargins::in_shards(&problem, n_shards);
         let (mut engine, [aways, ..]) = walk(engine, &params, 1500);
         assert!(aways > 20 || rule != StepRule::Away);
@@ -916,11 +981,12 @@ fn assert_takes_the_recomputed_path(
         ..params.clone()
     };
     let problem = Problem::new(rows, triplets, params.lambda, loss).unwrap();
+    let problem = problem.with_base(Base::new(params.base));
     let fast = match params.batch {
         None => run(incremental(&problem), params),
-        batch => run(Recomputed::<StoredMargins>::new(&problem, batch), params),
+        batch => run(batches(&problem, batch), params),
     };
-    let engine = Recomputed::<AllMargins>::new(&problem, params.batch);
+    let engine = Recomputed::<AllMargins>::new(&problem, params.batch, CancelToken::NEVER).unwrap();
     assert_same_path(&fast, &run(engine, params));
 }
 
@@ -948,10 +1014,18 @@ fn takes_the_path_of_the_recomputed_state() {
         weighted.push_weighted(a, n, f, 0.5 + (t % 7) as f64);
     }
     for loss in hinges() {
-        for scale in [5.0, 100.0, 1e4] {
+        for (scale, base) in [
+            (5.0, 0.0),
+            (100.0, 0.0),
+            (1e4, 0.0),
+            (5.0, 1.0),
+            (100.0, 0.3),
+            (1e4, 0.2),
+        ] {
             // Not pairwise: its line search leaves the two atoms with equal gain, and the last bit picks the next.
             for rule in [StepRule::Away, StepRule::Forward] {
                 let params = SolverParams {
+                    base,
                     steps: rule,
                     max_iter: 150,
                     ..SolverParams::new(scale)

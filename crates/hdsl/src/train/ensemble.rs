@@ -7,7 +7,7 @@ use super::validation::ValidationRows;
 use super::{RunSummary, Trained};
 use crate::atoms::{ActiveSet, Path, Step};
 use crate::error::Result;
-use crate::model::{Model, ModelParts, TrainConfig};
+use crate::model::{BaseWeight, Model, ModelParts, TrainConfig};
 use crate::observer::{Event, Gap, Observer, Stop};
 
 use std::collections::HashMap;
@@ -65,10 +65,11 @@ pub(super) fn train_ensemble(
         .map(|member| member.model.path().at(member.model.chosen()))
         .collect();
     let active = average(&iterates?)?;
+    let (lambda, base) = (config.lambda[0], members[0].model.base());
     let validation = ValidationRows::of(data, &preprocessor, config.rule)?;
     let error = |validation: ValidationRows<'_>| {
         let train = preprocessor.apply(data.train.rows);
-        validation.error(&train, config.lambda[0], &active)
+        validation.error(&train, (lambda, base), &active)
     };
     let valid_error = validation.map(error).transpose()?;
     let path = by_weight(&active)?;
@@ -81,13 +82,13 @@ pub(super) fn train_ensemble(
     let model = Model::new(ModelParts {
         evaluations: valid_error.map(|e| (last as u32, e)).into_iter().collect(),
         stop: Some(grid[0].stop),
-        ..parts_of(data, &config, preprocessor, config.lambda[0], path)
+        ..parts_of(data, &config, preprocessor, (lambda, base), path)
     })?;
     let mean = |of: fn(&RunSummary) -> f64| grid.iter().map(of).sum::<f64>() / grid.len() as f64;
     Ok(Trained {
         model,
         run: RunSummary {
-            lambda: config.lambda[0],
+            lambda,
             stop: grid[grid.len() - 1].stop,
             iterations: grid.iter().map(|m| m.iterations).sum(),
             objective: mean(|m| m.objective),
@@ -112,6 +113,8 @@ fn train_members(
 ) -> Result<Vec<Trained>> {
     let of = config.n_estimators;
     let mut members = Vec::with_capacity(of);
+    // All models have the base similarity of the first: an average has one.
+    let mut base = config.base;
     for index in 0..of {
         let started = Event::EstimatorStarted { index, of };
         if observer.on_event(&started).is_break() && index > 0 {
@@ -119,10 +122,12 @@ fn train_members(
         }
         let config = TrainConfig {
             n_estimators: 1,
+            base,
             seed: config.seed.wrapping_add(index as u64),
             ..config.clone()
         };
         let member = train_grid(data, &config, observer)?;
+        base = BaseWeight::Value(member.model.base());
         let stopped = member.run.stop == Stop::ObserverAsked;
         members.push(member);
         if stopped {

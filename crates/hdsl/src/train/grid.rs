@@ -1,5 +1,6 @@
 //! One model: a run per λ with its mining rounds, and the best of them as a [`Model`].
 
+use super::base::with_base_weight;
 use super::data::TrainData;
 use super::rounds::MiningRun;
 use super::validation::{Candidate, RunObserver, ValidationRows};
@@ -56,14 +57,15 @@ pub(super) fn train_grid(
         seconds: started.elapsed().as_secs_f64(),
     });
     let clock = Stopwatch::start();
+    let with_number = with_base_weight(config, &rows, &triplets);
     // Validation and mining rounds need the training rows; otherwise the problem takes them over without a copy.
     let taken = match validation.is_some() || labels.is_some() {
         true => Cow::Borrowed(&rows),
         false => Cow::Owned(std::mem::replace(&mut rows, Rows::new(0))),
     };
-    let solver = config.solver(config.lambda[0], 0)?.build()?;
+    let solver = with_number.solver(config.lambda[0], 0)?.build()?;
     let grid = Grid {
-        config,
+        config: &with_number,
         validation: validation.as_ref(),
         rows: &rows,
         labels,
@@ -75,13 +77,14 @@ pub(super) fn train_grid(
     Ok(Trained {
         run: best.summary.clone(),
         round_ends: best.learned.ends.clone(),
-        model: model_of(data, config, best)?,
+        model: model_of(data, config, solver.params.base, best)?,
         grid: summaries,
     })
 }
 
 /// The runs of all λ over the same rows and triplets.
 struct Grid<'a> {
+    /// With a number for the weight of the base similarity.
     config: &'a TrainConfig,
     validation: Option<&'a ValidationRows<'a>>,
     /// The preprocessed rows, where validation or mining rounds need them.
@@ -181,7 +184,7 @@ pub(super) fn parts_of(
     data: &TrainData<'_>,
     config: &TrainConfig,
     preprocess: Preprocessor,
-    lambda: f64,
+    (lambda, base): (f64, f64),
     path: Path,
 ) -> ModelParts {
     let name = |feature: u32| Some((feature, data.names?.get(feature as usize)?.clone()));
@@ -191,12 +194,18 @@ pub(super) fn parts_of(
         names: path.features().into_iter().filter_map(name).collect(),
         classes: data.train.labels.map(|labels| labels.names().to_vec()),
         config: config.clone(),
+        base,
         ..ModelParts::new(data.train.rows.n_features(), lambda, path)
     }
 }
 
 /// The best run as a model.
-fn model_of(data: &TrainData<'_>, config: &TrainConfig, best: Candidate<'_>) -> Result<Model> {
+fn model_of(
+    data: &TrainData<'_>,
+    config: &TrainConfig,
+    base: f64,
+    best: Candidate<'_>,
+) -> Result<Model> {
     let (run, summary) = (best.learned.run, best.summary);
     let preprocess = fitted(data, config);
     let point = |at: &IterateFacts| TracePoint {
@@ -211,6 +220,6 @@ fn model_of(data: &TrainData<'_>, config: &TrainConfig, best: Candidate<'_>) -> 
             .map(Gap::value),
         evaluations: best.evaluations,
         stop: Some(summary.stop),
-        ..parts_of(data, config, preprocess, summary.lambda, run.path)
+        ..parts_of(data, config, preprocess, (summary.lambda, base), run.path)
     })
 }

@@ -4,12 +4,14 @@
 //!
 //! | file | job |
 //! |---|---|
+//! | `base.rs` | the weight of the base similarity |
 //! | `data.rs` | rows, labels and whatever else a training is given |
 //! | `validation.rs` | validation errors on the way, the iterate to keep, early stopping |
 //! | `rounds.rs` | one run with its mining rounds |
 //! | `grid.rs` | one run per λ, and the best of them as a model |
 //! | `ensemble.rs` | the average of several models |
 
+mod base;
 mod data;
 pub(crate) mod ensemble;
 mod grid;

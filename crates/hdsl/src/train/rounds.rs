@@ -75,7 +75,8 @@ impl<'t> MiningRun<'t> {
         observer: &mut dyn Observer,
     ) -> Result<()> {
         let active = &self.run.active;
-        let learned = BilinearModel::from_active(rows.n_features(), solver.lambda, active)?;
+        let (n_features, lambda, base) = (rows.n_features(), solver.lambda, solver.base);
+        let learned = BilinearModel::on_base(n_features, lambda, active, base)?;
         let found = Triplets::by_neighbors(&learned, rows, labels, MINED, observer.cancel_token())?;
         self.triplets.to_mut().append(&found);
         if let Some(limit) = solver.time_limit {

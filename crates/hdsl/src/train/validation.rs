@@ -42,8 +42,13 @@ impl<'a> ValidationRows<'a> {
     }
 
     /// The error of an iterate, by preprocessed training rows.
-    pub(super) fn error(&self, train: &Rows, lambda: f64, active: &ActiveSet) -> Result<f64> {
-        let similarity = BilinearModel::from_active(train.n_features(), lambda, active)?;
+    pub(super) fn error(
+        &self,
+        train: &Rows,
+        (lambda, base): (f64, f64),
+        active: &ActiveSet,
+    ) -> Result<f64> {
+        let similarity = BilinearModel::on_base(train.n_features(), lambda, active, base)?;
         let (labels, truth) = (self.labels, self.truth);
         knn::evaluate_similarity(&similarity, train, labels, &self.rows, truth, &self.rule)
             .map(|evaluation| evaluation.error)
@@ -65,6 +70,8 @@ pub(super) struct RunObserver<'a> {
     validation: Option<(&'a ValidationRows<'a>, &'a Rows)>,
     config: &'a TrainConfig,
     lambda: f64,
+    /// β.
+    base: f64,
     /// The number of the last iteration, and the seconds until then.
     last: (usize, f64),
     /// The same at the end of the mining round before.
@@ -90,6 +97,7 @@ impl<'a> RunObserver<'a> {
             validation,
             config,
             lambda,
+            base: config.base.value().expect("`auto` has been replaced"),
             last: (0, 0.0),
             before: (0, 0.0),
             best: None,
@@ -103,7 +111,7 @@ impl<'a> RunObserver<'a> {
         let Some((validation, train)) = self.validation else {
             return Ok(None);
         };
-        let error = validation.error(train, self.lambda, active)?;
+        let error = validation.error(train, (self.lambda, self.base), active)?;
         self.evaluations.push((iterate as u32, error));
         if self.best.is_none_or(|best| error < best.1) {
             self.best = Some((iterate, error));

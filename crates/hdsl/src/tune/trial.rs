@@ -153,7 +153,8 @@ fn run_round(
             Some(before) if last == active => before.wrong.clone(),
             _ => {
                 let (n_features, lambda) = (rows.n_features(), config.lambda[0]);
-                let similarity = BilinearModel::from_active(n_features, lambda, &active)?;
+                let base = config.solver(lambda, round)?.base;
+                let similarity = BilinearModel::on_base(n_features, lambda, &active, base)?;
                 let predictions = predictor.predictions(&similarity, &search.rules)?;
                 predictions.iter().map(|p| fold.wrong(p)).collect()
             }

@@ -381,7 +381,7 @@ mod tests {
         let at = |p: usize| grouped.triplet(p);
         let weights = (0..n).map(|p| triplets.weight(at(p))).collect();
         let segments = LossKind::SmoothedHinge.segments().unwrap();
-        let mut margins = Margins::new(segments, n, Some(weights));
+        let mut margins = Margins::new(segments, n, Some(weights), None);
         // σ is 1 when margins settle, and the segments above are those for 0.5.
         mus.iter()
             .enumerate()

@@ -72,7 +72,9 @@ impl Sizes {
     /// peaks.
     pub(super) fn needed(&self, params: &SolverParams) -> f64 {
         let (triplets, pairs) = (self.triplets, self.pairs);
-        let margin = 44.0 * self.affected + self.weight;
+        // A base adds b and r of a triplet, and a second code.
+        let base = if params.base > 0.0 { 1.0 } else { 0.0 };
+        let margin = (44.0 + 16.0 * base) * self.affected + self.weight + 10.0 * base;
         let engine = match (params.loss.segments(), params.batch) {
             (Some(_), None) => {
                 let shards = n_shards(triplets as usize) as f64;
@@ -90,7 +92,7 @@ impl Sizes {
                 // A certificate is computed over all triplets.
                 let batch = batch.filter(|_| !params.certify);
                 let batch = batch.map_or(triplets, |size| triplets.min(size as f64));
-                let per_triplet = segments.map_or(24.0, |_| 11.2 + margin);
+                let per_triplet = segments.map_or(24.0 + 24.0 * base, |_| 11.2 + margin);
                 self.rows * 116.0
                     + self.columns * 68.0
                     + triplets * per_triplet

@@ -107,7 +107,7 @@ class Baseline(VoteMixin, TripletLearner):
             The file, by convention ``NAME.npz``. It is replaced atomically.
         """
         check_is_fitted(self)
-        _, ((kind, n_features, maxima), learned, is_matrix) = self._model.__reduce__()
+        _, ((kind, n_features, maxima), learned, is_matrix, terms) = self._model.__reduce__()
         told = {name: value for name, value in self.get_params(deep=False).items() if name != "callback"}
         if not isinstance(told["random_state"], int | None):
             del told["random_state"]
@@ -121,6 +121,8 @@ class Baseline(VoteMixin, TripletLearner):
             "n_iter": self.n_iter_,
             "names": {str(feature): name for feature, name in self._names.items()},
         }
+        if terms is not None:
+            about["terms"] = terms[:-1]
         arrays: dict[str, Any] = {
             "about": np.array(json.dumps(about)),
             "maxima_features": np.array([m[0] for m in maxima], dtype=np.int64),
@@ -128,6 +130,8 @@ class Baseline(VoteMixin, TripletLearner):
             "features": np.array([] if is_matrix else [w[0] for w in learned], dtype=np.int64),
             "values": np.array(learned if is_matrix else [w[1] for w in learned], dtype=np.float64),
         }
+        if terms is not None:
+            arrays["document_frequencies"] = np.array(terms[-1], dtype=np.int64).reshape(-1, 2)
         path = Path(path)
         beside = path.with_name(f".{path.name}.{os.getpid()}")
         try:
@@ -159,6 +163,9 @@ class Baseline(VoteMixin, TripletLearner):
             with np.load(path, allow_pickle=False) as file:
                 arrays: dict[str, Any] = {name: file[name] for name in ("maxima_features", "maxima", "features", "values")}
                 about = json.loads(str(file["about"]))
+                terms = None
+                if "terms" in about:
+                    terms = (*about["terms"], list(map(tuple, file["document_frequencies"].tolist())))
         except OSError:
             raise
         except Exception as error:
@@ -174,7 +181,7 @@ class Baseline(VoteMixin, TripletLearner):
         is_matrix = not hasattr(cls, "weights_")
         learned = values if is_matrix else list(zip(arrays["features"].tolist(), values, strict=True))
         preprocess = (about["preprocess"], about["n_features"], maxima)
-        estimator._set_fitted(_core.BaselineModel.from_parts(preprocess, learned, is_matrix), None)
+        estimator._set_fitted(_core.BaselineModel.from_parts(preprocess, learned, is_matrix, terms), None)
         estimator._names = {int(feature): name for feature, name in about["names"].items()}
         estimator.n_features_in_ = about["n_features"]
         estimator.n_iter_, estimator.stop_ = about["n_iter"], about["stop"]

@@ -42,9 +42,12 @@ class HDSL(HDSLLearner):
         The source of the triplets of :meth:`fit`: ``"knn:T:I"`` combines the T nearest rows of the same class with the I
         nearest of other classes, for each row; ``"random:N"`` draws N triplets per row, which is often better for few
         rows.
-    preprocess : {"max", "unit", "max+unit", "none"}, default="max"
+    preprocess : {"max", "unit", "max+unit", "tfidf", "bm25", "none"}, default="max"
         Preprocessing of raw values: divide each by the largest absolute value of its column and clip it to [-1, 1], or
-        divide rows by their Euclidean norm, or both, or nothing.
+        divide rows by their Euclidean norm, or both, or nothing. ``"tfidf"`` and ``"bm25"`` are for word counts and take
+        no negative values: ``"tfidf"`` has the numbers of scikit-learn's ``TfidfTransformer(sublinear_tf=True)``
+        (``sublinear_tf=False`` if the training values are not all whole numbers), ``"bm25"`` the term weights of Okapi
+        BM25 (k1 = 1.5, b = 0.75) in rows of unit norm.
     loss : {"smoothed-hinge", "squared-hinge", "logistic", "exponential"}, default="smoothed-hinge"
         The loss of a triplet, a function of its margin S(x, y) - S(x, z).
     search : {"alternating", "exact"}, default="alternating"

@@ -10,7 +10,7 @@ from conftest import planted
 from hdsl import HDSL, HDSLClassifier, mine_triplets
 
 
-@pytest.fixture(params=["max", "unit", "max+unit", "none"])
+@pytest.fixture(params=["max", "unit", "max+unit", "tfidf", "bm25", "none"])
 def learner(request):
     X, y = planted()
     return HDSL(scale=20, preprocess=request.param, max_iter=40).fit(X, y), X, y

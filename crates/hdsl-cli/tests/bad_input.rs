@@ -39,6 +39,33 @@ fn refused(scratch: &Scratch, line: &str, says: &[&str]) {
 const GOOD: &str = "a 1:1 2:1\na 1:1 3:1\nb 4:1 2:1\nb 4:1 3:1\na 1:2\nb 4:2\n";
 
 #[test]
+fn negative_values_have_no_term_weight() {
+    let scratch = Scratch::empty();
+    scratch.write("good.svm", GOOD);
+    scratch.write("bad.svm", GOOD.replace("b 4:2", "b 4:-2"));
+    let trained = scratch.hdsl(
+        "train good.svm --preprocess tfidf --triplets knn:1:1 --lambda 1 --max-iter 3 -o m.hdsl",
+    );
+    assert_eq!(trained.status, Some(0), "{}", trained.stderr);
+    let says = ["bad.svm: row 5 has the value -2 for feature 3", "tfidf"];
+    for line in [
+        "train bad.svm --preprocess tfidf --lambda 1 -o m.out",
+        "train good.svm --preprocess tfidf --valid bad.svm --lambda 1 -o m.out",
+        "triplets bad.svm --preprocess tfidf -o m.out",
+        "evaluate identity --preprocess tfidf --train bad.svm good.svm",
+        "evaluate m.hdsl --train good.svm bad.svm",
+        "predict m.hdsl --train good.svm bad.svm -o m.out",
+        "neighbors m.hdsl --train bad.svm good.svm",
+        "transform m.hdsl bad.svm --to svmlight -o m.out",
+        "score m.hdsl bad.svm --all -o m.out",
+        "explain m.hdsl --pair good.svm:0 bad.svm:0",
+        "report m.hdsl --train good.svm --test bad.svm -o m.out",
+    ] {
+        refused(&scratch, line, &says);
+    }
+}
+
+#[test]
 fn bad_files() {
     let scratch = Scratch::empty();
     scratch.write("good.svm", GOOD);

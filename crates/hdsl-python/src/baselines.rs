@@ -7,6 +7,7 @@ use crate::settings::from_json;
 use crate::training::{Classes, Given, extended, to_labels, to_triplets, weigh};
 use crate::work::detached;
 use hdsl::baselines::{Diagonal, DiagonalModel, Oasis, OasisModel};
+use hdsl::data::{RowsView, TermStatistics};
 use hdsl::observer::{Event, OasisProgress, Observer, Stop};
 use hdsl::{CancelToken, Labels, Preprocessor, Rows, Similarity, TripletSource, Triplets};
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
@@ -56,6 +57,12 @@ pub(crate) struct BaselineModel {
 /// A preprocessing as plain data: kind, number of features, and its maxima.
 type PreprocessorParts = (String, usize, Vec<(u32, f64)>);
 
+/// Term statistics as plain data: the fields of [`TermStatistics`].
+type TermParts = (usize, bool, f64, Vec<(u32, u32)>);
+
+/// What `BaselineModel.from_parts` takes.
+type BaselineParts = (PreprocessorParts, LearnedParts, bool, Option<TermParts>);
+
 /// A learned similarity as plain data: features with weights, or a full matrix.
 #[derive(FromPyObject, IntoPyObject)]
 enum LearnedParts {
@@ -63,18 +70,34 @@ enum LearnedParts {
     Matrix(Vec<f64>),
 }
 
+impl BaselineModel {
+    /// Raw rows, preprocessed after a check of their values.
+    fn prepared(&self, rows: RowsView<'_>) -> hdsl::Result<Rows> {
+        self.preprocess.check(rows)?;
+        Ok(self.preprocess.apply(rows))
+    }
+}
+
 #[pymethods]
 impl BaselineModel {
     /// For unpickling.
     #[staticmethod]
+    #[pyo3(signature = (preprocess, learned, is_matrix, terms=None))]
     fn from_parts(
         preprocess: PreprocessorParts,
         learned: LearnedParts,
         is_matrix: bool,
+        terms: Option<TermParts>,
     ) -> PyResult<Self> {
         let (kind, n_features, maxima) = preprocess;
+        let terms = terms.map(|terms| TermStatistics {
+            n_rows: terms.0,
+            is_counts: terms.1,
+            mean_length: terms.2,
+            document_frequencies: terms.3,
+        });
         let make = || {
-            let preprocess = Preprocessor::from_parts(kind.parse()?, n_features, maxima)?;
+            let preprocess = Preprocessor::from_parts(kind.parse()?, n_features, maxima, terms)?;
             // An empty list could be either.
             let learned = match (is_matrix, learned) {
                 (true, LearnedParts::Matrix(values)) => {
@@ -98,10 +121,7 @@ impl BaselineModel {
         make().map_err(to_python)
     }
 
-    #[allow(clippy::type_complexity)]
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, (PreprocessorParts, LearnedParts, bool))> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, BaselineParts)> {
         let this = slf.get();
         let preprocess = (
             this.preprocess.kind().to_string(),
@@ -116,8 +136,17 @@ impl BaselineModel {
             }
             Learned::Oasis(model) => (LearnedParts::Matrix(model.matrix().to_vec()), true),
         };
+        let terms = this.preprocess.term_statistics().map(|terms| {
+            let frequencies = terms.document_frequencies;
+            (
+                terms.n_rows,
+                terms.is_counts,
+                terms.mean_length,
+                frequencies,
+            )
+        });
         let make = slf.get_type().getattr("from_parts")?;
-        Ok((make, (preprocess, learned, is_matrix)))
+        Ok((make, (preprocess, learned, is_matrix, terms)))
     }
 
     #[getter]
@@ -158,7 +187,7 @@ impl BaselineModel {
         rows: Csr<'py>,
         n_threads: usize,
     ) -> PyResult<CsrArrays<'py>> {
-        let preprocessed = rows.mapped(py, n_threads, |rows| self.preprocess.apply(rows))?;
+        let preprocessed = rows.mapped(py, n_threads, |rows| self.prepared(rows))?;
         Ok(preprocessed.0)
     }
 
@@ -171,12 +200,12 @@ impl BaselineModel {
         n_threads: usize,
     ) -> PyResult<(CsrArrays<'py>, usize)> {
         rows.mapped(py, n_threads, |rows| {
-            let rows = self.preprocess.apply(rows);
+            let rows = self.prepared(rows)?;
             let similarity = self.learned.similarity();
-            match as_queries {
+            Ok(match as_queries {
                 true => similarity.queries(&rows).into_owned(),
                 false => similarity.items(&rows).into_owned(),
-            }
+            })
         })
     }
 
@@ -192,7 +221,7 @@ impl BaselineModel {
         let i = row_numbers(&pairs[0], rows.n_rows(), "i")?;
         let j = row_numbers(&pairs[1], rows.n_rows(), "j")?;
         let scores = detached(py, n_threads, || {
-            let scaled = self.preprocess.apply(view(rows)?);
+            let scaled = self.prepared(view(rows)?).map_err(to_python)?;
             let similarity = self.learned.similarity();
             let score = |(p, q): (&u32, &u32)| {
                 similarity.score(scaled.row(*p as usize), scaled.row(*q as usize))
@@ -224,6 +253,7 @@ fn prepare(
         Some(known) => extended(known, x)?,
         None => Preprocessor::fit(source.preprocess.parse().map_err(to_python)?, x),
     };
+    preprocess.check(x).map_err(to_python)?;
     let rows = preprocess.apply(x);
     let mut triplets = match given {
         Some(triplets) => triplets,

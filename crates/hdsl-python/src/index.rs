@@ -2,10 +2,9 @@
 
 use crate::errors::to_python;
 use crate::labels::{class_codes, order_in_a_file};
-use crate::matrix::{Csr, view};
+use crate::matrix::{Csr, Parts, view};
 use crate::model::Model;
 use crate::work::detached;
-use hdsl::data::RowsView;
 use hdsl::knn::ClassMeans;
 use hdsl::{Dot, KnnIndex, Labels, Neighbor, Normalization, Rows, Similarity};
 use numpy::{IntoPyArray, PyArray1};
@@ -38,12 +37,14 @@ impl Index {
 }
 
 /// Raw rows as the model maps them, normalized.
-fn mapped(model: &hdsl::Model, normalization: Normalization, rows: RowsView<'_>) -> Rows {
+fn mapped(model: &hdsl::Model, normalization: Normalization, rows: Parts<'_>) -> PyResult<Rows> {
+    let rows = view(rows)?;
+    model.preprocess().check(rows).map_err(to_python)?;
     let rows = model.transform_rows(rows);
-    match normalization {
+    Ok(match normalization {
         Normalization::Dot => rows,
         Normalization::Cosine => normalization.of(&Dot).items(&rows).into_owned(),
-    }
+    })
 }
 
 /// Scores and indices of rows (or classes), query by query; all queries have equally many.
@@ -88,14 +89,14 @@ impl Index {
         let queries = queries.as_ref().map(Csr::parts).transpose()?;
         let near = detached(py, n_threads, || {
             if built.get().is_none() {
-                let mapped = mapped(model, normalization, view(rows)?);
+                let mapped = mapped(model, normalization, rows)?;
                 // Another thread may have been faster; the two are the same.
                 let _ = built.set(KnnIndex::new(&Dot, &mapped));
             }
             let index = built.get().expect("it was built just now");
             match queries {
-                Some(queries) => index.neighbors(&mapped(model, normalization, view(queries)?), k),
-                None => index.neighbors_of_others(&mapped(model, normalization, view(rows)?), k),
+                Some(queries) => index.neighbors(&mapped(model, normalization, queries)?, k),
+                None => index.neighbors_of_others(&mapped(model, normalization, rows)?, k),
             }
             .map_err(to_python)
         })?;
@@ -127,11 +128,11 @@ impl Index {
             if built.get().is_none() {
                 let codes = codes.iter().map(|&c| order[c as usize]).collect();
                 let labels = Labels::from_codes(names.clone(), codes).map_err(to_python)?;
-                let mapped = mapped(model, normalization, view(rows)?);
+                let mapped = mapped(model, normalization, rows)?;
                 let _ = built.set(ClassMeans::new(&mapped, &labels).map_err(to_python)?);
             }
             let means = built.get().expect("it was built just now");
-            let found = means.scores(&mapped(model, normalization, view(queries)?));
+            let found = means.scores(&mapped(model, normalization, queries)?);
             Ok((found.map_err(to_python)?, means.within()))
         })?;
         let mut named = vec![0; names.len()];

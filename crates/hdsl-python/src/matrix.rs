@@ -68,10 +68,10 @@ impl Csr<'_> {
         &self,
         py: Python<'py>,
         n_threads: usize,
-        map: impl FnOnce(RowsView<'_>) -> Rows + Send,
+        map: impl FnOnce(RowsView<'_>) -> hdsl::Result<Rows> + Send,
     ) -> PyResult<(CsrArrays<'py>, usize)> {
         let parts = self.parts()?;
-        let rows = detached(py, n_threads, || Ok(map(view(parts)?)))?;
+        let rows = detached(py, n_threads, || map(view(parts)?).map_err(to_python))?;
         Ok((to_arrays(py, &rows), rows.n_features()))
     }
 }

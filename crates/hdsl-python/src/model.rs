@@ -3,8 +3,8 @@
 use crate::errors::to_python;
 use crate::matrix::{Csr, CsrArrays, row_numbers, view};
 use crate::work::detached;
-use hdsl::data::OutputFile;
-use hdsl::{Preprocessor, Sign, SparseRow};
+use hdsl::data::{OutputFile, RowsView};
+use hdsl::{Preprocess, Preprocessor, Sign, SparseRow};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -26,6 +26,12 @@ impl Model {
 
     pub(crate) fn get(&self) -> &hdsl::Model {
         &self.model
+    }
+
+    /// Raw rows, preprocessed after a check of their values.
+    fn prepared(&self, rows: RowsView<'_>) -> hdsl::Result<hdsl::Rows> {
+        self.model.preprocess().check(rows)?;
+        Ok(self.model.prepare(rows))
     }
 }
 
@@ -81,7 +87,9 @@ impl Model {
             });
             let path = hdsl::atoms::Path::new(weighted.collect::<hdsl::Result<_>>()?, Vec::new())?;
             let mut parts = hdsl::ModelParts::new(rows.n_features(), scale, path);
-            parts.preprocess = Preprocessor::fit(preprocess.parse()?, rows);
+            let kind: Preprocess = preprocess.parse()?;
+            kind.check(rows)?;
+            parts.preprocess = Preprocessor::fit(kind, rows);
             hdsl::Model::new(parts)
         };
         make().map(Self::new).map_err(to_python)
@@ -295,12 +303,12 @@ impl Model {
         dim: Option<usize>,
         n_threads: usize,
     ) -> PyResult<(CsrArrays<'py>, usize)> {
-        rows.mapped(py, n_threads, |rows| match dim {
-            None => self.model.transform_rows(rows),
-            Some(_) => {
-                let reduced = self.model.similarity().reduced(dim);
-                reduced.transform_rows(&self.model.prepare(rows))
-            }
+        rows.mapped(py, n_threads, |rows| {
+            let (rows, learned) = (self.prepared(rows)?, self.model.similarity());
+            Ok(match dim {
+                None => learned.transform_rows(&rows),
+                Some(_) => learned.reduced(dim).transform_rows(&rows),
+            })
         })
     }
 
@@ -312,7 +320,7 @@ impl Model {
         rows: Csr<'py>,
         n_threads: usize,
     ) -> PyResult<CsrArrays<'py>> {
-        let prepared = rows.mapped(py, n_threads, |rows| self.model.prepare(rows))?;
+        let prepared = rows.mapped(py, n_threads, |rows| self.prepared(rows))?;
         Ok(prepared.0)
     }
 
@@ -342,11 +350,9 @@ impl Model {
         let j = row_numbers(j, b.unwrap_or(a).n_rows(), "j")?;
         let pairs: Vec<(u32, u32)> = i.into_iter().zip(j).collect();
         let scores = detached(py, n_threads, || {
-            let left = self.model.prepare(view(a)?);
-            let right = match b {
-                Some(b) => Some(self.model.prepare(view(b)?)),
-                None => None,
-            };
+            let prepared = |rows| self.prepared(view(rows)?).map_err(to_python);
+            let left = prepared(a)?;
+            let right = b.map(prepared).transpose()?;
             let right = right.as_ref().unwrap_or(&left);
             let learned = self.model.similarity();
             learned.score_many(&left, right, &pairs).map_err(to_python)
@@ -363,7 +369,8 @@ impl Model {
         b: Csr<'py>,
     ) -> PyResult<(Entries<'py>, f64)> {
         let (a, b) = (a.parts()?, b.parts()?);
-        let (a, b) = (self.model.prepare(view(a)?), self.model.prepare(view(b)?));
+        let prepared = |rows| self.prepared(view(rows)?).map_err(to_python);
+        let (a, b) = (prepared(a)?, prepared(b)?);
         let first = |rows: &hdsl::Rows| -> (Vec<u32>, Vec<f64>) {
             match rows.n_rows() {
                 0 => Default::default(),

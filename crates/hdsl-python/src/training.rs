@@ -160,6 +160,7 @@ pub(crate) fn by_position<'a>(rows: RowsView<'a>, labels: Option<&'a Labels>) ->
 impl Problem<'_> {
     fn train(mut self, observer: &mut dyn hdsl::Observer) -> PyResult<Trained> {
         let x = view(self.x)?;
+        self.config.preprocess.check(x).map_err(to_python)?;
         let mut split = None;
         if let (Validation::Holdout(fraction), Some(labels)) =
             (self.config.validation, &self.labels)
@@ -206,14 +207,15 @@ impl Problem<'_> {
     }
 }
 
-/// A known preprocessing, extended by the maxima of features that it does not contain.
+/// A known preprocessing, extended by the maxima of features that it does not contain. Term statistics stay as they are:
+/// they are those of all features.
 pub(crate) fn extended(known: &Preprocessor, rows: RowsView<'_>) -> PyResult<Preprocessor> {
     let mut maxima: std::collections::BTreeMap<u32, f64> =
         Preprocessor::fit(known.kind(), rows).maxima().collect();
     maxima.extend(known.maxima());
     let n_features = rows.n_features().max(known.n_features());
-    Preprocessor::from_parts(known.kind(), n_features, maxima.into_iter().collect())
-        .map_err(to_python)
+    let (maxima, terms) = (maxima.into_iter().collect(), known.term_statistics());
+    Preprocessor::from_parts(known.kind(), n_features, maxima, terms).map_err(to_python)
 }
 
 /// The triplets of a training, weighted by their anchors.
@@ -356,6 +358,7 @@ pub(crate) fn mine<'py>(
     let (flat, interrupted) = py.detach(|| {
         listen(&listeners, n_threads, |watch| {
             let rows = view(x)?;
+            config.preprocess.check(rows).map_err(to_python)?;
             let rows = Preprocessor::fit(config.preprocess, rows).apply(rows);
             let (labels, seed) = (Some(&labels), config.seed);
             let mined = config

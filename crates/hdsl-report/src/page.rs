@@ -33,7 +33,8 @@ struct Page<'a> {
 
 /// The report as one HTML file. `on_stage` is called with the name of each stage of the work, for progress messages.
 ///
-/// Fails if there are more or fewer labels or texts than rows, or if the prediction rule has no neighbors.
+/// Fails if there are more or fewer labels or texts than rows, if the model's preprocessing is not for the values of the rows, or if the
+/// prediction rule has no neighbors.
 pub fn page(input: &Input<'_>, on_stage: &mut dyn FnMut(&str)) -> Result<String> {
     let (sections, summary) = compute(input, on_stage)?;
     on_stage("writing the page");

@@ -81,6 +81,7 @@ pub(crate) fn compute(
 fn check(input: &Input<'_>) -> Result<()> {
     for (part, kind) in [(input.train, "training"), (input.test, "test")] {
         let Some(part) = part else { continue };
+        input.model.preprocess().check(part.rows)?;
         let n_rows = part.rows.n_rows();
         let lengths = [
             (part.labels.map(|labels| labels.len()), "labels"),

@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Evaluate, log: &Log) -> Result<(), Failure> {
     let labels = ranker.labels()?.clone();
     let (test, truth) = ranker.labeled_queries(&args.test, args.labels.as_ref(), "--labels")?;
     let rule = args.rule.over(ranker.rule());
-    let train = ranker.train_rows();
+    let train = ranker.train_rows()?;
     let similarity = ranker.similarity();
     let evaluation = evaluate_similarity(similarity, &train, &labels, &test, &truth, &rule)?;
     let seconds = started.elapsed().as_secs_f64();

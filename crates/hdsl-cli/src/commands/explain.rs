@@ -213,6 +213,7 @@ impl<'a> Side<'a> {
             let message = format!("row {row} does not exist, there are {rows}, counted from 0");
             return Err(Failure::file(&wanted.path, message));
         }
+        files::check_values(model.preprocess().kind(), &wanted.path, &data.rows)?;
         let (indices, values) = model.preprocess().apply_row(data.rows.row(wanted.row));
         Ok(Self {
             wanted,

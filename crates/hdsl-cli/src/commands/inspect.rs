@@ -6,7 +6,7 @@ use crate::files::{self, Reader};
 use crate::output::{self, Log, count, percent, short, thousands};
 use clap::{Args, ValueHint};
 use hdsl::model::CommandFiles;
-use hdsl::{Dataset, Labels, Model};
+use hdsl::{Dataset, Labels, Model, Preprocessor};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -60,7 +60,7 @@ fn model_text(args: &Inspect, model: &Model) -> String {
         ("model", args.file.display().to_string()),
         ("lambda", short(parts.scale)),
         ("uses", uses),
-        ("preprocess", parts.preprocess.kind().to_string()),
+        ("preprocess", preprocess_text(&parts.preprocess)),
         ("path", path),
     ];
     if let Some(point) = parts.trace.get(model.chosen()) {
@@ -89,6 +89,23 @@ fn model_text(args: &Inspect, model: &Model) -> String {
     }
     output::fields(&lines)
         + "\n--json prints all of it: atoms, weights, preprocessing, names, path.\n"
+}
+
+/// The kind of preprocessing, and what it learned about terms.
+fn preprocess_text(preprocess: &Preprocessor) -> String {
+    let kind = preprocess.kind();
+    let Some(terms) = preprocess.term_statistics() else {
+        return kind.to_string();
+    };
+    let values = match terms.is_counts {
+        true => "counts",
+        false => "values that are not counts",
+    };
+    format!(
+        "{kind}, from {values} of {} in {}",
+        count(terms.document_frequencies.len(), "feature"),
+        count(terms.n_rows, "row")
+    )
 }
 
 /// The first few of a list, and how many more there are.

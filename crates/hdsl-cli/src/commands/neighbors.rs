@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Neighbors, log: &Log) -> Result<(), Failure> {
     let own = ranker.rule().normalization;
     let normalization = args.normalization.unwrap_or(own);
     let similarity = normalization.of(ranker.similarity());
-    let index = KnnIndex::new(&similarity, &ranker.train_rows());
+    let index = KnnIndex::new(&similarity, &ranker.train_rows()?);
     let found = index.neighbors(&all.select(&which), args.k)?;
     let labels = ranker.train().labels.as_ref();
     let class = |n: &Neighbor| labels.map(|labels| labels.name(n.row as usize));

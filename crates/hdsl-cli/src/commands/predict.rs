@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Predict, log: &Log) -> Result<(), Failure> {
     let rule = args.rule.over(ranker.rule());
     let predicted = classify(
         ranker.similarity(),
-        &ranker.train_rows(),
+        &ranker.train_rows()?,
         &labels,
         &rows,
         &rule,

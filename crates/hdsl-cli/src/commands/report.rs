@@ -145,6 +145,7 @@ impl Parts {
                 return Ok(None);
             };
             let data = reader.data(path, labels.as_ref())?;
+            files::check_values(model.preprocess().kind(), path, &data.rows)?;
             files::note_unseen(log, path, &data.rows, model.n_features());
             let texts = text.map(|path| texts_of(path, &data)).transpose()?;
             let source = path.display().to_string();

@@ -48,6 +48,7 @@ pub(crate) fn run(args: &Score, log: &Log) -> Result<(), Failure> {
     reader.number_as_model(&model);
     let mut read = |path: &Path| -> Result<hdsl::Rows, Failure> {
         let data = reader.data(path, None)?;
+        files::check_values(model.preprocess().kind(), path, &data.rows)?;
         files::note_unseen(log, path, &data.rows, model.n_features());
         Ok(model.prepare(&data.rows))
     };

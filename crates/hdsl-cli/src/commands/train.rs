@@ -203,6 +203,10 @@ pub(crate) fn run(args: &Train, log: &Log) -> Result<(), Failure> {
     if args.is_validated() && data.train.labels.is_none() {
         return Err(Failure::no_labels(&args.files.train, "--labels"));
     }
+    files::check_values(args.preprocess, &args.files.train, &data.train.rows)?;
+    if let (Some(path), Some(valid)) = (&args.validation.valid, &data.valid) {
+        files::check_values(args.preprocess, path, &valid.rows)?;
+    }
     if let Some(fraction) = args.holdout {
         hold_out(&mut data, fraction, args.seed)?;
     }

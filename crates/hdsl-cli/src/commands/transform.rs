@@ -50,6 +50,7 @@ pub(crate) fn run(args: &Transform, log: &Log) -> Result<(), Failure> {
     let mut reader = Reader::new(&args.model.read, log);
     reader.number_as_model(&model);
     let mut data = reader.data(&args.rows, args.labels.as_ref())?;
+    files::check_values(model.preprocess().kind(), &args.rows, &data.rows)?;
     files::note_unseen(log, &args.rows, &data.rows, model.n_features());
     data.rows = match args.rank {
         None => model.transform_rows(&data.rows),

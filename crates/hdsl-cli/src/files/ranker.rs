@@ -1,6 +1,6 @@
 //! A similarity together with the rows among which neighbors are searched.
 
-use super::{Reader, note_unseen, read_model};
+use super::{Reader, check_values, note_unseen, read_model};
 use crate::args::{ModelArg, RankingArgs};
 use crate::failure::Failure;
 use crate::output::Log;
@@ -93,14 +93,14 @@ impl<'a> Ranker<'a> {
     }
 
     /// The training rows, preprocessed.
-    pub(crate) fn train_rows(&self) -> Rows {
+    pub(crate) fn train_rows(&self) -> Result<Rows, Failure> {
         self.prepare(&self.args.train, &self.train)
     }
 
     /// Reads rows to be ranked, and preprocesses them.
     pub(crate) fn queries(&mut self, path: &Path) -> Result<Rows, Failure> {
         let data = self.reader.data(path, None)?;
-        Ok(self.prepare(path, &data))
+        self.prepare(path, &data)
     }
 
     /// Reads rows with labels, and preprocesses them.
@@ -111,12 +111,13 @@ impl<'a> Ranker<'a> {
         option: &str,
     ) -> Result<(Rows, Labels), Failure> {
         let (data, labels) = self.reader.labeled(path, labels, option)?;
-        Ok((self.prepare(path, &data), labels))
+        Ok((self.prepare(path, &data)?, labels))
     }
 
     /// Preprocesses rows. Features that training did not have are ignored, and counted under `-v`.
-    fn prepare(&self, path: &Path, data: &Dataset) -> Rows {
+    fn prepare(&self, path: &Path, data: &Dataset) -> Result<Rows, Failure> {
+        check_values(self.preprocess.kind(), path, &data.rows)?;
         note_unseen(self.log, path, &data.rows, self.preprocess.n_features());
-        self.preprocess.apply(&data.rows)
+        Ok(self.preprocess.apply(&data.rows))
     }
 }

@@ -3,7 +3,9 @@
 use crate::args::{AddedRows, PathPoint, ReadArgs};
 use crate::failure::Failure;
 use crate::output::{Log, count};
-use hdsl::{Dataset, Format, IndexBase, Labels, Model, ReadOptions, Rows, read_dataset};
+use hdsl::{
+    Dataset, Format, IndexBase, Labels, Model, Preprocess, ReadOptions, Rows, read_dataset,
+};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -171,6 +173,11 @@ pub(crate) fn note_unseen(log: &Log, path: &Path, rows: &Rows, n_features: usize
             count(unseen, "value")
         ));
     }
+}
+
+/// Checks that the rows of a file have values that the preprocessing is for.
+pub(crate) fn check_values(kind: Preprocess, path: &Path, rows: &Rows) -> Result<(), Failure> {
+    kind.check(rows).map_err(|error| error.in_file(path).into())
 }
 
 /// Reads a model and goes to the point of its path that is asked for.

@@ -24,6 +24,7 @@ mod split;
 #[cfg(feature = "sprs")]
 mod sprs;
 mod svmlight;
+mod terms;
 pub(crate) mod text;
 mod texts;
 mod vectorize;
@@ -45,5 +46,6 @@ pub use read::{Format, ReadOptions, parse_dataset, read_dataset};
 pub use rows::{CsrRows, Rows, RowsView, SparseRow};
 pub use split::stratified_split;
 pub use svmlight::write_svmlight;
+pub use terms::TermStatistics;
 pub use texts::{read_names, read_texts};
 pub use vectorize::{Frequency, VectorizeOptions, Vectorizer, Weighting};

@@ -3,11 +3,12 @@
 use super::columns::Columns;
 use super::map::change_rows;
 use super::rows::{Rows, RowsView, SparseRow};
+use super::terms::{TermStatistics, TermWeights};
 use crate::error::{Error, Result};
 use crate::named::named_enum;
 
 named_enum! {
-    /// The kind of preprocessing: `none`, `max` (the paper's), `unit` or `max+unit`.
+    /// The kind of preprocessing: `none`, `max` (the paper's), `unit`, `max+unit`, or `tfidf` and `bm25` for text.
     ///
     /// ```
     /// use hdsl::data::Preprocess;
@@ -15,7 +16,7 @@ named_enum! {
     /// assert_eq!(Preprocess::Max.to_string(), "max");
     /// # Ok::<(), hdsl::Error>(())
     /// ```
-    pub enum Preprocess as "preprocess" = "none" | "max" | "unit" | "max+unit", default Max {
+    pub enum Preprocess as "preprocess" = "none" | "max" | "unit" | "max+unit" | "tfidf" | "bm25", default Max {
         /// Values as they are.
         None,
         /// Each feature divided by its largest absolute training value, then clipped to [-1, 1].
@@ -24,6 +25,10 @@ named_enum! {
         Unit,
         /// First max, then unit.
         MaxUnit,
+        /// For word counts: 1 + ln(count), times the inverse document frequency, then unit.
+        Tfidf,
+        /// For word counts: the term weights of Okapi BM25 (k1 = 1.5, b = 0.75), then unit.
+        Bm25,
     }
 }
 
@@ -33,7 +38,28 @@ impl Preprocess {
     }
 
     fn has_unit(self) -> bool {
-        matches!(self, Preprocess::Unit | Preprocess::MaxUnit)
+        !matches!(self, Preprocess::None | Preprocess::Max)
+    }
+
+    fn has_terms(self) -> bool {
+        matches!(self, Preprocess::Tfidf | Preprocess::Bm25)
+    }
+
+    /// Checks that raw rows have values that this preprocessing is for: `tfidf` and `bm25` take none below 0.
+    pub fn check<'a>(self, rows: impl Into<RowsView<'a>>) -> Result<()> {
+        let rows = rows.into();
+        if !self.has_terms() {
+            return Ok(());
+        }
+        let Some(at) = rows.values().iter().position(|&value| value < 0.0) else {
+            return Ok(());
+        };
+        let row = rows.starts().partition_point(|&start| start <= at) - 1;
+        let (feature, value) = (rows.indices()[at], rows.values()[at]);
+        Err(Error::data(format!(
+            "row {row} has the value {value} for feature {feature} (both counted from 0), expected values of at least 0, \
+             such as word counts, for the preprocessing `{self}`"
+        )))
     }
 }
 
@@ -46,9 +72,18 @@ impl Preprocess {
 ///   space (number `n_features` and above). Features inside that space count in the length even if no training
 ///   row has them. A row without non-zero values is left as it is.
 /// - `max+unit` does both in that order, so dropped features do not count in the length.
+/// - `tfidf` multiplies the term frequency of each value by the inverse document frequency of its feature,
+///   ln((1 + n) / (1 + df)) + 1, where df of the n training rows are non-zero in that feature, and then does `unit`. The
+///   term frequency is 1 + ln(value) if all non-zero training values are whole numbers of at least 1 (later values below 1
+///   are taken as they are), else the value itself. These are the numbers of scikit-learn's `TfidfTransformer`, with
+///   `sublinear_tf=True` for counts.
+/// - `bm25` multiplies (k1 + 1) value / (value + k1 (1 - b + b length / mean training length)), with k1 = 1.5, b = 0.75
+///   and the sum of a row's values as its length, by ln(1 + (n - df + 0.5) / (df + 0.5)), and then does `unit`.
 /// - `none` only drops features outside the training rows' feature space.
 ///
-/// Whatever the kind, scaled rows have as many features as the training rows had.
+/// Whatever the kind, scaled rows have as many features as the training rows had. `tfidf` and `bm25` keep features inside
+/// the feature space that no training row has (df is 0), and are not meant for negative values: [`Preprocessor::check`]
+/// refuses them, and fitting and applying do not look (a negative value gets the weight of its absolute value, negated).
 ///
 /// ```
 /// use hdsl::{Rows, data::{Preprocessor, Preprocess}};
@@ -65,16 +100,19 @@ pub struct Preprocessor {
     n_features: usize,
     columns: Columns,
     maxima: Vec<f64>,
+    terms: Option<TermWeights>,
 }
 
 impl Preprocessor {
-    /// Learns the maxima, for the kinds that have any, from training rows.
+    /// Learns the maxima or the term statistics, for the kinds that have any, from training rows.
     pub fn fit<'a>(kind: Preprocess, rows: impl Into<RowsView<'a>>) -> Self {
         let rows = rows.into();
-        match kind.has_maxima() {
-            true => Self::fit_columns(kind, rows, Columns::of(rows)),
-            false => Self::with_maxima(kind, rows.n_features(), Vec::new()),
+        if kind.has_maxima() {
+            return Self::fit_columns(kind, rows, Columns::of(rows));
         }
+        let terms = kind.has_terms().then(|| TermStatistics::of(rows));
+        Self::from_parts(kind, rows.n_features(), Vec::new(), terms)
+            .expect("the statistics are those of the rows")
     }
 
     fn fit_columns(kind: Preprocess, rows: RowsView<'_>, columns: Columns) -> Self {
@@ -92,6 +130,7 @@ impl Preprocessor {
                 n_features,
                 columns,
                 maxima,
+                terms: None,
             };
         }
         let maxima = columns.features().iter().copied().zip(maxima);
@@ -103,12 +142,29 @@ impl Preprocessor {
         Self::with_maxima(Preprocess::None, n_features, Vec::new())
     }
 
-    /// A preprocessing from its parts, as a file holds them: maxima by increasing feature, for the kinds that have any.
+    /// A preprocessing from its parts, as a file holds them: maxima by increasing feature, or term statistics, for the
+    /// kinds that have any.
     pub fn from_parts(
         kind: Preprocess,
         n_features: usize,
         maxima: Vec<(u32, f64)>,
+        terms: Option<TermStatistics>,
     ) -> Result<Self> {
+        let terms = match (kind, terms) {
+            (Preprocess::Tfidf, Some(terms)) => Some(TermWeights::tfidf(n_features, terms)?),
+            (Preprocess::Bm25, Some(terms)) => Some(TermWeights::bm25(n_features, terms)?),
+            (_, Some(_)) => {
+                return Err(Error::data(format!(
+                    "the preprocessing `{kind}` has no term statistics, but some are given"
+                )));
+            }
+            (_, None) if kind.has_terms() => {
+                return Err(Error::data(format!(
+                    "the preprocessing `{kind}` needs term statistics, but none are given"
+                )));
+            }
+            (_, None) => None,
+        };
         if !kind.has_maxima() && !maxima.is_empty() {
             let n = maxima.len();
             return Err(Error::data(format!(
@@ -126,7 +182,8 @@ impl Preprocessor {
                 "feature {feature} has the maximum {max}, expected {want}"
             )));
         }
-        Ok(Self::with_maxima(kind, n_features, maxima))
+        let maxima = Self::with_maxima(kind, n_features, maxima);
+        Ok(Self { terms, ..maxima })
     }
 
     fn with_maxima(kind: Preprocess, n_features: usize, maxima: Vec<(u32, f64)>) -> Self {
@@ -136,7 +193,13 @@ impl Preprocessor {
             n_features,
             columns: Columns::from_features(n_features, features),
             maxima,
+            terms: None,
         }
+    }
+
+    /// Checks that raw rows have values that this preprocessing is for, see [`Preprocess::check`].
+    pub fn check<'a>(&self, rows: impl Into<RowsView<'a>>) -> Result<()> {
+        self.kind.check(rows)
     }
 
     /// Which preprocessing this is.
@@ -149,7 +212,7 @@ impl Preprocessor {
         self.n_features
     }
 
-    /// The training maximum of each feature that has one, by increasing feature. Empty for `none` and `unit`.
+    /// The training maximum of each feature that has one, by increasing feature. Only `max` and `max+unit` have any.
     pub fn maxima(&self) -> impl ExactSizeIterator<Item = (u32, f64)> + '_ {
         self.columns
             .features()
@@ -158,10 +221,15 @@ impl Preprocessor {
             .zip(self.maxima.iter().copied())
     }
 
+    /// The statistics of the training rows behind `tfidf` and `bm25`.
+    pub fn term_statistics(&self) -> Option<TermStatistics> {
+        self.terms.as_ref().map(TermWeights::statistics)
+    }
+
     /// Forgets the maxima of all other features, which are then dropped as if unseen.
     ///
-    /// A similarity that uses few features needs few maxima. Only `max` can forget: under `max+unit` every
-    /// feature counts in a row's length, so that kind, like those without maxima, is returned unchanged.
+    /// A similarity that uses few features needs few maxima. Only `max` can forget: where rows have unit
+    /// length every feature counts in it, so all other kinds are returned unchanged.
     pub fn restrict(&self, features: &[u32]) -> Self {
         if self.kind != Preprocess::Max {
             return self.clone();
@@ -208,6 +276,9 @@ impl Preprocessor {
                 (indices[n], values[n]) = (feature, scaled);
                 n += 1;
             }
+        }
+        if let Some(terms) = &self.terms {
+            terms.apply(&indices[..n], &mut values[..n]);
         }
         if self.kind.has_unit() {
             make_unit(&mut values[..n]);

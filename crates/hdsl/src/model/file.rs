@@ -4,7 +4,7 @@ use super::config::TrainConfig;
 use super::saved::{Model, ModelParts, TracePoint};
 use super::tensors::{Read, Tensors};
 use crate::atoms::{Atom, Path, Sign, Step};
-use crate::data::{Preprocess, Preprocessor};
+use crate::data::{Preprocess, Preprocessor, TermStatistics};
 use crate::error::{Error, Result};
 use crate::observer::Stop;
 use serde::{Deserialize, Serialize};
@@ -54,6 +54,7 @@ impl Model {
         let evaluation = |(at, error): &_| json!({ "iteration": at, "valid_error": error });
         let arrays = json!({
             "maxima": parts.preprocess.maxima().collect::<Vec<_>>(),
+            "document_frequencies": parts.preprocess.term_statistics().map(|terms| terms.document_frequencies),
             "classes": parts.classes,
             "n_atoms": active.len(),
             "n_features_used": similarity.n_features_used(),
@@ -100,6 +101,8 @@ struct Metadata {
     #[serde(default, skip_serializing_if = "is_zero")]
     base: f64,
     preprocess: Preprocess,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    term_statistics: Option<TermStatistics>,
     zero_based: bool,
     chosen: usize,
     gap_certified: Option<f64>,
@@ -120,6 +123,7 @@ impl Metadata {
             scale: parts.scale,
             base: parts.base,
             preprocess: parts.preprocess.kind(),
+            term_statistics: parts.preprocess.term_statistics(),
             zero_based: parts.zero_based,
             chosen: parts.chosen,
             gap_certified: parts.gap_certified,
@@ -150,6 +154,11 @@ fn encode(parts: &ModelParts, metadata: &str) -> Tensors<'static> {
     let (maxima, evaluations) = (|| parts.preprocess.maxima(), &parts.evaluations);
     tensors.put("maxima_features", maxima().map(|m| [m.0]));
     tensors.put("maxima", maxima().map(|m| [m.1]));
+    if let Some(terms) = parts.preprocess.term_statistics() {
+        let frequencies = || terms.document_frequencies.iter();
+        tensors.put("frequency_features", frequencies().map(|f| [f.0]));
+        tensors.put("frequencies", frequencies().map(|f| [f.1]));
+    }
     tensors.put("trace", parts.trace.iter().map(|t| [t.objective, t.gap]));
     tensors.put("evaluation_iterations", evaluations.iter().map(|e| [e.0]));
     tensors.put("evaluation_errors", evaluations.iter().map(|e| [e.1]));
@@ -164,16 +173,19 @@ fn decode(bytes: &[u8]) -> Read<Model> {
         return Err("a model of format version 1, which is no longer read: train it again".into());
     }
     let (metadata, tensors) = Tensors::from_bytes(bytes)?;
-    let header = Metadata::parse(&metadata)?;
+    let mut header = Metadata::parse(&metadata)?;
     let text = |e: Error| e.to_string();
     let maxima = tensors.get_pairs("maxima_features", "maxima")?;
-    let kind = header.preprocess;
+    if let Some(terms) = &mut header.term_statistics {
+        terms.document_frequencies = tensors.get_pairs("frequency_features", "frequencies")?;
+    }
+    let (kind, n, terms) = (header.preprocess, header.n_features, header.term_statistics);
     let trace = tensors.get("trace")?.into_iter();
     let parts = ModelParts {
         n_features: header.n_features,
         scale: header.scale,
         base: header.base,
-        preprocess: Preprocessor::from_parts(kind, header.n_features, maxima).map_err(text)?,
+        preprocess: Preprocessor::from_parts(kind, n, maxima, terms).map_err(text)?,
         zero_based: header.zero_based,
         names: tensors.get_json("names")?,
         path: decode_path(&tensors)?,

@@ -232,7 +232,7 @@ impl Model {
         }
     }
 
-    /// Raw rows, scaled as the training rows were.
+    /// Raw rows, scaled as the training rows were. [`Preprocessor::check`] tells whether they have values for it.
     pub fn prepare<'a>(&self, raw: impl Into<RowsView<'a>>) -> Rows {
         self.parts.preprocess.apply(raw)
     }

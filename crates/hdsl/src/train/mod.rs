@@ -20,6 +20,7 @@ mod validation;
 
 pub use data::{Labeled, TrainData, hold_out};
 
+use crate::data::Preprocessor;
 use crate::error::{Error, Result};
 use crate::model::{Model, TrainConfig, Validation};
 use crate::observer::{Gap, Observer, Stop};
@@ -89,6 +90,12 @@ pub fn train(
     config.check()?;
     if config.validation != Validation::None && data.valid.is_none() {
         return Err(Error::data("there are no validation rows"));
+    }
+    let kind = data
+        .preprocessor
+        .map_or(config.preprocess, Preprocessor::kind);
+    for rows in [Some(data.train), data.valid].into_iter().flatten() {
+        kind.check(rows.rows)?;
     }
     match config.n_estimators {
         1 => grid::train_grid(data, &config, observer),

@@ -230,6 +230,15 @@ fn refusals_say_what_is_wrong() {
     );
     says(refusal_with_entry("preprocess", "log".into()), "log");
     says(refusal_with_entry("base", (-2.5).into()), "`base` is -2.5");
+    says(
+        refusal_with_entry("preprocess", "tfidf".into()),
+        "needs term statistics",
+    );
+    let terms = json!({ "n_rows": 2, "is_counts": true, "mean_length": 3.0 });
+    says(
+        refusal_with_entry("term_statistics", terms),
+        "`frequency_features` is missing",
+    );
     let (mut header, data) = taken_apart(&bytes);
     header.as_object_mut().unwrap().remove("__metadata__");
     says(

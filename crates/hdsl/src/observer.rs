@@ -212,7 +212,7 @@ named_enum! {
     /// Why a run ended. Stopping early is an outcome, not an error.
     #[non_exhaustive]
     pub enum Stop as "stop" = "max-iter" | "tolerance" | "feature-budget" | "time-limit" | "satisfied" | "stationary"
-        | "patience" | "interrupted" {
+        | "patience" | "interrupted" | "base-alone" {
         /// The maximum number of iterations was reached.
         MaxIter,
         /// The certified gap is within the tolerance.
@@ -229,6 +229,8 @@ named_enum! {
         Patience,
         /// The observer ended the run.
         ObserverAsked,
+        /// Nothing was learned: on held-out rows, the base similarity alone made no more errors.
+        BaseAlone,
     }
 }
 

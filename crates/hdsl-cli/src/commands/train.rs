@@ -23,9 +23,9 @@ use std::time::{Duration, Instant};
 
 /// Learn a similarity from labeled rows or from triplets, and save it
 ///
-/// Learns M of S_M(x, x') = x^T M x' from triplets (x, y, z), "x is more similar to y than to z":
+/// Learns M of S(x, x') = beta <x, x'> + x^T M x' from triplets (x, y, z), "x is more similar to y than to z":
 ///
-///   minimize    f(M) = (1/T) sum_t loss(m_t),   m_t = S_M(x_t, y_t) - S_M(x_t, z_t)
+///   minimize    f(M) = (1/T) sum_t loss(m_t),   m_t = S(x_t, y_t) - S(x_t, z_t)
 ///   subject to  M in the convex hull of the atoms LAMBDA (e_i +- e_j)(e_i +- e_j)^T
 ///
 /// An atom with a plus makes two rows more similar if one has feature i and the other feature j; an
@@ -42,6 +42,8 @@ use std::time::{Duration, Instant};
     verbatim_doc_comment,
     after_long_help = "\
 Examples:
+  hdsl train train.svm.bz2 -o m.hdsl
+      chooses preprocessing, base and lambda from the data
   hdsl train train.svm.bz2 --valid valid.svm.bz2 --lambda 1,10,100,1000 -o m.hdsl
       tries four values of lambda and keeps the one with the lowest 3-NN error on the validation rows
   hdsl train train.svm.bz2 --valid valid.svm.bz2 --triplets random:20 --lambda 100 -o m.hdsl --json
@@ -54,15 +56,17 @@ Examples:
 Ctrl-C stops training and keeps the best model so far; a second Ctrl-C ends the program at once."
 )]
 pub(crate) struct Train {
-    /// Size lambda of the domain, above 0: one number, or several to compare on the validation rows
+    /// Size lambda of the domain, above 0: one number, or several to compare on the validation rows [default: chosen from
+    /// the data]
     ///
-    /// The larger lambda, the further M can move in few steps. Scan 1,10,100,1000 first; the best is often between 10
+    /// Without it, everything that is not given is chosen from the data: --preprocess auto, --base auto, and a lambda
+    /// relative to the base; and if learning does not lower the error on held-out rows, the base similarity alone is the
+    /// result. With it, the defaults are those of the paper: --preprocess max and --base 0. The larger lambda, the further M can move in few steps. Scan 1,10,100,1000 first; the best is often between 10
     /// and 1000 for values in [0, 1], and 10^4 or more with --preprocess unit.
     #[arg(
         long,
         visible_alias = "scale",
         value_name = "LAMBDA,...",
-        required = true,
         value_delimiter = ',',
         value_parser = above_zero,
         allow_negative_numbers = true
@@ -105,18 +109,18 @@ pub(crate) struct Train {
     /// first. Cannot be combined with several values of --lambda or with --max-features.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = positive, allow_negative_numbers = true, help_heading = METHOD)]
     n_estimators: usize,
-    /// Preprocessing of feature values; fitted on TRAIN and saved in the model
-    #[arg(long, value_name = "HOW", value_parser = named!(Preprocess), default_value_t, help_heading = METHOD)]
-    preprocess: Preprocess,
-    /// Weight beta of the base similarity: a number, or auto
+    /// Preprocessing of feature values; fitted on TRAIN and saved in the model [default: auto; max with --lambda]
+    #[arg(long, value_name = "HOW", value_parser = named!(Preprocess), help_heading = METHOD)]
+    preprocess: Option<Preprocess>,
+    /// Weight beta of the base similarity: a number, or auto [default: auto; 0 with --lambda]
     ///
     /// The similarity is S(x, x') = beta <x, x'> + x^T M x', on preprocessed rows: M is learned on top of the dot product, which
     /// is the cosine if rows have unit length (--preprocess unit, max+unit, tfidf). Use it where the dot product or cosine
     /// is already good: on text with many classes, on judgments, on small dense data. auto chooses beta so that the base
-    /// margins beta (<x, y> - <x, z>) of the triplets are 1 on average. 0 is the method of the paper: what no atom uses
-    /// does not count.
-    #[arg(long, value_name = "BETA", value_parser = base_weight, default_value_t, allow_negative_numbers = true, help_heading = METHOD)]
-    base: BaseWeight,
+    /// margins beta |<x, y> - <x, z>| of the triplets are 3 on average. 0 is the method of the paper: features that no atom
+    /// uses do not count.
+    #[arg(long, value_name = "BETA", value_parser = base_weight, allow_negative_numbers = true, help_heading = METHOD)]
+    base: Option<BaseWeight>,
     /// Linear minimization oracle: how the next atom is searched
     #[arg(long, value_name = "HOW", value_parser = named!(Search), default_value_t, help_heading = METHOD)]
     search: Search,
@@ -305,8 +309,12 @@ impl Train {
     fn config(&self) -> TrainConfig {
         let mut config = TrainConfig::new(1.0);
         config.lambda = self.lambda.clone();
-        config.preprocess = self.preprocess;
-        config.base = self.base;
+        let (preprocess, base) = match self.lambda.is_empty() {
+            true => (Preprocess::Auto, BaseWeight::Auto),
+            false => (config.preprocess, config.base),
+        };
+        config.preprocess = self.preprocess.unwrap_or(preprocess);
+        config.base = self.base.unwrap_or(base);
         config.triplets = self.source.triplets.clone();
         config.loss = self.loss;
         config.search = self.search;
@@ -375,6 +383,7 @@ fn stop_in_words(stop: Stop) -> &'static str {
         Stop::Stationary => "no direction descends",
         Stop::Patience => "the validation error stopped improving",
         Stop::ObserverAsked => "stopped by Ctrl-C",
+        Stop::BaseAlone => "the base alone has no more errors on held-out rows",
         _ => "the solver ended",
     }
 }

@@ -16,7 +16,7 @@ named_enum! {
     /// assert_eq!(Preprocess::Max.to_string(), "max");
     /// # Ok::<(), hdsl::Error>(())
     /// ```
-    pub enum Preprocess as "preprocess" = "none" | "max" | "unit" | "max+unit" | "tfidf" | "bm25", default Max {
+    pub enum Preprocess as "preprocess" = "none" | "max" | "unit" | "max+unit" | "tfidf" | "bm25" | "auto", default Max {
         /// Values as they are.
         None,
         /// Each feature divided by its largest absolute training value, then clipped to [-1, 1].
@@ -29,8 +29,13 @@ named_enum! {
         Tfidf,
         /// For word counts: the term weights of Okapi BM25 (k1 = 1.5, b = 0.75), then unit.
         Bm25,
+        /// One of these that suits the training rows.
+        Auto,
     }
 }
+
+/// With a larger share of non-zero values, rows are dense.
+const DENSE: f64 = 0.1;
 
 impl Preprocess {
     fn has_maxima(self) -> bool {
@@ -39,6 +44,33 @@ impl Preprocess {
 
     fn has_unit(self) -> bool {
         !matches!(self, Preprocess::None | Preprocess::Max)
+    }
+
+    /// The kind itself, or the one that `auto` stands for: `max+unit` for dense rows; otherwise `tfidf` for counts and `unit`
+    /// for other values.
+    ///
+    /// ```
+    /// use hdsl::{Rows, data::Preprocess};
+    /// let dense = Rows::from_parts(2, vec![0, 2, 4], vec![0, 1, 0, 1], vec![5.1, 3.5, 4.9, 3.0])?;
+    /// assert_eq!(Preprocess::Auto.resolved(&dense), Preprocess::MaxUnit);
+    /// assert_eq!(Preprocess::Max.resolved(&dense), Preprocess::Max);
+    /// # Ok::<(), hdsl::Error>(())
+    /// ```
+    pub fn resolved<'a>(self, rows: impl Into<RowsView<'a>>) -> Self {
+        let rows = rows.into();
+        let values = rows.values();
+        let cells = rows.n_rows() as f64 * Columns::of(rows).len() as f64;
+        match self {
+            Preprocess::Auto if values.len() as f64 > DENSE * cells => Preprocess::MaxUnit,
+            Preprocess::Auto => {
+                let are_counts = values.iter().all(|&x| x >= 0.0 && x.fract() == 0.0);
+                match are_counts && values.iter().any(|&x| x > 1.0) {
+                    true => Preprocess::Tfidf,
+                    false => Preprocess::Unit,
+                }
+            }
+            known => known,
+        }
     }
 
     fn has_terms(self) -> bool {
@@ -107,6 +139,7 @@ impl Preprocessor {
     /// Learns the maxima or the term statistics, for the kinds that have any, from training rows.
     pub fn fit<'a>(kind: Preprocess, rows: impl Into<RowsView<'a>>) -> Self {
         let rows = rows.into();
+        let kind = kind.resolved(rows);
         if kind.has_maxima() {
             return Self::fit_columns(kind, rows, Columns::of(rows));
         }
@@ -153,6 +186,10 @@ impl Preprocessor {
         let terms = match (kind, terms) {
             (Preprocess::Tfidf, Some(terms)) => Some(TermWeights::tfidf(n_features, terms)?),
             (Preprocess::Bm25, Some(terms)) => Some(TermWeights::bm25(n_features, terms)?),
+            (Preprocess::Auto, _) => {
+                let want = "the preprocessing that it stands for";
+                return Err(Error::param("preprocess", kind, want));
+            }
             (_, Some(_)) => {
                 return Err(Error::data(format!(
                     "the preprocessing `{kind}` has no term statistics, but some are given"

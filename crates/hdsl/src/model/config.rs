@@ -48,9 +48,10 @@ pub enum Validation {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct TrainConfig {
-    /// The λ to try; more than one needs validation rows to choose by.
+    /// The λ to try; more than one needs validation rows to choose by. If there is none, λ is chosen from the data, and a
+    /// base similarity is used alone if learning does not lower the error on held-out rows.
     pub lambda: Vec<f64>,
-    /// Preprocessing of the features.
+    /// Preprocessing of the features; [`Preprocess::Auto`] is chosen from the data.
     pub preprocess: Preprocess,
     /// The weight β of the base similarity.
     #[serde(default, skip_serializing_if = "BaseWeight::is_none")]
@@ -160,10 +161,6 @@ impl TrainConfig {
             refused("n_estimators", given, "1")
         };
         match (self.validation, self.patience, self.max_features) {
-            _ if n_lambda == 0 => {
-                let wanted = "at least one number above 0";
-                refused("lambda", "an empty list".to_owned(), wanted)
-            }
             (Validation::Holdout(fraction), ..) if !(fraction > 0.0 && fraction < 1.0) => {
                 let wanted = "a fraction above 0 and below 1";
                 refused("holdout", fraction.to_string(), wanted)

@@ -48,8 +48,20 @@ fn by_weight(active: &ActiveSet) -> Result<Path> {
     Path::new(first.into_iter().collect(), steps.split_off(1))
 }
 
+/// Trains one model, or an average of several.
+pub(super) fn train_model(
+    data: &TrainData<'_>,
+    config: &TrainConfig,
+    observer: &mut dyn Observer,
+) -> Result<Trained> {
+    match config.n_estimators {
+        1 => train_grid(data, config, observer),
+        _ => train_ensemble(data, config, observer),
+    }
+}
+
 /// Trains models with consecutive seeds and averages them; those that are done, if the observer asks to stop.
-pub(super) fn train_ensemble(
+fn train_ensemble(
     data: &TrainData<'_>,
     config: &TrainConfig,
     observer: &mut dyn Observer,
@@ -65,7 +77,8 @@ pub(super) fn train_ensemble(
         .map(|member| member.model.path().at(member.model.chosen()))
         .collect();
     let active = average(&iterates?)?;
-    let (lambda, base) = (config.lambda[0], members[0].model.base());
+    let first = &members[0];
+    let (lambda, base) = (first.run.lambda, first.model.base());
     let validation = ValidationRows::of(data, &preprocessor, config.rule)?;
     let error = |validation: ValidationRows<'_>| {
         let train = preprocessor.apply(data.train.rows);
@@ -76,6 +89,9 @@ pub(super) fn train_ensemble(
     let last = path.len();
     let config = TrainConfig {
         n_estimators: members.len(),
+        preprocess: preprocessor.kind(),
+        lambda: vec![lambda],
+        base: BaseWeight::Value(base),
         ..config.clone()
     };
     let grid: Vec<RunSummary> = members.into_iter().map(|m| m.run).collect();
@@ -102,6 +118,7 @@ pub(super) fn train_ensemble(
         },
         round_ends: vec![last],
         grid,
+        choice: None,
     })
 }
 
@@ -113,21 +130,21 @@ fn train_members(
 ) -> Result<Vec<Trained>> {
     let of = config.n_estimators;
     let mut members = Vec::with_capacity(of);
-    // All models have the base similarity of the first: an average has one.
-    let mut base = config.base;
+    // All models have the weights of the first, β and λ: an average has one of each.
+    let mut config = config.clone();
     for index in 0..of {
         let started = Event::EstimatorStarted { index, of };
         if observer.on_event(&started).is_break() && index > 0 {
             break;
         }
-        let config = TrainConfig {
+        let one = TrainConfig {
             n_estimators: 1,
-            base,
             seed: config.seed.wrapping_add(index as u64),
             ..config.clone()
         };
-        let member = train_grid(data, &config, observer)?;
-        base = BaseWeight::Value(member.model.base());
+        let member = train_grid(data, &one, observer)?;
+        config.base = BaseWeight::Value(member.model.base());
+        config.lambda = vec![member.run.lambda];
         let stopped = member.run.stop == Stop::ObserverAsked;
         members.push(member);
         if stopped {

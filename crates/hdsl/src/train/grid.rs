@@ -1,6 +1,6 @@
 //! One model: a run per λ with its mining rounds, and the best of them as a [`Model`].
 
-use super::base::with_base_weight;
+use super::base::with_weights;
 use super::data::TrainData;
 use super::rounds::MiningRun;
 use super::validation::{Candidate, RunObserver, ValidationRows};
@@ -39,6 +39,7 @@ pub(super) fn train_grid(
     let mut rows = preprocessor.apply(data.train.rows);
     observer.cancel_token().check()?;
     let validation = ValidationRows::of(data, &preprocessor, config.rule)?;
+    let kind = preprocessor.kind();
     // The maxima of millions of features take memory, and can be found again.
     drop(preprocessor);
     let start = data.start.and_then(|start| occurring(start, &rows));
@@ -57,15 +58,15 @@ pub(super) fn train_grid(
         seconds: started.elapsed().as_secs_f64(),
     });
     let clock = Stopwatch::start();
-    let with_number = with_base_weight(config, &rows, &triplets);
+    let config = &with_weights(config, kind, &rows, &triplets);
     // Validation and mining rounds need the training rows; otherwise the problem takes them over without a copy.
     let taken = match validation.is_some() || labels.is_some() {
         true => Cow::Borrowed(&rows),
         false => Cow::Owned(std::mem::replace(&mut rows, Rows::new(0))),
     };
-    let solver = with_number.solver(config.lambda[0], 0)?.build()?;
+    let solver = config.solver(config.lambda[0], 0)?.build()?;
     let grid = Grid {
-        config: &with_number,
+        config,
         validation: validation.as_ref(),
         rows: &rows,
         labels,
@@ -79,12 +80,13 @@ pub(super) fn train_grid(
         round_ends: best.learned.ends.clone(),
         model: model_of(data, config, solver.params.base, best)?,
         grid: summaries,
+        choice: None,
     })
 }
 
 /// The runs of all λ over the same rows and triplets.
 struct Grid<'a> {
-    /// With a number for the weight of the base similarity.
+    /// With numbers for β and λ.
     config: &'a TrainConfig,
     validation: Option<&'a ValidationRows<'a>>,
     /// The preprocessed rows, where validation or mining rounds need them.

@@ -4,13 +4,15 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `base.rs` | the weight of the base similarity |
+//! | `base.rs` | the weights of the base similarity and of the learned part, relative to the data |
 //! | `data.rs` | rows, labels and whatever else a training is given |
 //! | `validation.rs` | validation errors on the way, the iterate to keep, early stopping |
 //! | `rounds.rs` | one run with its mining rounds |
 //! | `grid.rs` | one run per λ, and the best of them as a model |
 //! | `ensemble.rs` | the average of several models |
+//! | `automatic.rs` | settings that are left open, chosen by errors on held-out rows |
 
+mod automatic;
 mod base;
 mod data;
 pub(crate) mod ensemble;
@@ -18,6 +20,7 @@ mod grid;
 pub(crate) mod rounds;
 mod validation;
 
+pub use automatic::Choice;
 pub use data::{Labeled, TrainData, hold_out};
 
 use crate::data::Preprocessor;
@@ -25,6 +28,8 @@ use crate::error::{Error, Result};
 use crate::model::{Model, TrainConfig, Validation};
 use crate::observer::{Gap, Observer, Stop};
 use crate::triplets::TripletSource;
+use automatic::base_alone;
+use ensemble::train_model;
 
 /// A run that has ended: one λ of the grid, or one model of an ensemble.
 #[derive(Clone, Debug)]
@@ -66,11 +71,18 @@ pub struct Trained {
     pub round_ends: Vec<usize>,
     /// Every λ tried, in the order given; every model of an ensemble.
     pub grid: Vec<RunSummary>,
+    /// What was chosen by errors on held-out rows, if anything was left open.
+    pub choice: Option<Choice>,
 }
 
 /// Learns a similarity: fits the preprocessing on the training rows, makes triplets, runs the solver for each λ, and
 /// keeps the iterate with the lowest validation error (the earliest of equals, which uses the fewest features), or
 /// the last one without validation rows.
+///
+/// What the configuration leaves open is chosen from the data: [`Preprocess::Auto`](crate::Preprocess::Auto), a base of
+/// [`BaseWeight::Auto`](crate::model::BaseWeight::Auto), and no λ. The model contains the configuration with all choices
+/// made. Without a λ, a similarity is learned on top of the base only if that makes fewer errors on held-out rows than the
+/// base alone.
 ///
 /// An observer that breaks ends the training, which keeps the best model so far.
 pub fn train(
@@ -97,8 +109,19 @@ pub fn train(
     for rows in [Some(data.train), data.valid].into_iter().flatten() {
         kind.check(rows.rows)?;
     }
-    match config.n_estimators {
-        1 => grid::train_grid(data, &config, observer),
-        _ => ensemble::train_ensemble(data, &config, observer),
+    let Some(mut choice) = automatic::choose(data, &config, observer)? else {
+        return train_model(data, &config, observer);
+    };
+    let mut learned = None;
+    if !choice.is_base_alone() {
+        let trained = train_model(data, &choice.applied_to(&config), observer)?;
+        choice.consider(&trained.run, &config);
+        learned = Some(trained);
     }
+    let mut trained = match learned {
+        Some(learned) if !choice.is_base_alone() => learned,
+        _ => base_alone(data, &config, choice.preprocess)?,
+    };
+    trained.choice = Some(choice);
+    Ok(trained)
 }

@@ -1,0 +1,349 @@
+//! Settings that are left open, chosen by errors on held-out rows: the preprocessing, and how far to learn, if at all.
+//!
+//! Every plain similarity, that is, the dot product of preprocessed rows, is cheap to try. The best of them is the base. A
+//! similarity learned on top of it is used only if it makes fewer errors; otherwise the base alone is. So the result is,
+//! by this estimate, no worse than k-NN under the best plain similarity.
+
+use super::data::{Labeled, TrainData};
+use super::ensemble::train_model;
+use super::grid::parts_of;
+use super::{RunSummary, Trained};
+use crate::atoms::Path;
+use crate::cancel::CancelToken;
+use crate::data::{IndexBase, Labels, Preprocess, Preprocessor, Rows, RowsView, stratified_split};
+use crate::error::{Error, Result};
+use crate::knn::{PredictionRule, evaluate_similarity};
+use crate::model::{Model, TrainConfig, Validation};
+use crate::observer::{Event, Gap, Observer, Stop};
+use crate::similarity::Dot;
+use std::ops::ControlFlow;
+
+/// Up to this many rows, settings are compared on folds, and otherwise on one part of the rows.
+const FEW_ROWS: usize = 3_000;
+/// The number of folds.
+const FOLDS: usize = 3;
+/// The part held out of many rows.
+const HELD_OUT: f64 = 0.2;
+/// The most rows to compare on: to learn from, and held out.
+const SAMPLE: [usize; 2] = [10_000, 2_000];
+/// The number of iterates of a run that are compared.
+const ITERATES: usize = 10;
+
+/// What was chosen from the data, with the errors that decided it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Choice {
+    /// The preprocessing.
+    pub preprocess: Preprocess,
+    /// The number of iterations; 0 is the base similarity alone. `None` if that was not left open.
+    pub iterations: Option<usize>,
+    /// The number of held-out rows.
+    pub n_held_out: usize,
+    /// The error there of the base similarity alone.
+    pub base_error: f64,
+    /// The lowest error there of a similarity learned on top of it, if one was learned.
+    pub learned_error: Option<f64>,
+}
+
+impl Choice {
+    /// Whether the base alone was chosen.
+    pub fn is_base_alone(&self) -> bool {
+        self.iterations == Some(0)
+    }
+
+    /// The configuration with these choices made.
+    pub(super) fn applied_to(&self, config: &TrainConfig) -> TrainConfig {
+        TrainConfig {
+            preprocess: self.preprocess,
+            max_iter: self.iterations.unwrap_or(config.max_iter),
+            ..config.clone()
+        }
+    }
+
+    /// Compares a run with the base alone, if that is still open: both have an error on the same validation rows.
+    pub(super) fn consider(&mut self, run: &RunSummary, config: &TrainConfig) {
+        if let (true, None, Some(error)) = (
+            learns_if_better(config),
+            self.learned_error,
+            run.valid_error,
+        ) {
+            let is_better = error < self.base_error;
+            self.learned_error = Some(error);
+            self.iterations = Some(if is_better { run.chosen.max(1) } else { 0 });
+        }
+    }
+}
+
+/// Whether a similarity is learned only if it is better than the base alone.
+fn learns_if_better(config: &TrainConfig) -> bool {
+    config.lambda.is_empty() && !config.base.is_none()
+}
+
+/// Rows to learn from and held-out rows, raw.
+struct Fold {
+    rows: Rows,
+    labels: Labels,
+    held_out: Rows,
+    truth: Labels,
+}
+
+impl Fold {
+    fn new(rows: RowsView<'_>, labels: &Labels, learn: &[u32], held_out: &[u32]) -> Self {
+        Self {
+            rows: rows.select(learn),
+            labels: labels.select(learn),
+            held_out: rows.select(held_out),
+            truth: labels.select(held_out),
+        }
+    }
+
+    /// The number of errors of the dot product of preprocessed rows.
+    fn errors_of(&self, preprocess: Preprocess, rule: &PredictionRule) -> Result<usize> {
+        let preprocessor = Preprocessor::fit(preprocess, &self.rows);
+        let (rows, held_out) = (
+            preprocessor.apply(&self.rows),
+            preprocessor.apply(&self.held_out),
+        );
+        let evaluation =
+            evaluate_similarity(&Dot, &rows, &self.labels, &held_out, &self.truth, rule)?;
+        Ok(evaluation.n_wrong)
+    }
+
+    /// The numbers of errors of a similarity learned on top of the base, after each of these numbers of iterations.
+    fn errors_learned(
+        &self,
+        config: &TrainConfig,
+        after: &[usize],
+        observer: &mut dyn Observer,
+    ) -> Result<Vec<usize>> {
+        let part = |rows, labels| Labeled {
+            rows,
+            labels: Some(labels),
+            index_base: IndexBase::Zero,
+        };
+        let mut data = TrainData::new(part(self.rows.view(), &self.labels));
+        data.valid = Some(part(self.held_out.view(), &self.truth));
+        let trained = train_model(&data, config, &mut Quiet(observer))?;
+        observer.cancel_token().check()?;
+        let evaluations = &trained.model.parts().evaluations;
+        let error = |&after: &usize| {
+            // A run that ended earlier stays where it is.
+            let reached = evaluations.partition_point(|e| e.0 as usize <= after);
+            let error = evaluations[reached.saturating_sub(1)].1;
+            (error * self.truth.len() as f64).round() as usize
+        };
+        Ok(after.iter().map(error).collect())
+    }
+}
+
+/// The folds that settings are compared on: the validation rows if there are some, and otherwise parts of the training
+/// rows. None if there are too few rows.
+fn folds(data: &TrainData<'_>, labels: &Labels, seed: u64) -> Result<Vec<Fold>> {
+    let rows = data.train.rows;
+    if let Some(valid) = data.valid {
+        let truth = valid.labels_for("validation", "to compute an error with")?;
+        let held_out = valid
+            .rows
+            .select(&(0..truth.len() as u32).collect::<Vec<_>>());
+        let all: Vec<u32> = (0..labels.len() as u32).collect();
+        return Ok(vec![Fold {
+            held_out,
+            truth: truth.clone(),
+            ..Fold::new(rows, labels, &all, &[])
+        }]);
+    }
+    let n = labels.len();
+    if n > FEW_ROWS {
+        let sample = |share: f64, most: usize| share.min(most as f64 / n as f64);
+        let held_out = sample(HELD_OUT, SAMPLE[1]);
+        let learn = sample(1.0 - HELD_OUT, SAMPLE[0]);
+        let rest = 1.0 - learn - held_out;
+        let parts = stratified_split(labels, &[learn, held_out, rest.max(0.0)], seed)?;
+        return Ok(vec![Fold::new(rows, labels, &parts[0], &parts[1])]);
+    }
+    let parts = stratified_split(labels, &[1.0 / FOLDS as f64; FOLDS], seed)?;
+    let fold = |held_out: &Vec<u32>| {
+        let others = parts.iter().filter(|&part| part != held_out);
+        let mut learn: Vec<u32> = others.flatten().copied().collect();
+        learn.sort_unstable();
+        Fold::new(rows, labels, &learn, held_out)
+    };
+    Ok(parts.iter().map(fold).collect())
+}
+
+/// The preprocessings worth a try for these rows: first the one that suits them by their values, which another must beat
+/// by more than chance.
+fn candidates(rows: RowsView<'_>) -> Vec<Preprocess> {
+    let mut kinds = vec![Preprocess::Auto.resolved(rows)];
+    let others = [
+        Preprocess::Unit,
+        Preprocess::MaxUnit,
+        Preprocess::Tfidf,
+        Preprocess::Bm25,
+        Preprocess::None,
+    ];
+    for kind in others {
+        if !kinds.contains(&kind) && kind.check(rows).is_ok() {
+            kinds.push(kind);
+        }
+    }
+    kinds
+}
+
+/// Whether so many errors are fewer than others by more than their standard deviation, if errors are independent.
+fn clearly_fewer(errors: usize, than: usize) -> bool {
+    than > errors && (than - errors) as f64 > ((than + errors) as f64).sqrt()
+}
+
+/// The preprocessing with the fewest errors of the plain similarity, and their number.
+fn best_preprocess(
+    folds: &[Fold],
+    kinds: &[Preprocess],
+    rule: &PredictionRule,
+    cancel: CancelToken<'_>,
+) -> Result<(Preprocess, usize)> {
+    let mut best: Option<(Preprocess, usize)> = None;
+    for &kind in kinds {
+        cancel.check()?;
+        let errors = folds.iter().map(|fold| fold.errors_of(kind, rule));
+        let errors = errors.sum::<Result<usize>>()?;
+        if best.is_none_or(|best| clearly_fewer(errors, best.1)) {
+            best = Some((kind, errors));
+        }
+    }
+    Ok(best.expect("there is at least one candidate"))
+}
+
+/// Chooses what the configuration leaves open, if there are labels to compute errors with and enough rows; otherwise
+/// `None`.
+pub(super) fn choose(
+    data: &TrainData<'_>,
+    config: &TrainConfig,
+    observer: &mut dyn Observer,
+) -> Result<Option<Choice>> {
+    let Some(labels) = data.train.labels else {
+        return Ok(None);
+    };
+    let is_open = config.preprocess == Preprocess::Auto || learns_if_better(config);
+    if !is_open || data.triplets.is_some() || data.start.is_some() {
+        return Ok(None);
+    }
+    let folds = folds(data, labels, config.seed)?;
+    let fewest = folds.iter().map(|fold| fold.rows.n_rows()).min();
+    if fewest.is_none_or(|n| n <= config.rule.k) {
+        return Ok(None);
+    }
+    let kinds = match config.preprocess {
+        Preprocess::Auto => candidates(data.train.rows),
+        given => vec![given],
+    };
+    let cancel = observer.cancel_token();
+    let (preprocess, base_errors) = best_preprocess(&folds, &kinds, &config.rule, cancel)?;
+    let n_held_out: usize = folds.iter().map(|fold| fold.truth.len()).sum();
+    let error = |errors: usize| errors as f64 / n_held_out as f64;
+    let mut choice = Choice {
+        preprocess,
+        iterations: None,
+        n_held_out,
+        base_error: error(base_errors),
+        learned_error: None,
+    };
+    // With validation rows, the training itself shows whether its best iterate is better than the base.
+    if learns_if_better(config) && data.valid.is_none() {
+        let learned = best_iterate(&folds, config, preprocess, observer)?;
+        choice.learned_error = learned.map(|learned| error(learned.1));
+        choice.iterations = learned.map(|(iterations, errors)| match errors < base_errors {
+            true => iterations,
+            false => 0,
+        });
+    }
+    Ok(Some(choice))
+}
+
+/// The number of iterations with the fewest errors on all folds, and their number. `None` if one of the folds has no
+/// triplets.
+fn best_iterate(
+    folds: &[Fold],
+    config: &TrainConfig,
+    preprocess: Preprocess,
+    observer: &mut dyn Observer,
+) -> Result<Option<(usize, usize)>> {
+    let every = config.max_iter.div_ceil(ITERATES);
+    let after: Vec<usize> = (1..=ITERATES)
+        .map(|k| (k * every).min(config.max_iter))
+        .collect();
+    let config = &TrainConfig {
+        preprocess,
+        validation: Validation::Rows,
+        patience: None,
+        eval_every: every,
+        n_estimators: 1,
+        certify: false,
+        ..config.clone()
+    };
+    let mut errors = vec![0; after.len()];
+    for fold in folds {
+        let of_fold = match fold.errors_learned(config, &after, observer) {
+            Err(Error::Data(_)) => return Ok(None),
+            found => found?,
+        };
+        errors
+            .iter_mut()
+            .zip(of_fold)
+            .for_each(|(sum, n)| *sum += n);
+    }
+    let best = after
+        .into_iter()
+        .zip(errors)
+        .min_by_key(|&(_, errors)| errors);
+    Ok(best)
+}
+
+/// Passes no events on, and ends a run that is cancelled.
+struct Quiet<'a>(&'a mut dyn Observer);
+
+impl Observer for Quiet<'_> {
+    fn on_event(&mut self, _: &Event<'_>) -> ControlFlow<()> {
+        match self.0.cancel_token().is_cancelled() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+
+    fn cancel_token(&self) -> CancelToken<'_> {
+        self.0.cancel_token()
+    }
+}
+
+/// The base similarity alone as a model: no atoms, and the configuration as it was given. β is 1 unless it is given.
+pub(super) fn base_alone(
+    data: &TrainData<'_>,
+    config: &TrainConfig,
+    preprocess: Preprocess,
+) -> Result<Trained> {
+    let base = config.base.value().unwrap_or(1.0);
+    let preprocessor = Preprocessor::fit(preprocess, data.train.rows);
+    let path = Path::new(Vec::new(), Vec::new())?;
+    let mut parts = parts_of(data, config, preprocessor, (1.0, base), path);
+    parts.stop = Some(Stop::BaseAlone);
+    let run = RunSummary {
+        lambda: 0.0,
+        stop: Stop::BaseAlone,
+        iterations: 0,
+        objective: f64::NAN,
+        gap: Gap::Estimate(f64::NAN),
+        chosen: 0,
+        chosen_objective: f64::NAN,
+        chosen_gap: Gap::Estimate(f64::NAN),
+        valid_error: None,
+        n_triplets: 0,
+        train_seconds: 0.0,
+    };
+    Ok(Trained {
+        model: Model::new(parts)?,
+        grid: vec![run.clone()],
+        run,
+        round_ends: vec![0],
+        choice: None,
+    })
+}

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.preprocessing import normalize
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
@@ -22,12 +23,14 @@ if TYPE_CHECKING:
 
 
 class Explanation(NamedTuple):
-    """The components of a similarity, as two data frames."""
+    """The components of the learned part M of a similarity, as two data frames; and its base."""
 
     features: Any
-    """The features in use: index, name, weight M_ii, and number of pairs; by decreasing weight."""
+    """The features in use by M: index, name, weight M_ii, and number of pairs; by decreasing weight."""
     pairs: Any
     """Pairs of features: indices, names and weight M_ij; by decreasing absolute weight."""
+    base: float = 0.0
+    """β of S(x, z) = β <x, z> + x' M z: what two rows gain by each common feature, per unit of each."""
 
 
 class SimilarityEstimator(TransformerMixin, BaseEstimator):
@@ -74,12 +77,17 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         found = self.__dict__.get("_found_decision") or {}
         return found.get(name, getattr(self, name, default))
 
+    def _normalization(self) -> str:
+        return self._decides("normalization", "dot")
+
     # -- the space in which the similarity is a dot product -------------------------------------------------------------
 
     def transform(self, X: Any) -> Any:
         """Map rows into the space in which the learned similarity is a dot product.
 
-        Search that space by inner product: ranking by Euclidean distance gives other neighbors.
+        Search that space by inner product: ranking by Euclidean distance gives other neighbors. The `normalization` of the
+        estimator is not applied: under ``"cosine"`` the similarity is the cosine of mapped rows, which is the inner product
+        after ``sklearn.preprocessing.normalize``.
 
         Parameters
         ----------
@@ -89,8 +97,9 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         Returns
         -------
         Z : {ndarray, csr_array} of shape (n_samples, n_features_out)
-            One coordinate per atom (or `n_components` orthogonal ones). Sparse if `X` is, unless `set_output` asks for a
-            data frame.
+            One coordinate per atom (or `n_components` orthogonal ones). If the model has a base β, the coordinates √β x of
+            all features come first, and are not reduced by `n_components`. Sparse if `X` is, unless `set_output` asks for a data
+            frame.
 
         Examples
         --------
@@ -126,7 +135,8 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         -------
         names : ndarray of str objects
             ``a+b`` for an atom of positive sign over the features a and b, ``a-b`` for one of negative sign; the lower-case
-            name of the class with a number for orthogonal coordinates.
+            name of the class with a number for orthogonal coordinates. Before them, the names of all input features if the
+            model has a base.
 
         Examples
         --------
@@ -137,14 +147,14 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         name = self._namer(input_features)
+        names = [name(feature) for feature in range(self._model.n_features if self._model.base else 0)]
         if self._reduced_to() is not None:
             prefix = type(self).__name__.lower()
-            dim = self._model.dim(self._reduced_to())
-            return np.array([f"{prefix}{number}" for number in range(dim)], dtype=object)
-        (i, j, _), signs = self._model.atoms()
-        names = [
-            f"{name(a)}{'+' if sign > 0 else '-'}{name(b)}" for a, b, sign in zip(i, j, signs)
-        ]
+            n_learned = self._model.dim(self._reduced_to()) - len(names)
+            names += [f"{prefix}{number}" for number in range(n_learned)]
+        else:
+            (i, j, _), signs = self._model.atoms()
+            names += [f"{name(a)}{'+' if sign > 0 else '-'}{name(b)}" for a, b, sign in zip(i, j, signs)]
         return np.array(names, dtype=object)
 
     @property
@@ -166,7 +176,7 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         Returns
         -------
         scores : ndarray of shape (n_pairs,)
-            Larger values mean more similar rows.
+            Larger values mean more similar rows. Cosines if the `normalization` of the estimator is ``"cosine"``.
 
         Examples
         --------
@@ -180,7 +190,7 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         return self._pair_scores(rows, np.ascontiguousarray(i), np.ascontiguousarray(j))
 
     def _pair_scores(self, rows: Any, i: NDArray[np.int64], j: NDArray[np.int64]) -> NDArray[np.float64]:
-        return self._model.score_pairs(rows, None, i, j, self._threads())
+        return self._model.score_pairs(rows, None, i, j, self._normalization(), self._threads())
 
     def pair_score(self, pairs: Any) -> NDArray[np.float64]:
         """Score pairs, under the name and with the arguments of metric-learn.
@@ -235,7 +245,7 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         Returns
         -------
         scores : {ndarray, csr_array} of shape (n_a, n_b)
-            The scores.
+            The scores. Cosines if the `normalization` of the estimator is ``"cosine"``.
 
         Examples
         --------
@@ -246,6 +256,8 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
                [ 2., -2.]])
         """
         left, right = self._mapped(A, left=True), self._mapped(A if B is None else B, left=False)
+        if self._normalization() == "cosine":
+            left, right = normalize(left), normalize(right)
         scores = left @ right.T
         return scores.toarray() if dense_output else sp.csr_array(scores)
 
@@ -301,8 +313,8 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         return (scores, rows) if return_similarity else rows
 
     def _search(self, queries: Any, k: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        normalization = self._decides("normalization", "dot")
-        return self._index.neighbors(self._model, normalization, self._fitted_rows(), queries, k, self._threads())
+        rows, normalization = self._fitted_rows(), self._normalization()
+        return self._index.neighbors(self._model, normalization, rows, queries, k, self._threads())
 
     def _fitted_rows(self) -> Any:
         if self._fit_X is None:
@@ -315,7 +327,9 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
     # -- explanations ---------------------------------------------------------------------------------------------------------
 
     def get_bilinear_matrix(self) -> sp.csr_array:
-        """The matrix M of S(x, z) = x' M z, for x and z preprocessed as by :meth:`preprocess_rows`.
+        """The matrix M of S(x, z) = β <x, z> + x' M z, for x and z preprocessed as by :meth:`preprocess_rows`.
+
+        It is the learned part; β is 0 unless the similarity was learned on top of the dot product.
 
         Returns
         -------
@@ -348,7 +362,7 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         Returns
         -------
         rows : csr_array of shape (n_samples, n_features)
-            Under ``preprocess="max"`` without the features that no iterate of the path uses.
+            Under ``preprocess="max"`` without the features that no iterate of the path uses, unless the model has a base.
 
         Examples
         --------
@@ -429,6 +443,7 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
             ``explanation.features`` (the diagonal of M) and ``explanation.pairs`` (the entries beside it), two data frames
             of pandas (of polars if ``set_output`` asks for polars). A positive weight of a pair makes two rows more similar
             if one contains the first feature and the other the second; a negative weight makes them less similar.
+            ``explanation.base`` is β: the dot product of the rows times β is added to the learned part.
 
         Examples
         --------
@@ -454,7 +469,7 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
             "feature_j": [name(f) for f in j],
             "weight": pair_weights,
         }
-        return Explanation(frame(self, named), frame(self, pairs))
+        return Explanation(frame(self, named), frame(self, pairs), getattr(self, "base_", 0.0))
 
     def _by_weight(self) -> tuple[Any, Any]:
         """Features with their numbers of pairs and weights, and pairs with their weights; the largest first."""
@@ -474,7 +489,8 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         -------
         contributions : data frame
             ``feature_x`` of one row, ``feature_z`` of the other, and their ``contribution``, by decreasing absolute value;
-            without those of 0.
+            without those of 0. They sum to the score of :meth:`score_pairs`, also under cosine normalization. If the model
+            has a base, its contributions come first, and the column ``part`` is ``"base"`` or ``"learned"``.
 
         Examples
         --------
@@ -486,19 +502,29 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         name = self._namer(feature_names)
-        i, j, values = self._contributions(self._one_row(x, "x"), self._one_row(z, "z"))
-        return frame(
-            self,
-            {
-                "feature_x": [name(f) for f in i],
-                "feature_z": [name(f) for f in j],
-                "contribution": values,
-            },
-        )
+        x, z = self._one_row(x, "x"), self._one_row(z, "z")
+        parts = {"base": self._base_contributions(x, z), "learned": self._contributions(x, z)}
+        if parts["base"] is None:
+            del parts["base"]
+        i, j, values = (np.concatenate(column) for column in zip(*parts.values()))
+        table = {
+            "feature_x": [name(f) for f in i],
+            "feature_z": [name(f) for f in j],
+            "contribution": values,
+        }
+        if "base" in parts:
+            table["part"] = [part for part, columns in parts.items() for _ in columns[0]]
+        return frame(self, table)
 
     def _contributions(self, x: Any, z: Any) -> Any:
-        """Features of two rows and their contribution to the score, the largest first."""
-        return self._model.explain_pair(x, z)[0]
+        """Features of two rows and their contribution to the learned part of the score, the largest first."""
+        return self._model.explain_pair(x, z, self._normalization())[1]
+
+    def _base_contributions(self, x: Any, z: Any) -> Any:
+        """The same of the base; None if there is none."""
+        if not getattr(self, "base_", 0.0):
+            return None
+        return self._model.explain_pair(x, z, self._normalization())[0]
 
     def _one_row(self, x: Any, argument: str) -> Any:
         if not sp.issparse(x) and not hasattr(x, "columns"):

@@ -81,7 +81,7 @@ class VoteMixin(ClassifierMixin):
     def _class_means(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         rows, fitted = self._rows(X), self._fitted_rows()  # type: ignore[attr-defined]
         classes = ([str(c) for c in self.classes_], self._codes)
-        normalization = self._decides("normalization", "dot")  # type: ignore[attr-defined]
+        normalization = self._normalization()  # type: ignore[attr-defined]
         (means, winners), within = self._index.class_means(  # type: ignore[attr-defined]
             classes, fitted, rows, self._model, normalization, self._threads()  # type: ignore[attr-defined]
         )

@@ -229,14 +229,20 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
         return self._model.scale
 
     @property
+    def base_(self) -> float:
+        """β of the similarity S(x, z) = β <x, z> + x' M z of preprocessed rows; 0 if it is learned alone."""
+        check_is_fitted(self)
+        return self._model.base
+
+    @property
     def n_atoms_(self) -> int:
         """The number of atoms (pairs of features) of the similarity."""
         check_is_fitted(self)
-        return self._model.dim(None)
+        return self._model.n_atoms
 
     @property
     def n_active_features_(self) -> int:
-        """The number of features that the atoms use."""
+        """The number of features that the atoms use: those of the learned part. (A base uses all features.)"""
         check_is_fitted(self)
         return len(self._model.features_by_weight()[0])
 
@@ -275,12 +281,12 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
         Parameters
         ----------
         n_features : int or None, default=None
-            The latest iterate, not after the one in use, with at most this many features.
+            The latest iterate, not after the one in use, whose atoms use at most this many features.
         iteration : int or None, default=None
             The iterate after this many iterations.
         n_atoms : int or None, default=None
-            The latest iterate, not after the one in use, with at most this many atoms, which are the coordinates of
-            :meth:`transform`.
+            The latest iterate, not after the one in use, with at most this many atoms, which are the learned coordinates
+            of :meth:`transform`.
 
         Returns
         -------

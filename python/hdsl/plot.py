@@ -72,7 +72,7 @@ def objective(learner: Any, ax: Any = None) -> Any:
 
 
 def matrix(learner: Any, ax: Any = None, *, zoom: bool = True, names: bool | ArrayLike = False) -> Any:
-    """The sparsity pattern of M: one dot per entry, its color by sign and its area by size (the paper's Figure 2).
+    """The sparsity pattern of M, the learned part: one dot per entry, its color by sign and its area by size (the paper's Figure 2).
 
     Parameters
     ----------
@@ -107,7 +107,9 @@ def matrix(learner: Any, ax: Any = None, *, zoom: bool = True, names: bool | Arr
         sizes = largest * np.clip(np.abs(entries.data[here]) / width, 0.05, 1)
         ax.scatter(columns[here], rows[here], s=sizes, color=color, label=label, linewidths=0)
     ax.set(xlim=(-0.5, limit - 0.5), ylim=(limit - 0.5, -0.5), aspect="equal")
-    ax.set_title(f"{len(used)} of {learner.n_features_in_} features, {len(entries.data)} entries", fontsize="medium")
+    part = "learned part: " if getattr(learner, "base_", 0.0) else ""
+    title = f"{part}{len(used)} of {learner.n_features_in_} features, {len(entries.data)} entries"
+    ax.set_title(title, fontsize="medium")
     if zoom and names is not False:
         name = learner._namer(None if names is True else names)
         words = [name(feature) for feature in used]
@@ -142,7 +144,7 @@ def error(
     X, y : rows and classes
         Raw rows to classify.
     against : {"n_atoms", "n_features", "iteration"}, default="n_atoms"
-        The horizontal axis: dimensions of the map, features in use, or iterations.
+        The horizontal axis: learned dimensions of the map, features that they use, or iterations.
     points : int, default=15
         The number of iterates that are evaluated, denser at the beginning of the path.
     others : dict of lists of (dimension, error) or None, default=None

@@ -18,8 +18,9 @@ Learn which features make two rows similar, from very high-dimensional sparse da
 
 From rows with labels (or from triplets, clicks or judgments) hdsl learns a bilinear similarity
   S_M(x, x') = x^T M x' = sum over pairs of features (i, j) of M_ij x_i x'_j
-whose matrix M has few non-zero entries, however many features there are. With it, hdsl classifies,
-ranks and projects rows, and explains the score of two rows feature by feature.";
+whose matrix M has few non-zero entries, however many features there are, alone or on top of the
+dot product: S(x, x') = BASE <x, x'> + x^T M x'. With it, hdsl classifies, ranks and projects rows,
+and explains the score of two rows feature by feature.";
 
 const WORKFLOW: &str = "\
 A typical workflow:

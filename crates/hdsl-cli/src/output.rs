@@ -113,11 +113,16 @@ pub(crate) fn head<const N: usize>(cells: [&str; N]) -> Vec<String> {
     cells.map(str::to_owned).to_vec()
 }
 
-/// What a model uses, such as `12 of 5,000 features in 30 atoms`.
+/// What a model uses, such as `12 of 5,000 features in 30 atoms`. A base uses all features, so the figures are those of the
+/// learned part, which is said then.
 pub(crate) fn usage_of(model: &Model) -> String {
     let learned = model.similarity();
+    let place = match model.base() > 0.0 {
+        true => " of the learned part",
+        false => "",
+    };
     format!(
-        "{} of {} in {}",
+        "{} of {} in {}{place}",
         thousands(learned.n_features_used()),
         count(model.n_features(), "feature"),
         count(learned.atoms().len(), "atom")

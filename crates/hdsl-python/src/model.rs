@@ -4,7 +4,7 @@ use crate::errors::to_python;
 use crate::matrix::{Csr, CsrArrays, row_numbers, view};
 use crate::work::detached;
 use hdsl::data::{OutputFile, RowsView};
-use hdsl::{Preprocess, Preprocessor, Sign, SparseRow};
+use hdsl::{Normalization, Preprocess, Preprocessor, Sign, SparseRow};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -72,11 +72,13 @@ impl Model {
 
     /// An iterate of a running fit: atoms as (i, j, sign, weight), with the preprocessing of `rows`.
     #[staticmethod]
+    #[pyo3(signature = (rows, preprocess, scale, atoms, base = 0.0))]
     fn snapshot(
         rows: Csr<'_>,
         preprocess: &str,
         scale: f64,
         atoms: Vec<(u32, u32, f64, f64)>,
+        base: f64,
     ) -> PyResult<Self> {
         let rows = view(rows.parts()?)?;
         let total: f64 = atoms.iter().map(|a| a.3).sum();
@@ -90,6 +92,7 @@ impl Model {
             let kind: Preprocess = preprocess.parse()?;
             kind.check(rows)?;
             parts.preprocess = Preprocessor::fit(kind, rows);
+            parts.base = base;
             hdsl::Model::new(parts)
         };
         make().map(Self::new).map_err(to_python)
@@ -138,6 +141,24 @@ impl Model {
     #[getter]
     fn scale(&self) -> f64 {
         self.model.parts().scale
+    }
+
+    /// β of β <x, z> + x' M z.
+    #[getter]
+    fn base(&self) -> f64 {
+        self.model.base()
+    }
+
+    /// The same learned part on another base.
+    fn with_base(&self, base: f64) -> PyResult<Self> {
+        let mut parts = self.model.parts().clone();
+        parts.base = base;
+        hdsl::Model::new(parts).map(Self::new).map_err(to_python)
+    }
+
+    #[getter]
+    fn n_atoms(&self) -> usize {
+        self.model.similarity().atoms().len()
     }
 
     #[getter]
@@ -212,9 +233,8 @@ impl Model {
     /// The same model with other names, one per feature.
     fn with_names(&self, names: Vec<String>) -> PyResult<Self> {
         let mut parts = self.model.parts().clone();
-        let features = parts.path.features();
-        let name = |&f: &u32| names.get(f as usize).map(|name| (f, name.clone()));
-        parts.names = features.iter().filter_map(name).collect();
+        // The model leaves out those that it does not need.
+        parts.names = (0..parts.n_features as u32).zip(names).collect();
         hdsl::Model::new(parts).map(Self::new).map_err(to_python)
     }
 
@@ -293,8 +313,8 @@ impl Model {
         entries(py, pairs.iter().map(|p| (p.i, p.j, p.weight)))
     }
 
-    /// Rows in the space in which the similarity is a dot product: one coordinate per atom, or the `dim` largest of the
-    /// orthogonal ones.
+    /// Rows in the space in which the similarity is a dot product: one coordinate per feature if there is a base, then one
+    /// per atom, or the `dim` largest of the orthogonal ones.
     #[pyo3(signature = (rows, dim, n_threads))]
     fn transform<'py>(
         &self,
@@ -327,14 +347,23 @@ impl Model {
     /// The number of coordinates of [`Model::transform`].
     #[pyo3(signature = (dim))]
     fn dim(&self, py: Python<'_>, dim: Option<usize>) -> usize {
-        match dim {
-            None => self.model.similarity().atoms().len(),
+        let n_base = match self.model.base() > 0.0 {
+            true => self.model.n_features(),
+            false => 0,
+        };
+        let n_learned = match dim {
+            None => self.n_atoms(),
             Some(_) => py.detach(|| self.model.similarity().reduced(dim).dim()),
-        }
+        };
+        n_base + n_learned
     }
 
-    /// The scores of rows i of `a` with rows j of `b` (of `a` if there is no `b`).
-    #[pyo3(signature = (a, b, i, j, n_threads))]
+    /// The scores of rows i of `a` with rows j of `b` (of `a` if there is no `b`), normalized.
+    #[pyo3(signature = (a, b, i, j, normalization, n_threads))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "Python calls it by position, in one place"
+    )]
     fn score_pairs<'py>(
         &self,
         py: Python<'py>,
@@ -342,8 +371,10 @@ impl Model {
         b: Option<Csr<'py>>,
         i: &Bound<'py, PyArray1<i64>>,
         j: &Bound<'py, PyArray1<i64>>,
+        normalization: &str,
         n_threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let normalization: Normalization = normalization.parse().map_err(to_python)?;
         let a = a.parts()?;
         let b = b.as_ref().map(Csr::parts).transpose()?;
         let i = row_numbers(i, a.n_rows(), "i")?;
@@ -354,20 +385,23 @@ impl Model {
             let left = prepared(a)?;
             let right = b.map(prepared).transpose()?;
             let right = right.as_ref().unwrap_or(&left);
-            let learned = self.model.similarity();
-            learned.score_many(&left, right, &pairs).map_err(to_python)
+            let similarity = normalization.of(self.model.similarity());
+            let scores = similarity.score_many(&left, right, &pairs);
+            scores.map_err(to_python)
         })?;
         Ok(scores.into_pyarray(py))
     }
 
-    /// The contributions to the score of the first row of each matrix: feature of the one, feature of the other, share;
-    /// and the score.
+    /// The contributions to the normalized score of the first row of each matrix: those of the base, and those of the
+    /// learned part, each as feature of the one, feature of the other, share.
     fn explain_pair<'py>(
         &self,
         py: Python<'py>,
         a: Csr<'py>,
         b: Csr<'py>,
-    ) -> PyResult<(Entries<'py>, f64)> {
+        normalization: &str,
+    ) -> PyResult<(Entries<'py>, Entries<'py>)> {
+        let normalization: Normalization = normalization.parse().map_err(to_python)?;
         let (a, b) = (a.parts()?, b.parts()?);
         let prepared = |rows| self.prepared(view(rows)?).map_err(to_python);
         let (a, b) = (prepared(a)?, prepared(b)?);
@@ -382,7 +416,7 @@ impl Model {
         };
         let (a, b) = (first(&a), first(&b));
         let (x, z) = (SparseRow::new(&a.0, &a.1), SparseRow::new(&b.0, &b.1));
-        let why = self.model.similarity().explain_pair(x, z);
+        let why = normalization.of(self.model.similarity()).explain_pair(x, z);
         let mut list = Vec::new();
         for pair in &why.pairs {
             let (i, j) = (pair.i, pair.j);
@@ -398,13 +432,18 @@ impl Model {
             }
         }
         list.sort_by(|p, q| q.2.abs().total_cmp(&p.2.abs()));
-        Ok((entries(py, list.into_iter()), why.score))
+        let base = why.base.iter().map(|c| (c.feature, c.feature, c.value));
+        Ok((entries(py, base), entries(py, list.into_iter())))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let learned = self.model.similarity();
+        let base = match self.model.base() {
+            0.0 => String::new(),
+            base => format!(", on a base of {base}"),
+        };
         format!(
-            "<hdsl model: {} of {} features in {} atoms>",
+            "<hdsl model: {} of {} features in {} atoms{base}>",
             learned.n_features_used(),
             self.model.n_features(),
             learned.atoms().len()

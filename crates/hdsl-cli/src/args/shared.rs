@@ -48,10 +48,10 @@ pub(crate) struct DataArgs {
 #[derive(Args, Debug, Clone, Default)]
 #[group(multiple = false)]
 pub(crate) struct PathPoint {
-    /// Use the last iterate of the saved path that has at most N features
+    /// Use the last iterate of the saved path whose atoms use at most N features
     #[arg(long, value_name = "N", value_parser = at_least_two, allow_negative_numbers = true, help_heading = PATH)]
     pub(crate) max_features: Option<usize>,
-    /// Use the last iterate of the saved path that has at most N atoms (dimensions of `transform`)
+    /// Use the last iterate of the saved path that has at most N atoms (learned dimensions of `transform`)
     #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = PATH)]
     pub(crate) max_atoms: Option<usize>,
     /// Use the iterate after N iterations

@@ -1,12 +1,12 @@
 //! `hdsl explain`: what a model has learned, and why two rows are similar.
 
-use crate::args::{ModelFile, RowOf};
+use crate::args::{ModelFile, RowOf, named};
 use crate::failure::Failure;
 use crate::files::{self, Reader};
 use crate::output::{self, Log, count, short, thousands};
 use clap::{Args, ValueHint};
 use hdsl::similarity::{Explanation, FeatureWeight, PairWeight};
-use hdsl::{Dataset, Model, SparseRow};
+use hdsl::{Dataset, Model, Normalization, SparseRow};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -14,12 +14,15 @@ use std::path::PathBuf;
 ///
 /// M is a weighted sum of atoms LAMBDA (e_i +- e_j)(e_i +- e_j)^T, so
 ///
-///   S_M(x, x') = sum over atoms of LAMBDA weight (x_i +- x_j)(x'_i +- x'_j)
+///   S(x, x') = BASE <x, x'> + sum over atoms of LAMBDA weight (x_i +- x_j)(x'_i +- x'_j)
 ///
-/// Features are listed by M_ii, pairs by |M_ij|. A pair with M_ij > 0 makes two rows more similar if
-/// one has feature i and the other feature j; a pair with M_ij < 0 makes them less similar. With
-/// --pair, the contributions M_ij x_i x'_j to the score of two given rows are listed; their sum is
-/// the score.
+/// BASE is 0 unless the model was learned on top of the dot product; M is the learned part. Features
+/// are listed by M_ii, pairs by |M_ij|. A pair with M_ij > 0 makes two rows more similar if one has
+/// feature i and the other feature j; a pair with M_ij < 0 makes them less similar.
+///
+/// With --pair, the contributions to the score of two given rows are listed: BASE x_i x'_i of the
+/// base, and M_ij x_i x'_j of the learned part. Their sum is the score. Under cosine normalization,
+/// all are divided by sqrt(S(x, x) S(x', x')).
 #[derive(Args, Debug)]
 #[command(
     verbatim_doc_comment,
@@ -37,6 +40,9 @@ pub(crate) struct Explain {
     /// Explain the score of two rows: FILE:ROW twice, rows counted from 0
     #[arg(long, value_names = ["FILE:ROW", "FILE:ROW"], num_args = 2)]
     pair: Option<Vec<RowOf>>,
+    /// Normalization of the score of --pair [default: as in training]
+    #[arg(long, value_name = "HOW", requires = "pair", value_parser = named!(Normalization))]
+    normalization: Option<Normalization>,
     /// Feature names, one per line, or a vocabulary file of `vectorize` [default: those saved in the model]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     names: Option<PathBuf>,
@@ -119,7 +125,7 @@ fn model_json(
     };
     let listed: Vec<Value> = top(features, args.top).iter().map(feature).collect();
     let listed_pairs: Vec<Value> = top(pairs, args.top).iter().map(pair).collect();
-    json!({
+    let mut value = json!({
         "model": args.model.model,
         "lambda": model.parts().scale,
         "iteration": model.chosen(),
@@ -129,7 +135,11 @@ fn model_json(
         "n_pairs": pairs.len(),
         "features": listed,
         "pairs": listed_pairs,
-    })
+    });
+    if model.base() > 0.0 {
+        value["base"] = model.base().into();
+    }
+    value
 }
 
 fn model_text(
@@ -139,13 +149,20 @@ fn model_text(
     pairs: &[PairWeight],
 ) -> String {
     let model = names.model;
-    let mut text = format!(
-        "{} uses {} of {} and {}.\n",
-        args.model.model.display(),
+    let uses = format!(
+        "uses {} of {} and {}.\n",
         thousands(model.similarity().n_features_used()),
         count(model.n_features(), "feature"),
         count(pairs.len(), "pair")
     );
+    let file = args.model.model.display();
+    let mut text = match short(model.base()) {
+        base if model.base() > 0.0 => format!(
+            "{file} scores rows by {base} <x, x'> + x^T M x'.\n\
+             The base, {base} <x, x'>, uses all features. The learned part, M, {uses}"
+        ),
+        _ => format!("{file} {uses}"),
+    };
     text += "\nFeatures, by their contribution to the score if both rows have them with value 1 (M_ii):\n";
     let rows: Vec<Vec<String>> = top(features, args.top)
         .iter()
@@ -261,9 +278,17 @@ fn explain_rows(
     };
     let a = Side::of(&first, a, model)?;
     let b = Side::of(second.as_ref().unwrap_or(&first), b, model)?;
-    let explanation = model.similarity().explain_pair(a.row(), b.row());
+    let normalization = args.normalization.unwrap_or(model.rule().normalization);
+    let similarity = normalization.of(model.similarity());
+    let explanation = similarity.explain_pair(a.row(), b.row());
     if !args.json {
-        return output::stdout(&rows_text(args, names, &a, &b, &explanation));
+        return output::stdout(&rows_text(
+            args,
+            names,
+            normalization,
+            [&a, &b],
+            &explanation,
+        ));
     }
     let contributions = explanation.pairs.iter().map(|p| {
         json!({
@@ -272,34 +297,47 @@ fn explain_rows(
             "value": p.value,
         })
     });
-    output::json(&json!({
+    let mut value = json!({
         "model": args.model.model,
         "a": a.json(),
         "b": b.json(),
+        "normalization": normalization,
         "score": explanation.score,
         "contributions": contributions.collect::<Vec<Value>>(),
-    }))
+    });
+    if model.base() > 0.0 {
+        let base = explanation.base.iter();
+        let base = base.map(
+            |c| json!({ "feature": c.feature, "name": names.of(c.feature), "value": c.value }),
+        );
+        value["base"] = model.base().into();
+        value["base_score"] = explanation.base_score.into();
+        value["learned_score"] = explanation.learned_score.into();
+        value["base_contributions"] = base.collect();
+    }
+    output::json(&value)
 }
 
 fn rows_text(
     args: &Explain,
     names: &Names<'_>,
-    a: &Side<'_>,
-    b: &Side<'_>,
+    normalization: Normalization,
+    [a, b]: [&Side<'_>; 2],
     explanation: &Explanation,
 ) -> String {
+    let cosine = match normalization {
+        Normalization::Dot => "",
+        Normalization::Cosine => ", normalized by the cosine",
+    };
     let text = format!(
-        "{}\nand {}\nscore {} under {}.\n",
+        "{}\nand {}\nscore {} under {}{cosine}.\n",
         a.text(),
         b.text(),
         short(explanation.score),
         args.model.model.display()
     );
-    if explanation.pairs.is_empty() {
-        return text + "\nThey have no features in common that the model uses.\n";
-    }
-    let listed = top(&explanation.pairs, args.top);
-    let mut rows: Vec<Vec<String>> = listed
+    let learned: Vec<(f64, String)> = explanation
+        .pairs
         .iter()
         .map(|p| {
             let (i, j) = (names.of(p.i), names.of(p.j));
@@ -311,18 +349,55 @@ fn rows_text(
                 (false, true) => format!("{j} in the first row, {i} in the second"),
                 _ => format!("{i} in the first row, {j} in the second"),
             };
-            vec![format!("{:+.4}", p.value), words]
+            (p.value, words)
         })
         .collect();
-    let others = &explanation.pairs[listed.len()..];
-    if !others.is_empty() {
-        let sum: f64 = others.iter().map(|p| p.value).sum();
-        let more = format!("{} more", thousands(others.len()));
-        rows.push(vec![format!("{sum:+.4}"), more]);
+    let model = names.model;
+    if model.base() == 0.0 {
+        return match learned.is_empty() {
+            true => text + "\nThey have no features in common that the model uses.\n",
+            false => {
+                let rows = contributions(args, &learned, explanation.score, "in total");
+                text + "\nContributions to the score:\n" + &output::table("  ", &rows)
+            }
+        };
     }
-    rows.push(vec![
-        format!("{:+.4}", explanation.score),
-        "in total".into(),
-    ]);
-    text + "\nContributions to the score:\n" + &output::table("  ", &rows)
+    let base = explanation.base.iter();
+    let base: Vec<(f64, String)> = base
+        .map(|c| (c.value, format!("both have {}", names.of(c.feature))))
+        .collect();
+    let base_rows = contributions(args, &base, explanation.base_score, "from the base");
+    let learned_rows = contributions(
+        args,
+        &learned,
+        explanation.learned_score,
+        "from the learned part",
+    );
+    let total = vec![format!("{:+.4}", explanation.score), "in total".into()];
+    format!(
+        "{text}\nContributions of the base, {} <x, x'>:\n{}\nContributions of the learned part, x^T M x':\n{}\n{}",
+        short(model.base()),
+        output::table("  ", &base_rows),
+        output::table("  ", &learned_rows),
+        output::table("  ", &[total])
+    )
+}
+
+/// A table of the largest contributions, the sum of the others, and the sum of all.
+fn contributions(
+    args: &Explain,
+    list: &[(f64, String)],
+    sum: f64,
+    sum_of: &str,
+) -> Vec<Vec<String>> {
+    let row = |value: f64, words: &str| vec![format!("{value:+.4}"), words.to_owned()];
+    let listed = top(list, args.top);
+    let mut rows: Vec<_> = listed.iter().map(|(v, words)| row(*v, words)).collect();
+    let others = &list[listed.len()..];
+    if !others.is_empty() {
+        let rest: f64 = others.iter().map(|other| other.0).sum();
+        rows.push(row(rest, &format!("{} more", thousands(others.len()))));
+    }
+    rows.push(row(sum, sum_of));
+    rows
 }

@@ -16,7 +16,7 @@ const CLASSES_SHOWN: usize = 12;
 /// Show what a data file or a model contains
 ///
 /// For data: rows, features, non-zeros, classes, the range of values, the index base, and notes of the reader. For a
-/// model: lambda, atoms, features, preprocessing, and how it was trained. With --json, a model is printed completely:
+/// model: lambda, base, atoms, features, preprocessing, and how it was trained. With --json, a model is printed completely:
 /// every atom with its weight, the preprocessing, the names and the path.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
@@ -59,10 +59,18 @@ fn model_text(args: &Inspect, model: &Model) -> String {
     let mut lines = vec![
         ("model", args.file.display().to_string()),
         ("lambda", short(parts.scale)),
+    ];
+    if model.base() > 0.0 {
+        let base = short(model.base());
+        let base =
+            format!("{base}: scores are {base} <x, x'> + x^T M x', and M is the learned part");
+        lines.push(("base", base));
+    }
+    lines.extend([
         ("uses", uses),
         ("preprocess", preprocess_text(&parts.preprocess)),
         ("path", path),
-    ];
+    ]);
     if let Some(point) = parts.trace.get(model.chosen()) {
         lines.push(("objective", short(point.objective)));
     }

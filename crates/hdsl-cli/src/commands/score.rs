@@ -1,15 +1,19 @@
-//! `hdsl score`: the learned similarity of pairs of rows.
+//! `hdsl score`: the similarity of pairs of rows.
 
-use crate::args::ModelFile;
+use crate::args::{ModelFile, named};
 use crate::failure::Failure;
 use crate::files::{self, Reader};
 use crate::output::{self, Log, count};
 use clap::{Args, ValueHint};
+use hdsl::Normalization;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
-/// Score pairs of rows: S_M(x, x') = x^T M x'
+/// Score pairs of rows: S(x, x') = BASE <x, x'> + x^T M x'
+///
+/// x are preprocessed rows; BASE is 0 unless the model was learned on top of the dot product. Under cosine normalization,
+/// the score is S(x, x') / sqrt(S(x, x) S(x', x')).
 ///
 /// By default, row 0 of A with row 0 of B, row 1 with row 1, and so on. With --pairs, the pairs that a file lists; with
 /// --all, every row of A with every row of B. Prints lines `row of A, row of B, score`, separated by tabs.
@@ -33,6 +37,9 @@ pub(crate) struct Score {
     /// Score every row of A with every row of B
     #[arg(long, conflicts_with = "pairs")]
     all: bool,
+    /// Normalization of the similarity [default: as in training]
+    #[arg(long, value_name = "HOW", value_parser = named!(Normalization))]
+    normalization: Option<Normalization>,
     /// File to write the scores to [default: standard output]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
@@ -56,7 +63,9 @@ pub(crate) fn run(args: &Score, log: &Log) -> Result<(), Failure> {
     let other = args.b.as_deref().map(read).transpose()?;
     let b = other.as_ref().unwrap_or(&a);
     let pairs = pairs(args, a.n_rows(), b.n_rows())?;
-    let scores = model.similarity().score_many(&a, b, &pairs)?;
+    let normalization = args.normalization.unwrap_or(model.rule().normalization);
+    let similarity = normalization.of(model.similarity());
+    let scores = similarity.score_many(&a, b, &pairs)?;
     let scored = pairs.iter().zip(&scores);
     if let Some(out) = out {
         files::write(out, |out| {
@@ -70,6 +79,7 @@ pub(crate) fn run(args: &Score, log: &Log) -> Result<(), Failure> {
     let list = scored.map(|((i, j), score)| json!({ "a": i, "b": j, "score": score }));
     output::json(&json!({
         "model": args.model.model,
+        "normalization": normalization,
         "output": args.output,
         "n_pairs": pairs.len(),
         "scores": list.collect::<Vec<Value>>(),

@@ -13,6 +13,7 @@ use crate::progress::{self, TrainingProgress};
 use clap::Args;
 use hdsl::model::{BaseWeight, Validation};
 use hdsl::solver::Search;
+use hdsl::train::Choice;
 use hdsl::{
     Dataset, LossKind, Normalization, PredictionRule, Preprocess, StepRule, Stop, TrainConfig,
     TrainData, Trained, TripletSource, Vote, train,
@@ -207,16 +208,19 @@ pub(crate) fn run(args: &Train, log: &Log) -> Result<(), Failure> {
     if args.is_validated() && data.train.labels.is_none() {
         return Err(Failure::no_labels(&args.files.train, "--labels"));
     }
-    files::check_values(args.preprocess, &args.files.train, &data.train.rows)?;
+    let config = args.config();
+    files::check_values(config.preprocess, &args.files.train, &data.train.rows)?;
     if let (Some(path), Some(valid)) = (&args.validation.valid, &data.valid) {
-        files::check_values(args.preprocess, path, &valid.rows)?;
+        files::check_values(config.preprocess, path, &valid.rows)?;
     }
     if let Some(fraction) = args.holdout {
         hold_out(&mut data, fraction, args.seed)?;
     }
 
-    let config = args.config();
     progress::stop_on_ctrl_c();
+    if config.lambda.is_empty() || config.preprocess == Preprocess::Auto {
+        log.detail("choosing settings on held-out rows");
+    }
     if config.triplets.is_mined() {
         log.detail("mining triplets");
     }
@@ -388,6 +392,20 @@ fn stop_in_words(stop: Stop) -> &'static str {
     }
 }
 
+/// What was chosen on held-out rows, and the errors that decided it.
+fn chosen_in_words(choice: &Choice) -> String {
+    let base = percent(choice.base_error);
+    let mut text = format!(
+        "preprocessing {} (error of the base alone on {}: {base}",
+        choice.preprocess,
+        count(choice.n_held_out, "held-out row")
+    );
+    if let Some(error) = choice.learned_error {
+        text += &format!("; learned: {}", percent(error));
+    }
+    text + ")"
+}
+
 /// What the validation error is the error of.
 fn error_name(rule: &PredictionRule) -> String {
     let cosine = match rule.normalization {
@@ -420,13 +438,21 @@ impl TrainResult<'_> {
             count(self.data.rows.n_features(), "feature"),
             count(trained.run.n_triplets, "triplet")
         );
-        let mut lines = vec![
-            ("trained on", trained_on),
-            ("lambda", short(model.parts().scale)),
-        ];
+        let mut lines = vec![("trained on", trained_on)];
+        if let Some(choice) = &trained.choice {
+            lines.push(("chosen", chosen_in_words(choice)));
+        }
+        if model.base() > 0.0 {
+            lines.push(("base", short(model.base())));
+        }
+        if trained.run.stop != Stop::BaseAlone {
+            lines.push(("lambda", short(model.parts().scale)));
+        }
         let stop = stop_in_words(trained.run.stop);
         let iterations = format!("{} ({stop})", thousands(trained.run.iterations));
-        if self.args.n_estimators > 1 {
+        if trained.run.stop == Stop::BaseAlone {
+            lines.push(("iterations", iterations));
+        } else if self.args.n_estimators > 1 {
             // An average has neither iterations of its own nor triplets to have an objective on.
             lines.push(("iterations", iterations));
             lines.push((
@@ -528,6 +554,8 @@ impl TrainResult<'_> {
             "chosen_objective": trained.run.chosen_objective,
             "chosen_gap": trained.run.chosen_gap.value(),
             "stop": trained.run.stop.to_string(),
+            "preprocess": model.preprocess().kind(),
+            "base": model.base(),
             "lambda": model.parts().scale,
             "n_atoms": learned.atoms().len(),
             "n_features": learned.n_features_used(),
@@ -538,6 +566,12 @@ impl TrainResult<'_> {
             "vote": rule.vote,
             "normalization": rule.normalization,
             "valid_error": trained.run.valid_error,
+            "choice": trained.choice.as_ref().map(|choice| json!({
+                "n_held_out": choice.n_held_out,
+                "base_error": choice.base_error,
+                "learned_error": choice.learned_error,
+                "iterations": choice.iterations,
+            })),
             "train_seconds": trained.run.train_seconds,
             "mine_seconds": self.mine_seconds,
             "seconds": self.seconds,

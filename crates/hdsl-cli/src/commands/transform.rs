@@ -1,19 +1,21 @@
-//! `hdsl transform`: rows in the space where the learned similarity is a dot product.
+//! `hdsl transform`: rows in the space where the similarity of a model is a dot product.
 
 use crate::args::{ModelFile, heading::FILES, named, positive};
 use crate::failure::Failure;
 use crate::files::{self, Reader, RowsOutput, WRITABLE};
-use crate::output::{self, Log, count};
+use crate::output::{self, Log, count, thousands};
 use clap::{Args, ValueHint};
 use hdsl::{Format, IndexBase};
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Map rows into the space where the learned similarity is a plain dot product
+/// Map rows into the space where the similarity of a model is a plain dot product
 ///
 /// One coordinate per atom, sqrt(LAMBDA weight) (x_i +- x_j): the dot product of two mapped rows is their score under
-/// the model. The mapped rows can be used by any tool that computes dot products: an index, a linear classifier, a plot.
-/// With --rank R, the R eigenvectors of M with the largest eigenvalues: the best approximation of M of that rank.
+/// the model. If the model has a base, the coordinates sqrt(BASE) x, one per feature, come before those of the atoms.
+/// Cosine normalization does not change the coordinates: the cosine of two mapped rows is their normalized score. The mapped rows can be used by any tool that computes dot products: an index, a linear classifier, a plot.
+/// With --rank R, the R eigenvectors of M with the largest eigenvalues: the best approximation of M of that rank. The
+/// coordinates of a base are not reduced.
 ///
 /// Vector databases must be set to inner product search; Euclidean distance gives a different ranking.
 #[derive(Args, Debug)]
@@ -29,7 +31,7 @@ pub(crate) struct Transform {
     /// File to write: .npz (scipy's sparse matrix) or .svm (svmlight, with the labels of ROWS)
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: PathBuf,
-    /// Reduce to this many orthogonal dimensions [default: one dimension per atom]
+    /// Reduce the learned part to this many orthogonal dimensions [default: one dimension per atom]
     #[arg(long, value_name = "R", value_parser = positive, allow_negative_numbers = true)]
     rank: Option<usize>,
     /// Format to write [default: from the name of the file]
@@ -60,18 +62,34 @@ pub(crate) fn run(args: &Transform, log: &Log) -> Result<(), Failure> {
             .transform_rows(&model.prepare(&data.rows)),
     };
     out.write_data(&data, IndexBase::One)?;
+    let n_base = if model.base() > 0.0 {
+        model.n_features()
+    } else {
+        0
+    };
     let value = || {
-        json!({
+        let mut value = json!({
             "model": args.model.model,
             "output": args.output,
             "n_rows": data.rows.n_rows(),
             "dim": data.rows.n_features(),
             "nnz": data.rows.nnz(),
-        })
+        });
+        if n_base > 0 {
+            value["base_dim"] = n_base.into();
+        }
+        value
     };
     let text = || {
+        let parts = match n_base {
+            0 => String::new(),
+            n => {
+                let learned = thousands(data.rows.n_features() - n);
+                format!(": {} of the base, then {learned} learned", thousands(n))
+            }
+        };
         format!(
-            "{}: wrote {} of {}\n",
+            "{}: wrote {} of {}{parts}\n",
             args.output.display(),
             count(data.rows.n_rows(), "row"),
             count(data.rows.n_features(), "dimension")

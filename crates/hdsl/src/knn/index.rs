@@ -1,8 +1,9 @@
 //! Exact inner product search: the rows with the largest dot products with a query.
 //!
-//! There are two algorithms with bitwise equal results. For low-dimensional rows, as under a learned similarity, it is
-//! branch and bound on a [tree](super::tree), which computes the scores of few rows. Otherwise, and if the bounds of
-//! the tree exclude too few rows, an [inverted index](super::inverted) computes the scores of all rows.
+//! There are two algorithms with bitwise equal results. For low-dimensional rows, as under a learned similarity without a
+//! base, it is branch and bound on a [tree](super::tree), which visits few rows. Otherwise, and if the bounds of the tree
+//! exclude too few rows, an [inverted index](super::inverted) computes the scores of all rows in single precision. Both
+//! then compute the scores of the remaining rows in double precision.
 //!
 //! Rows are stored in an order in which each class is contiguous and [similar rows](super::order) are close together. A
 //! row's index in this order is its *position*. The rows of the same class as the query are one range of positions, and
@@ -10,8 +11,9 @@
 //! same search; the inverted index computes all scores once for both.
 
 use super::inverted::{InvertedIndex, select};
+use super::query::{ColumnMaxima, Query};
 use super::top::TopK;
-use super::tree::{self, Tree};
+use super::tree::Tree;
 use super::{Neighbor, order};
 use crate::cancel::CancelToken;
 use crate::data::{Columns, Rows, SparseRow};
@@ -30,6 +32,7 @@ pub(super) struct Index {
     rows: Rows,
     /// The row number at each position; `None` if position and row number are the same.
     order: Option<Vec<u32>>,
+    maxima: ColumnMaxima,
     tree: Option<Tree>,
     /// Built at its first use. If there is a tree, it may never be used.
     inverted: OnceLock<InvertedIndex>,
@@ -46,12 +49,9 @@ pub(super) struct Request<'a> {
 /// Buffers of one thread.
 #[derive(Default)]
 pub(super) struct Scratch {
-    /// The query, without features that occur in no row.
-    query: Vec<(u32, f64)>,
-    /// The same query in the form for the tree.
-    in_tree: tree::Query,
-    /// The score at each position.
-    scores: Vec<f64>,
+    query: Query,
+    /// The score at each position, in single precision.
+    scores: Vec<f32>,
 }
 
 impl Index {
@@ -87,6 +87,7 @@ impl Index {
         cancel.check()?;
         Ok(Self {
             columns,
+            maxima: ColumnMaxima::of(&rows),
             tree: with_tree.then(|| Tree::new(&rows)),
             rows,
             order,
@@ -114,42 +115,60 @@ impl Index {
         query: SparseRow<'_>,
         requests: &[Request<'_>],
     ) -> Vec<Vec<Neighbor>> {
+        let Scratch {
+            query: columns,
+            scores,
+        } = scratch;
         let compact = |(feature, x)| Some((self.columns.number(feature)?, x));
-        scratch.query.clear();
-        scratch.query.extend(query.iter().filter_map(compact));
-        let found = (self.tree.as_ref()).and_then(|tree| self.search_tree(tree, scratch, requests));
+        columns.set(query.iter().filter_map(compact), self.columns.len());
+        let query = &*columns;
+        // Without a slack single precision says nothing, and all rows remain.
+        let Some(slack) = self.maxima.slack(query) else {
+            scores.clear();
+            scores.resize(self.n_rows(), 0.0);
+            return self.select(query, scores, f64::INFINITY, requests);
+        };
+        let found =
+            (self.tree.as_ref()).and_then(|tree| self.search_tree(tree, query, slack, requests));
         found.unwrap_or_else(|| {
             let inverted = self.inverted.get_or_init(|| InvertedIndex::new(&self.rows));
-            inverted.score_all(&mut scratch.scores, &scratch.query);
-            let answer = |request| select(&scratch.scores, request, |at| self.row_at(at));
-            requests.iter().map(answer).collect()
+            inverted.score_all(scores, query);
+            self.select(query, scores, slack, requests)
         })
     }
 
-    /// [`Index::search`] in the tree. `None` if its bounds exclude too few rows, or if the query is out of the range of
-    /// single precision.
+    /// [`Index::search`], given the scores in single precision.
+    fn select(
+        &self,
+        query: &Query,
+        scores: &[f32],
+        slack: f64,
+        requests: &[Request<'_>],
+    ) -> Vec<Vec<Neighbor>> {
+        let exact = |position| query.dot(self.rows.row(position));
+        let answer = |request| select(scores, slack, request, |at| self.row_at(at), exact);
+        requests.iter().map(answer).collect()
+    }
+
+    /// [`Index::search`] in the tree. `None` if its bounds exclude too few rows.
     fn search_tree(
         &self,
         tree: &Tree,
-        scratch: &mut Scratch,
+        query: &Query,
+        slack: f64,
         requests: &[Request<'_>],
     ) -> Option<Vec<Vec<Neighbor>>> {
-        let Scratch { query, in_tree, .. } = scratch;
-        let slack = tree.slack(query)?;
-        in_tree.set(query, self.columns.len());
         let answer = |request: &Request<'_>| {
             let mut top = TopK::new(request.k);
-            let complete = tree.search(in_tree, &request.positions, |position| {
+            let complete = tree.search(query, &request.positions, |position| {
                 let row = self.row_at(position);
                 if (request.allowed)(row) {
-                    top.push(row, in_tree.dot(self.rows.row(position)));
+                    top.push(row, query.dot(self.rows.row(position)));
                 }
                 top.threshold() - slack
             });
             complete.then(|| top.into_sorted())
         };
-        let found = requests.iter().map(answer).collect();
-        in_tree.clear(query);
-        found
+        requests.iter().map(answer).collect()
     }
 }

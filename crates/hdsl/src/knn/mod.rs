@@ -22,6 +22,7 @@ mod index;
 mod inverted;
 mod order;
 mod predict;
+mod query;
 mod rule;
 #[cfg(test)]
 mod tests;

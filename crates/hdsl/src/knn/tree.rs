@@ -10,7 +10,8 @@
 //! Bounds are in single precision, and a slack accounts for their rounding errors. They only decide which scores are
 //! computed; scores are in double precision.
 
-use crate::data::{Rows, SparseRow};
+use super::query::{Query, round_down};
+use crate::data::Rows;
 use std::ops::Range;
 
 /// Children per node.
@@ -27,8 +28,6 @@ const ZEROS: Lanes = Lanes([0.0; ARITY]);
 pub(super) struct Tree {
     n_positions: usize,
     levels: Vec<Level>,
-    /// The largest absolute value in each column.
-    largest: Vec<f64>,
 }
 
 /// The nodes of one level.
@@ -46,49 +45,6 @@ struct Level {
     maxima: Vec<Lanes>,
     /// Empty in leaves, where minima and maxima are equal.
     minima: Vec<Lanes>,
-}
-
-/// A query in the forms that the search needs.
-#[derive(Default)]
-pub(super) struct Query {
-    /// The columns with non-negative values, in single precision.
-    non_negative: Vec<(u32, f32)>,
-    /// The columns with negative values, in single precision.
-    negative: Vec<(u32, f32)>,
-    /// The query as a dense vector.
-    dense: Vec<f64>,
-}
-
-impl Query {
-    /// Sets the query. [`Query::clear`] must be called before the next one is set.
-    pub(super) fn set(&mut self, columns: &[(u32, f64)], n_columns: usize) {
-        self.non_negative.clear();
-        self.negative.clear();
-        self.dense.resize(n_columns, 0.0);
-        for &(column, x) in columns {
-            let side = match x < 0.0 {
-                true => &mut self.negative,
-                false => &mut self.non_negative,
-            };
-            side.push((column, x as f32));
-            self.dense[column as usize] = x;
-        }
-    }
-
-    /// Resets the dense vector to 0, given the columns of the query.
-    pub(super) fn clear(&mut self, columns: &[(u32, f64)]) {
-        for &(column, _) in columns {
-            self.dense[column as usize] = 0.0;
-        }
-    }
-
-    /// The score of a row, bitwise equal to [`SparseRow::dot`]. Columns that are not in the query add ±0, which leaves
-    /// the sum unchanged because it is never -0.
-    pub(super) fn dot(&self, row: SparseRow<'_>) -> f64 {
-        row.iter()
-            .map(|(column, y)| self.dense[column as usize] * y)
-            .fold(0.0, |sum, term| sum + term)
-    }
 }
 
 /// The state of one search.
@@ -115,11 +71,6 @@ impl Tree {
     }
 
     pub(super) fn new(rows: &Rows) -> Self {
-        let mut largest = vec![0.0f64; rows.n_features()];
-        for (&column, value) in rows.indices().iter().zip(rows.values()) {
-            let largest = &mut largest[column as usize];
-            *largest = largest.max(value.abs());
-        }
         let mut levels = vec![Level::leaves(rows)];
         while let Some(below) = levels.last().filter(|level| level.n_nodes > 1) {
             levels.push(Level::parents_of(below));
@@ -127,29 +78,12 @@ impl Tree {
         Self {
             n_positions: rows.n_rows(),
             levels,
-            largest,
         }
     }
 
     #[cfg(test)]
     pub(super) fn height(&self) -> usize {
         self.levels.len()
-    }
-
-    /// An upper bound of the rounding errors in the bounds of a query; `None` if the bounds may be out of the range of
-    /// single precision.
-    pub(super) fn slack(&self, query: &[(u32, f64)]) -> Option<f64> {
-        let (mut largest_score, mut square) = (0.0, 0.0);
-        for &(column, x) in query {
-            largest_score += x.abs() * self.largest[column as usize];
-            square += x * x;
-        }
-        // A term is rounded three times: the query's value, the row's value and their product. Each addition rounds
-        // once more. The absolute value of every partial sum, and the sum of the absolute values of all terms, is at
-        // most `largest_score`, so the errors add up to at most (n + 3) 2^-24 times that for n terms. The slack is more
-        // than twice as large, and so also covers the far smaller rounding errors of the scores in double precision.
-        let slack = (query.len() as f64 + 16.0) * largest_score * f64::from(f32::EPSILON) + 1e-37;
-        ((1e-20..1e15).contains(&largest_score) && square < 1e30).then_some(slack)
     }
 
     /// Calls `score` for the positions in the given ranges, except for those whose bound is below the threshold.
@@ -326,14 +260,5 @@ impl Level {
             }
         }
         sums
-    }
-}
-
-/// The largest single-precision number that is not above `value`.
-fn round_down(value: f64) -> f32 {
-    let rounded = value as f32;
-    match f64::from(rounded) <= value {
-        true => rounded,
-        false => rounded.next_down(),
     }
 }

@@ -237,7 +237,8 @@ impl Model {
         self.parts.preprocess.apply(raw)
     }
 
-    /// The similarity of two raw rows.
+    /// The similarity of two raw rows, S(x, x') = β <x, x'> + xᵀ M x' of the preprocessed rows. It has no normalization; that of
+    /// the prediction rule is applied by `model.rule().normalization.of(&model)`.
     pub fn score(&self, a: SparseRow<'_>, b: SparseRow<'_>) -> f64 {
         let [a, b] = [a, b].map(|row| self.parts.preprocess.apply_row(row));
         let (a, b) = (SparseRow::new(&a.0, &a.1), SparseRow::new(&b.0, &b.1));

@@ -1,8 +1,9 @@
 //! Normalization of a similarity: dot or cosine.
 
 use crate::data::{Preprocess, Preprocessor, Rows, SparseRow};
+use crate::error::Result;
 use crate::named::named_enum;
-use crate::similarity::Similarity;
+use crate::similarity::{BilinearModel, Explanation, Similarity};
 use std::borrow::Cow;
 
 named_enum! {
@@ -65,6 +66,53 @@ impl<S: ?Sized> Normalized<'_, S> {
             }
         }
     }
+}
+
+impl Normalized<'_, BilinearModel> {
+    /// The scores of many pairs of rows, see [`BilinearModel::score_many`].
+    ///
+    /// ```
+    /// use hdsl::{Atom, BilinearModel, Normalization, Rows};
+    /// let model = BilinearModel::new(2, 3.0, vec![(Atom::plus(0, 1)?, 1.0)])?.with_base(1.0)?;
+    /// let rows = Rows::from_parts(2, vec![0, 1, 2, 2], vec![0, 1], vec![5.0, 7.0])?;
+    /// let scores = Normalization::Cosine.of(&model).score_many(&rows, &rows, &[(0, 1), (1, 1), (1, 2)])?;
+    /// assert_eq!(scores, [0.75, 1.0, 0.0]); // 3 / √(1 + 3)², whatever the lengths of the rows; row 2 is empty
+    /// # Ok::<(), hdsl::Error>(())
+    /// ```
+    pub fn score_many(&self, a: &Rows, b: &Rows, pairs: &[(u32, u32)]) -> Result<Vec<f64>> {
+        let mut scores = self.similarity.score_many(a, b, pairs)?;
+        if self.normalization == Normalization::Cosine {
+            let (a, b) = (self.lengths(a)?, self.lengths(b)?);
+            for (score, &(p, q)) in scores.iter_mut().zip(pairs) {
+                *score = quotient(*score, a[p as usize] * b[q as usize]);
+            }
+        }
+        Ok(scores)
+    }
+
+    /// √S(x, x) of all rows.
+    fn lengths(&self, rows: &Rows) -> Result<Vec<f64>> {
+        let diagonal: Vec<(u32, u32)> = (0..rows.n_rows() as u32).map(|row| (row, row)).collect();
+        let mut lengths = self.similarity.score_many(rows, rows, &diagonal)?;
+        lengths.iter_mut().for_each(|score| *score = score.sqrt());
+        Ok(lengths)
+    }
+
+    /// The contributions to the score of two rows, see [`BilinearModel::explain_pair`]. Under `cosine` every contribution
+    /// is divided by √(S(a, a) S(b, b)), so that they add up to the cosine.
+    pub fn explain_pair(&self, a: SparseRow<'_>, b: SparseRow<'_>) -> Explanation {
+        let mut explanation = self.similarity.explain_pair(a, b);
+        if self.normalization == Normalization::Cosine {
+            let length = |row| self.similarity.score(row, row).sqrt();
+            explanation.divide_by(length(a) * length(b), quotient);
+        }
+        explanation
+    }
+}
+
+/// A score over the lengths of its rows; 0 if a length is 0.
+fn quotient(score: f64, lengths: f64) -> f64 {
+    if lengths > 0.0 { score / lengths } else { 0.0 }
 }
 
 impl<S: Similarity + ?Sized> Similarity for Normalized<'_, S> {

@@ -93,10 +93,8 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// The explanation of the score divided by a number above 0: every part is divided.
-    ///
-    /// Under [`Normalization::Cosine`](crate::Normalization::Cosine) the number is √(S(a, a) S(b, b)).
-    pub fn divided_by(mut self, divisor: f64) -> Self {
+    /// Divides the score and every contribution to it.
+    pub(super) fn divide_by(&mut self, divisor: f64, quotient: fn(f64, f64) -> f64) {
         let base = self.base.iter_mut().map(|c| &mut c.value);
         let pairs = self.pairs.iter_mut().map(|c| &mut c.value);
         let atoms = self.atoms.iter_mut().map(|c| &mut c.value);
@@ -106,9 +104,8 @@ impl Explanation {
             &mut self.learned_score,
         ];
         for value in base.chain(pairs).chain(atoms).chain(scores) {
-            *value /= divisor;
+            *value = quotient(*value, divisor);
         }
-        self
     }
 }
 

@@ -68,7 +68,7 @@ class Hooks:
         return stop
 
     def _learned_so_far(self, facts: dict[str, Any], atoms: Any) -> dict[str, Any]:
-        model = _core.Model.snapshot(self.X, self.estimator.preprocess, facts["scale"], atoms)
+        model = _core.Model.snapshot(self.X, facts["preprocess"], facts["scale"], atoms, facts["base"])
         return {"_model": model, "_index": _core.Index()}
 
     def done(self) -> None:

@@ -24,30 +24,38 @@ if TYPE_CHECKING:
 class HDSL(HDSLLearner):
     """Learn a sparse similarity from labels or triplets, and map rows into the space in which it is a dot product.
 
-    The similarity is S(x, z) = x' M z, where M is a weighted sum of atoms: matrices of two features each. Training adds one
-    atom per iteration (Frank-Wolfe with away steps); early stopping keeps M sparse and is how the method regularizes. Time
+    The similarity is S(x, z) = β <x, z> + x' M z of preprocessed rows. The base β <x, z> is fixed; M is learned: a weighted
+    sum of atoms, matrices of two features each. By default, β, the preprocessing and λ are chosen from the data, and M is
+    0 if learning does not lower the error on held-out rows. With β = 0 it is the method of the paper. Training adds one atom
+    per iteration (Frank-Wolfe with away steps); early stopping keeps M sparse and is how the method regularizes. Time
     and memory depend on the non-zeros of the rows, not on the number of columns. The same seed gives the same model, for any
     number of threads; the command line's `hdsl train` gives the same one, byte for byte.
 
     Parameters
     ----------
-    scale : float, array-like of floats or "auto", default=100.0
-        λ, the size of the domain that M is learned in. No default suits all data: try 1, 10, 100, 1000 first. Several
-        values are tried in one fit if there are validation rows to choose by. With ``"auto"``, :meth:`fit` searches as
+    scale : float, array-like of floats, "auto" or None, default=None
+        λ, the size of the domain that M is learned in. None chooses it from the data, relative to the base: see `choice_`.
+        Without a base, try 1, 10, 100, 1000. Several values are tried in one fit if there are validation rows to choose
+        by. With ``"auto"``, :meth:`fit` searches as
         :func:`hdsl.tune` does, for at most `time` seconds (600 by default): `scale`, `triplets`, `preprocess`, `loss`,
         `max_iter`, `mining_rounds`, `last_round_iter`, `n_estimators`, `n_neighbors`, `vote` and `normalization` are the
         result of the search (`tuned_params_`), whatever was given. Only `max_features`, `memory`, `n_components`,
         `random_state`, `n_jobs` and `verbose` have an effect besides.
+    base : float, "auto" or None, default=None
+        β, the weight of the base similarity. ``"auto"`` chooses it so that the margins β |<x, y> - <x, z>| of the triplets are
+        3 on average. 0 is the method of the paper: features that no atom uses do not count. None is ``"auto"`` if `scale` is
+        None, otherwise 0.
     triplets : str, default="knn:3:5"
         The source of the triplets of :meth:`fit`: ``"knn:T:I"`` combines the T nearest rows of the same class with the I
         nearest of other classes, for each row; ``"random:N"`` draws N triplets per row, which is often better for few
         rows.
-    preprocess : {"max", "unit", "max+unit", "tfidf", "bm25", "none"}, default="max"
+    preprocess : {"max", "unit", "max+unit", "tfidf", "bm25", "none", "auto"} or None, default=None
         Preprocessing of raw values: divide each by the largest absolute value of its column and clip it to [-1, 1], or
         divide rows by their Euclidean norm, or both, or nothing. ``"tfidf"`` and ``"bm25"`` are for word counts and take
         no negative values: ``"tfidf"`` has the numbers of scikit-learn's ``TfidfTransformer(sublinear_tf=True)``
         (``sublinear_tf=False`` if the training values are not all whole numbers), ``"bm25"`` the term weights of Okapi
-        BM25 (k1 = 1.5, b = 0.75) in rows of unit norm.
+        BM25 (k1 = 1.5, b = 0.75) in rows of unit norm. ``"auto"`` chooses among them by the error of the plain similarity
+        on held-out rows. None is ``"auto"`` if `scale` is None, otherwise ``"max"``.
     loss : {"smoothed-hinge", "squared-hinge", "logistic", "exponential"}, default="smoothed-hinge"
         The loss of a triplet, a function of its margin S(x, y) - S(x, z).
     search : {"alternating", "exact"}, default="alternating"
@@ -120,6 +128,14 @@ class HDSL(HDSLLearner):
         Their names, after a fit to a data frame.
     path_ : structured ndarray of shape (`n_iter_` + 1,)
         Every iterate of the run: ``iteration``, ``objective``, ``gap``, ``n_atoms``, ``n_features``, ``valid_error``.
+    base_ : float
+        β of the model.
+    preprocess_ : str
+        The preprocessing of the model.
+    choice_ : dict or None
+        What was chosen on held-out rows, if something was left open: ``n_held_out``, their number; ``base_error``, the
+        error of the base alone; ``learned_error``, the lowest error of a similarity learned on top of it; ``max_iter``, the
+        number of iterations of the lowest error, or 0 if the base alone is used.
     scale_ : float
         λ of the model; the best one if several were tried.
     scale_results_ : list of dict

@@ -19,7 +19,7 @@ from hdsl._callbacks import CallbackSupportMixin, Hooks
 from hdsl._fit import TripletLearner, given_triplets
 from hdsl._progress import Progress
 from hdsl._report import ReportMixin
-from hdsl._settings import CONSTRAINTS, compiled, keep, settings
+from hdsl._settings import LEARNED, compiled, keep, settings
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -31,9 +31,10 @@ FOUND = ("tuning_", "tuned_params_", "leaderboard_", "_found_decision")
 class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
     """The common part of :class:`HDSL`, :class:`HDSLClassifier` and :class:`TripletHDSL`."""
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = LEARNED
 
-    scale: float | ArrayLike | str
+    scale: float | ArrayLike | str | None
+    base: float | str | None
     max_iter: int
     mining_rounds: int
     last_round_iter: int | None
@@ -47,10 +48,11 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
 
     def __init__(
         self,
-        scale: float | ArrayLike | str = 100.0,
+        scale: float | ArrayLike | str | None = None,
         *,
+        base: float | str | None = None,
         triplets: str = "knn:3:5",
-        preprocess: str = "max",
+        preprocess: str | None = None,
         loss: str = "smoothed-hinge",
         search: str = "alternating",
         steps: str = "away",
@@ -175,8 +177,10 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
             raise ValueError("sample_weight cannot be used with mining_rounds: triplets that are mined later have no weights.")
         if max_iter is not None:
             chosen["max_iter"] = max_iter
+        if start is not None:
+            chosen |= continued(self, start)
         per_model = chosen["max_iter"] * (1 + chosen["mining_rounds"])
-        hooks = Hooks(self, rows, y, per_model * len(chosen["lambda"]) * chosen["n_estimators"])
+        hooks = Hooks(self, rows, y, per_model * max(len(chosen["lambda"]), 1) * chosen["n_estimators"])
         progress = Progress(per_model) if self.verbose else None
         names = getattr(self, "feature_names_in_", None)
         model, facts = _core.train(
@@ -217,6 +221,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
         self.valid_error_: float | None = facts["valid_error"]
         self.n_triplets_: int = facts["n_triplets"]
         self._train_seconds: float = facts["train_seconds"]
+        self.choice_: dict[str, Any] | None = facts["choice"]
         fields = ["scale", "objective", "n_iter", "chosen_iter", "valid_error", "stop"]
         self.scale_results_: list[dict[str, Any]] = [dict(zip(fields, point)) for point in facts["grid"]]
 
@@ -233,6 +238,12 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
         """β of the similarity S(x, z) = β <x, z> + x' M z of preprocessed rows; 0 if it is learned alone."""
         check_is_fitted(self)
         return self._model.base
+
+    @property
+    def preprocess_(self) -> str:
+        """The preprocessing of the model."""
+        check_is_fitted(self)
+        return self._model.preprocess
 
     @property
     def n_atoms_(self) -> int:
@@ -374,7 +385,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
             raise ValueError("y is given without X.")
         model = _core.Model.read(os.fspath(path))
         config = json.loads(model.config)
-        known: dict[str, Any] = {"scale": model.scale, "preprocess": model.preprocess}
+        known: dict[str, Any] = {"scale": model.scale, "preprocess": model.preprocess, "base": model.base}
         known |= {name: config[name] for name in ("loss", "search", "steps", "batch", "mining_rounds", "n_estimators")}
         known |= {name: config["rule"][name] for name in ("vote", "normalization")}
         known |= {"n_neighbors": config["rule"]["k"], "random_state": config["seed"]}
@@ -393,6 +404,16 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
         if y is not None:
             estimator._set_classes(y, estimator._fit_X)
         return estimator
+
+
+def continued(learner: Any, start: _core.Model) -> dict[str, Any]:
+    """Settings that are left open and are known from the model that a fit continues from."""
+    known: dict[str, Any] = {"lambda": [start.scale], "base": start.base, "preprocess": start.preprocess}
+    if learner.scale is not None:
+        return {}
+    learned = len(start.features_by_weight()[0]) > 0
+    is_open = {"lambda": learned, "base": learner.base is None, "preprocess": learner.preprocess is None}
+    return {name: value for name, value in known.items() if is_open[name]}
 
 
 def warn_if_interrupted(facts: dict[str, Any], what: str, kept: str, depth: int = 4) -> None:

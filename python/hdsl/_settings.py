@@ -28,7 +28,8 @@ def named(parameter: str) -> list[Any]:
 
 #: In scikit-learn's form; error messages are scikit-learn's own.
 CONSTRAINTS: dict[str, list[Any]] = {
-    "scale": [ABOVE_0, "array-like", StrOptions({"auto"})],
+    "scale": [ABOVE_0, "array-like", StrOptions({"auto"}), None],
+    "base": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"}), None],
     "triplets": [str],
     "batch": [FROM_1, None],
     "max_iter": [FROM_1],
@@ -58,6 +59,10 @@ CONSTRAINTS: dict[str, list[Any]] = {
 COMMON = {name: CONSTRAINTS[name] for name in ("preprocess", "n_neighbors", "callback", "random_state", "n_jobs", "verbose")}
 
 
+#: The constraints of the learners that may choose their preprocessing from the data.
+LEARNED = {**CONSTRAINTS, "preprocess": [*CONSTRAINTS["preprocess"], None]}
+
+
 def keep(arguments: dict[str, Any]) -> None:
     """Store the arguments of an ``__init__`` under their names, unchanged: ``keep(locals())``."""
     estimator = arguments["self"]
@@ -67,8 +72,10 @@ def keep(arguments: dict[str, Any]) -> None:
 
 
 def scales(estimator: Any) -> list[float]:
-    """All values of λ."""
+    """All values of λ; none if it is chosen from the data."""
     given = estimator.scale
+    if given is None:
+        return []
     if isinstance(given, str):
         raise ValueError(f"The 'scale' parameter is {given!r}, expected numbers above 0, or 'auto' for a fit to labels.")
     several = [float(s) for s in given] if isinstance(given, Iterable) else [float(given)]
@@ -108,12 +115,15 @@ def settings(estimator: Any, *, validated: bool, holdout: float | None) -> dict[
             "of all its models."
         )
     names = (
-        "preprocess", "loss", "search", "steps", "batch", "max_iter", "mining_rounds", "last_round_iter", "n_estimators",
+        "loss", "search", "steps", "batch", "max_iter", "mining_rounds", "last_round_iter", "n_estimators",
         "certify", "max_features", "eval_every",
     )  # fmt: skip
     return {
         **{name: getattr(estimator, name) for name in names},
         "lambda": several,
+        # Without a scale, everything is chosen from the data; with one, the defaults are those of the paper.
+        "preprocess": estimator.preprocess or ("max" if several else "auto"),
+        "base": estimator.base if estimator.base is not None else 0.0 if several else "auto",
         "tolerance": estimator.tol,
         "time_limit": estimator.time,
         "rule": {"k": estimator.n_neighbors, "vote": estimator.vote, "normalization": estimator.normalization},

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from hdsl._fit import given_triplets
 from hdsl._learner import HDSLLearner
 from hdsl._matrix import DTYPES, as_csr
-from hdsl._settings import CONSTRAINTS, keep
+from hdsl._settings import LEARNED, keep
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -43,10 +43,10 @@ class TripletHDSL(HDSLLearner):
     ----------
     preprocessor : {array-like, sparse matrix} of shape (n_samples, n_features)
         The raw rows that the triplets refer to.
-    scale, preprocess, loss, search, steps, batch, max_iter, tol, certify, max_features, time, memory
+    scale, base, preprocess, loss, search, steps, batch, max_iter, tol, certify, max_features, time, memory
         As for :class:`hdsl.HDSL`.
     n_neighbors, normalization, n_components, warm_start, callback, random_state, n_jobs, verbose
-        As for :class:`hdsl.HDSL`; `scale` is a number, since a search needs labels.
+        As for :class:`hdsl.HDSL`; `scale` is a number or None, since a search needs labels.
 
     Attributes
     ----------
@@ -74,17 +74,18 @@ class TripletHDSL(HDSLLearner):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{name: kinds for name, kinds in CONSTRAINTS.items() if name not in WITHOUT_LABELS},
-        "scale": [kind for kind in CONSTRAINTS["scale"] if not isinstance(kind, StrOptions)],
+        **{name: kinds for name, kinds in LEARNED.items() if name not in WITHOUT_LABELS},
+        "scale": [kind for kind in LEARNED["scale"] if not isinstance(kind, StrOptions)],
         "preprocessor": ["array-like", "sparse matrix", None],
     }
 
     def __init__(
         self,
         preprocessor: Any = None,
-        scale: float = 100.0,
+        scale: float | None = None,
         *,
-        preprocess: str = "max",
+        base: float | str | None = None,
+        preprocess: str | None = None,
         loss: str = "smoothed-hinge",
         search: str = "alternating",
         steps: str = "away",

@@ -25,6 +25,8 @@ pub(crate) struct Facts {
     pub(crate) n_features: usize,
     pub(crate) seconds: f64,
     pub(crate) scale: f64,
+    pub(crate) base: f64,
+    pub(crate) preprocess: &'static str,
     pub(crate) valid_error: Option<f64>,
 }
 

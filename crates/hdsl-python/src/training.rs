@@ -120,7 +120,21 @@ pub(crate) fn facts<'py>(py: Python<'py>, trained: &Trained) -> PyResult<Bound<'
         })
         .collect();
     facts.set_item("grid", grid)?;
+    facts.set_item("choice", choice(py, trained)?)?;
     Ok(facts)
+}
+
+/// What was chosen on held-out rows.
+fn choice<'py>(py: Python<'py>, trained: &Trained) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let Some(choice) = &trained.choice else {
+        return Ok(None);
+    };
+    let entries = PyDict::new(py);
+    entries.set_item("n_held_out", choice.n_held_out)?;
+    entries.set_item("base_error", choice.base_error)?;
+    entries.set_item("learned_error", choice.learned_error)?;
+    entries.set_item("max_iter", choice.iterations)?;
+    Ok(Some(entries))
 }
 
 /// The input of a run, for a thread without the interpreter.
@@ -269,9 +283,16 @@ impl hdsl::Observer for Listening<'_, '_> {
 
 fn tell(watch: &mut Watch<'_>, facts: &mut Facts, event: &Event<'_>) -> ControlFlow<()> {
     match *event {
-        Event::LambdaStarted { lambda: scale, .. } => {
+        Event::LambdaStarted {
+            lambda: scale,
+            base,
+            preprocess,
+            ..
+        } => {
             *facts = Facts {
                 scale,
+                base,
+                preprocess: preprocess.name(),
                 ..Facts::default()
             };
         }

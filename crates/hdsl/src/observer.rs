@@ -2,6 +2,7 @@
 
 use crate::atoms::ActiveSet;
 use crate::cancel::CancelToken;
+use crate::data::Preprocess;
 use crate::named::named_enum;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -76,6 +77,10 @@ pub enum Event<'a> {
         of: usize,
         /// λ.
         lambda: f64,
+        /// β of the base similarity.
+        base: f64,
+        /// The preprocessing of the rows.
+        preprocess: Preprocess,
     },
     /// Validation rows were classified under the iterate.
     Evaluated {

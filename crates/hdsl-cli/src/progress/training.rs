@@ -96,7 +96,9 @@ impl Observer for TrainingProgress<'_> {
                 self.model = format!("model {}/{of}", index + 1);
                 self.bar.detail(&self.model);
             }
-            Event::LambdaStarted { index, of, lambda } => self.run_started(index, of, lambda),
+            Event::LambdaStarted {
+                index, of, lambda, ..
+            } => self.run_started(index, of, lambda),
             Event::Iteration(now, active) => {
                 self.bar.bar.set_position(now.iter as u64);
                 // Without validation rows, this line replaces that of an evaluation.

@@ -115,7 +115,13 @@ impl<'a> Grid<'a> {
             if stopped && best.is_some() {
                 break;
             }
-            let started = Event::LambdaStarted { index, of, lambda };
+            let started = Event::LambdaStarted {
+                index,
+                of,
+                lambda,
+                base: self.problem.base.weight(),
+                preprocess: self.config.preprocess,
+            };
             stopped |= observer.on_event(&started).is_break();
             self.problem.lambda = lambda;
             let clock = clock.take().unwrap_or_else(Stopwatch::start);

@@ -3,6 +3,9 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const names = data.names.name;
 const classes = data.classes;
+// What the similarity of the model is compared with: the dot product, or the base alone if the model has a base.
+const baseline = data.baseline ?? "dot product";
+const capitalized = (text) => text[0].toUpperCase() + text.slice(1);
 const byId = (id) => document.getElementById(id);
 
 // Creates an element with attributes and children; strings become text nodes.

@@ -16,7 +16,7 @@ if (dimension) {
     const annotations = [];
     if (dimension.dot_error !== null) {
       shapes.push({ type: "line", xref: "paper", x0: 0, x1: 1, y0: dimension.dot_error, y1: dimension.dot_error, line: { color: color("red"), width: 1.5, dash: "dash" } });
-      annotations.push({ xref: "paper", x: 1, y: dimension.dot_error, text: "dot product", showarrow: false, xanchor: "right", yanchor: "bottom", font: { color: color("red") } });
+      annotations.push({ xref: "paper", x: 1, y: dimension.dot_error, text: baseline, showarrow: false, xanchor: "right", yanchor: "bottom", font: { color: color("red") } });
     }
     if (suggestion) {
       const x = suggestion.point[key];

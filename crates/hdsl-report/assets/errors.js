@@ -49,7 +49,8 @@ if (errors) {
 
   function update() {
     const { error, balanced_error, n_wrong, n_test } = errors[similarity];
-    setText("errors-words", `Under the ${similarity === "learned" ? "learned similarity" : "dot product"}, ${thousands(n_wrong)} of ${count(n_test, "test row")} are misclassified: the error is ${percent(error)}, the balanced error (mean over classes) ${percent(balanced_error)}.`);
+    setText("errors-words", `Under the ${similarity === "learned" ? "learned similarity" : baseline}, ${thousands(n_wrong)} of ${count(n_test, "test row")} are misclassified: the error is ${percent(error)}, the balanced error (mean over classes) ${percent(balanced_error)}.`
+      + (errors.changes ? ` The learned part corrects ${count(errors.changes[0], "error")} of the base alone and adds ${thousands(errors.changes[1])}.` : ""));
     setText("errors-caption", `Blue cells are correct predictions, red cells are errors; the intensity shows the share of the true class.${drawnClasses.length < all.length ? ` The chart shows the ${maxClasses} classes with the most errors, of ${all.length}; the table contains all.` : ""}`);
     byId("errors-learned").setAttribute("aria-pressed", String(similarity === "learned"));
     byId("errors-dot").setAttribute("aria-pressed", String(similarity === "dot"));

@@ -13,7 +13,7 @@ if (neighbors) {
     ["all", "all on this page", () => true],
     ...(hasClasses ? [
       ["wrong", "misclassified by the learned similarity", (q) => q.predicted_by_learned !== q.class],
-      ["corrected", "misclassified by the dot product only", (q) => q.predicted_by_dot !== q.class && q.predicted_by_learned === q.class],
+      ["corrected", `misclassified by the ${baseline} only`, (q) => q.predicted_by_dot !== q.class && q.predicted_by_learned === q.class],
       ["worsened", "misclassified by the learned similarity only", (q) => q.predicted_by_dot === q.class && q.predicted_by_learned !== q.class],
     ] : []),
   ];
@@ -39,6 +39,7 @@ if (neighbors) {
   function describeContribution([i, j, which]) {
     const [a, b] = [el("strong", {}, names[i]), el("strong", {}, names[j])];
     if (which === 0) return [a, " in both rows"];
+    if (which === 4) return [a, " in both rows (base)"];
     if (which === 1) return [a, " in the test row, ", b, " in the training row"];
     if (which === 2) return [b, " in the test row, ", a, " in the training row"];
     return [a, " and ", b, " in both rows"];
@@ -65,8 +66,10 @@ if (neighbors) {
     return el("td", { class: "amount", "aria-hidden": "true" }, el("span", {}, bar));
   }
 
-  function card(neighbor, rank, truth) {
+  function card(neighbor, rank, truth, change) {
     const { row, score, contributions, rest } = neighbor;
+    // With a base, the parts of the score, and whether the neighbor is in one of the two lists only.
+    const parts = neighbor.base_score === undefined ? null : ` = ${short(neighbor.base_score)} base ${signed(score - neighbor.base_score)} learned`;
     const known = truth !== null && neighbor.class !== null;
     const result = !known ? "" : neighbor.class === truth ? "right" : "wrong";
     const largest = Math.max(...contributions.map((c) => Math.abs(c[3])), Math.abs(rest[1]), 1e-300);
@@ -83,21 +86,22 @@ if (neighbors) {
       el("p", { class: "head" },
         el("span", {}, `${rank}. training row ${thousands(row)}`),
         neighbor.class === null ? null : el("span", {}, classes[neighbor.class]),
-        known ? el("span", { class: `match ${result}` }, result === "right" ? "\u2713 same class" : "\u2717 different class") : null),
+        known ? el("span", { class: `match ${result}` }, result === "right" ? "\u2713 same class" : "\u2717 different class") : null,
+        neighbor.only_here ? el("span", { class: "change" }, change) : null),
       text === undefined ? null : marked(text, wordsOf([neighbor])),
-      el("details", { open: rank <= 2 }, el("summary", {}, "score ", el("data", { class: "score", value: score }, short(score))), explanation));
+      el("details", { open: rank <= 2 }, el("summary", {}, "score ", el("data", { class: "score", value: score }, short(score)), parts), explanation));
   }
 
   function show(at) {
     const q = neighbors.rows[at];
     const prediction = (code) => (code === null ? "" : `predicted ${classes[code]}${q.class === null ? "" : code === q.class ? ", correct" : ", wrong"}`);
-    const list = (title, neighbors, code) => el("div", {}, el("h4", {}, title), el("p", { class: "small" }, prediction(code)), el("ol", {}, ...neighbors.map((n, rank) => card(n, rank + 1, q.class))));
+    const list = (title, neighbors, code, change) => el("div", {}, el("h4", {}, title), el("p", { class: "small" }, prediction(code)), el("ol", {}, ...neighbors.map((n, rank) => card(n, rank + 1, q.class, change))));
     const text = texts?.test.get(q.row);
     byId("row-detail").replaceChildren(
       el("div", { class: "query" },
         el("h3", {}, `Test row ${thousands(q.row)}${q.class === null ? "" : `, class ${classes[q.class]}`}`),
         text === undefined ? null : marked(text, wordsOf([...q.dot, ...q.learned]))),
-      el("div", { class: "lists" }, list("Dot product", q.dot, q.predicted_by_dot), list("Learned similarity", q.learned, q.predicted_by_learned)));
+      el("div", { class: "lists" }, list(capitalized(baseline), q.dot, q.predicted_by_dot, "removed by learning"), list("Learned similarity", q.learned, q.predicted_by_learned, "added by learning")));
     byId("row-detail").dataset.row = q.row;
     const options = [...choice.options].map((o) => Number(o.value));
     byId("row-before").disabled = options.indexOf(at) <= 0;
@@ -130,7 +134,7 @@ if (neighbors) {
   };
   function note() {
     const all = neighbors.rows.length === neighbors.n_test;
-    setText("row-note", `${all ? `The page contains all ${count(neighbors.n_test, "test row")}.` : `The page contains ${thousands(neighbors.rows.length)} of ${thousands(neighbors.n_test)} test rows: misclassified rows, rows that only the dot product misclassifies, and a sample of the others.`} The neighbors are the nearest of ${count(neighbors.n_train, "training row")}. ${neighbors.rule}`
+    setText("row-note", `${all ? `The page contains all ${count(neighbors.n_test, "test row")}.` : `The page contains ${thousands(neighbors.rows.length)} of ${thousands(neighbors.n_test)} test rows: misclassified rows, rows that only the ${baseline} misclassifies, and a sample of the others.`} The neighbors are the nearest of ${count(neighbors.n_train, "training row")}. ${neighbors.rule}`
       + (neighbors.texts?.n_cut ? ` ${count(neighbors.texts.n_cut, "text")} longer than ${thousands(neighbors.texts.bytes)} bytes ${neighbors.texts.n_cut === 1 ? "is" : "are"} cut.` : ""));
   }
   note();

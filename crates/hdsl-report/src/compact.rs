@@ -48,10 +48,14 @@ pub fn compact(model: &Model, title: &str, names: impl Fn(u32) -> Option<String>
     let page = Compact {
         title,
         size: format!(
-            "{} of {} in {}",
+            "{} of {} in {}{}",
             thousands(learned.n_features_used()),
             count(model.n_features(), "feature"),
-            count(pairs.len(), "pair")
+            count(pairs.len(), "pair"),
+            match model.base() {
+                0.0 => String::new(),
+                base => format!(", on a base of {}", short(base)),
+            }
         ),
         path: format!(
             "iterate {} of {}",

@@ -18,6 +18,9 @@ pub(crate) struct ErrorSection {
     misclassified: Vec<Misclassified>,
     n_misclassified: usize,
     k: usize,
+    /// If the model has a base: how many errors of the base alone the learned part corrects, and how many it adds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes: Option<(usize, usize)>,
 }
 
 /// The error and the confusion matrix of one similarity.
@@ -121,6 +124,7 @@ pub(crate) fn misclassified(
 
 impl ErrorSection {
     pub(crate) fn of(
+        input: &Input<'_>,
         rankings: &Rankings,
         misclassified: &[Misclassified],
         classes: &Classes,
@@ -132,6 +136,7 @@ impl ErrorSection {
             misclassified: misclassified.iter().take(MAX_LISTED).copied().collect(),
             n_misclassified: misclassified.len(),
             k: rankings.rule.k,
+            changes: rankings.changes(input),
         })
     }
 }

@@ -7,7 +7,7 @@ use crate::names::Names;
 use crate::ranking::{Ranked, Rankings, voting_neighbors};
 use crate::sample::thinned;
 use crate::texts::Texts;
-use hdsl::{Labels, Normalization, SparseRow};
+use hdsl::{BilinearModel, Labels, Normalization, SparseRow};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -47,13 +47,41 @@ struct Neighbor {
     class: Option<u32>,
     /// (feature, feature, case, value). Cases: 0, both rows contain the feature; 1, the test row contains the first
     /// feature; 2, it contains the second; 3, both rows contain both.
+    /// 4, both rows contain the feature, and the base adds the value.
     contributions: Vec<(u32, u32, u8, f64)>,
     /// The number of contributions that are not listed, and their sum.
     rest: (usize, f64),
+    /// If the model has a base: how it differs from the base alone.
+    #[serde(flatten)]
+    change: Option<Change>,
 }
 
-/// The value that a pair of features adds to the score of two rows; a feature with itself for the dot product.
-type Contribution = (u32, u32, f64);
+/// What learning on top of a base changed for one neighbor.
+#[derive(Serialize)]
+struct Change {
+    /// The part of the score that comes from the base.
+    base_score: f64,
+    /// Whether the other similarity does not have this neighbor in its list.
+    only_here: bool,
+}
+
+/// The value that a pair of features adds to the score of two rows; a feature with itself for the dot product and the base.
+struct Contribution {
+    features: (u32, u32),
+    value: f64,
+    of_base: bool,
+}
+
+impl Contribution {
+    fn new((i, j): (u32, u32), value: f64, of_base: bool) -> Self {
+        let features = (i, j);
+        Self {
+            features,
+            value,
+            of_base,
+        }
+    }
+}
 
 /// The classes of all rows, as far as they are known.
 struct RowClasses {
@@ -102,21 +130,24 @@ impl NeighborSection {
     ) -> Self {
         let n_test = rankings.learned.test.n_rows();
         let classes = RowClasses::of(input, rankings, classes);
-        let learned = input.model.similarity();
         let is_cosine = rankings.rule.normalization == Normalization::Cosine;
+        // Contributions add up to the score before normalization.
+        let explain =
+            |similarity: &BilinearModel, query: SparseRow<'_>, item: SparseRow<'_>, score: f64| {
+                let score = match is_cosine {
+                    true => similarity.score(query, item),
+                    false => score,
+                };
+                (score, contributions(similarity, query, item))
+            };
         let explain_learned = |query: SparseRow<'_>, item: SparseRow<'_>, score: f64| {
-            let pairs = learned.explain_pair(query, item).pairs;
-            let contributions: Vec<Contribution> =
-                pairs.iter().map(|p| (p.i, p.j, p.value)).collect();
-            // Contributions add up to the score before normalization.
-            match is_cosine {
-                true => (learned.score(query, item), contributions),
-                false => (score, contributions),
-            }
+            explain(input.model.similarity(), query, item, score)
         };
-        let explain_dot = |query: SparseRow<'_>, item: SparseRow<'_>, score: f64| {
-            (score, dot_contributions(query, item))
-        };
+        let explain_dot =
+            |query: SparseRow<'_>, item: SparseRow<'_>, score: f64| match &rankings.base {
+                Some(base) => explain(base, query, item, score),
+                None => (score, dot_contributions(query, item)),
+            };
         let train_classes = classes.train.as_deref();
         let rows: Vec<Query> = selected_rows(n_test, misclassified, &classes.corrected())
             .into_iter()
@@ -127,11 +158,19 @@ impl NeighborSection {
                     class: of_row(&classes.test),
                     predicted_by_dot: of_row(&classes.predicted_by_dot),
                     predicted_by_learned: of_row(&classes.predicted_by_learned),
-                    dot: neighbors(&rankings.dot, row, train_classes, explain_dot, names),
-                    learned: neighbors(
-                        &rankings.learned,
+                    dot: neighbors(
+                        [&rankings.dot, &rankings.learned],
                         row,
                         train_classes,
+                        rankings.base.as_ref(),
+                        explain_dot,
+                        names,
+                    ),
+                    learned: neighbors(
+                        [&rankings.learned, &rankings.dot],
+                        row,
+                        train_classes,
+                        rankings.base.as_ref(),
                         explain_learned,
                         names,
                     ),
@@ -164,12 +203,13 @@ fn selected_rows(n_test: usize, misclassified: &[Misclassified], corrected: &[u3
 /// Contributions listed per neighbor; the others are summed up.
 const MAX_CONTRIBUTIONS: usize = 8;
 
-/// The neighbors of a test row. `explain` turns a query, a neighbor and the score that ranked it into the score to show
+/// The neighbors of a test row in the first of two rankings. `explain` turns a query, a neighbor and the score that ranked it into the score to show
 /// and its contributions, the largest first.
 fn neighbors(
-    ranked: &Ranked,
+    [ranked, other]: [&Ranked; 2],
     row: u32,
     train_classes: Option<&[u32]>,
+    base: Option<&BilinearModel>,
     explain: impl Fn(SparseRow<'_>, SparseRow<'_>, f64) -> (f64, Vec<Contribution>),
     names: &mut Names<'_, '_>,
 ) -> Vec<Neighbor> {
@@ -180,15 +220,27 @@ fn neighbors(
             let item = ranked.train.row(n.row as usize);
             let (score, all) = explain(query, item, n.score);
             let (listed, rest) = all.split_at(all.len().min(MAX_CONTRIBUTIONS));
-            let contributions = listed
-                .iter()
-                .map(|&(i, j, value)| (names.id(i), names.id(j), case(query, item, i, j), value));
+            let contributions = listed.iter().map(|c| {
+                let (i, j) = c.features;
+                let case = if c.of_base {
+                    4
+                } else {
+                    case(query, item, i, j)
+                };
+                (names.id(i), names.id(j), case, c.value)
+            });
+            let others = &other.neighbors[row as usize];
+            let change = base.map(|base| Change {
+                base_score: base.score(query, item),
+                only_here: others.iter().all(|other| other.row != n.row),
+            });
             Neighbor {
                 row: n.row,
                 score,
                 class: train_classes.map(|classes| classes[n.row as usize]),
                 contributions: contributions.collect(),
-                rest: (rest.len(), rest.iter().map(|c| c.2).sum()),
+                rest: (rest.len(), rest.iter().map(|c| c.value).sum()),
+                change,
             }
         })
         .collect()
@@ -208,12 +260,25 @@ fn case(query: SparseRow<'_>, item: SparseRow<'_>, i: u32, j: u32) -> u8 {
 
 /// The contributions to a dot product, the largest first, then by feature.
 fn dot_contributions(a: SparseRow<'_>, b: SparseRow<'_>) -> Vec<Contribution> {
-    let mut list: Vec<Contribution> = a
-        .iter()
-        .map(|(feature, value)| (feature, feature, value * b.get(feature)))
-        .filter(|c| c.2 != 0.0)
-        .collect();
-    list.sort_by(|p, q| q.2.abs().total_cmp(&p.2.abs()));
+    let product = |(f, value)| Contribution::new((f, f), value * b.get(f), false);
+    let mut list: Vec<Contribution> = a.iter().map(product).filter(|c| c.value != 0.0).collect();
+    list.sort_by(|p, q| q.value.abs().total_cmp(&p.value.abs()));
+    list
+}
+
+/// The contributions to a similarity, those of its base included, the largest first.
+fn contributions(
+    similarity: &BilinearModel,
+    a: SparseRow<'_>,
+    b: SparseRow<'_>,
+) -> Vec<Contribution> {
+    let why = similarity.explain_pair(a, b);
+    let base = why.base.iter();
+    let base = base.map(|c| Contribution::new((c.feature, c.feature), c.value, true));
+    let pairs = why.pairs.iter();
+    let pairs = pairs.map(|p| Contribution::new((p.i, p.j), p.value, false));
+    let mut list: Vec<Contribution> = base.chain(pairs).collect();
+    list.sort_by(|p, q| q.value.abs().total_cmp(&p.value.abs()));
     list
 }
 

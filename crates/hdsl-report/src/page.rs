@@ -1,8 +1,9 @@
 //! The page itself: a template checked at compile time, the sections as JSON, and a content security policy that admits
 //! only the page's own scripts and no requests.
 
+use crate::format::short;
 use crate::input::Input;
-use crate::ranking::prediction_rule;
+use crate::ranking::{baseline, prediction_rule};
 use crate::script;
 use crate::sections::{Sections, compute};
 use crate::summary::Summary;
@@ -27,6 +28,10 @@ struct Page<'a> {
     command: Option<&'a str>,
     /// How classes are predicted.
     rule: String,
+    /// The base of the model, if it is above 0.
+    base: Option<String>,
+    /// What the similarity of the model is compared with.
+    baseline: &'static str,
     train: Option<&'a str>,
     test: Option<&'a str>,
 }
@@ -55,7 +60,9 @@ pub fn page(input: &Input<'_>, on_stage: &mut dyn FnMut(&str)) -> Result<String>
         summary: &summary,
         sections: &sections,
         command: input.command,
-        rule: prediction_rule(input.rule),
+        rule: prediction_rule(input.model, input.rule),
+        base: (input.model.base() > 0.0).then(|| short(input.model.base())),
+        baseline: baseline(input.model),
         train: input.train.map(|part| part.source),
         test: input.test.map(|part| part.source),
     };

@@ -1,12 +1,15 @@
-//! Test rows ranked against training rows by the dot product and by the learned similarity: nearest neighbors and
+//! Test rows ranked against training rows by the dot product and by the similarity of the model: nearest neighbors and
 //! predictions. Computed once, and used by several sections.
+//!
+//! If the model has a base, the base alone takes the place of the dot product, with the preprocessing and the prediction rule
+//! of the model: then the comparison shows what learning changed.
 
 use crate::format::count;
 use crate::input::Input;
 use hdsl::knn::{Evaluation, classify, evaluate};
 use hdsl::{
-    Dot, KnnIndex, Labels, Neighbor, Normalization, PredictionRule, Preprocessor, Result, Rows,
-    Similarity, Vote,
+    BilinearModel, Dot, KnnIndex, Labels, Model, Neighbor, Normalization, PredictionRule,
+    Preprocessor, Result, Rows, Similarity, Vote,
 };
 
 /// Neighbors listed per row, unless more of them vote.
@@ -25,10 +28,12 @@ pub(crate) struct Ranked {
 
 /// The rankings under both similarities.
 pub(crate) struct Rankings {
-    /// By the dot product over all features.
+    /// By the dot product over all features, or by the base alone.
     pub(crate) dot: Ranked,
-    /// By the learned similarity.
+    /// By the similarity of the model.
     pub(crate) learned: Ranked,
+    /// The base alone, if the model has one.
+    pub(crate) base: Option<BilinearModel>,
     /// The rule for the learned similarity; k is at most the number of training rows.
     pub(crate) rule: PredictionRule,
 }
@@ -74,17 +79,52 @@ impl Rankings {
         let preprocessor = dot_preprocessor(input, train.rows);
         let majority = PredictionRule::nearest(rule.k);
         let model = input.model;
+        let base = match model.base() > 0.0 {
+            true => Some(BilinearModel::base_only(model.n_features(), model.base())?),
+            false => None,
+        };
+        let dot = match &base {
+            Some(base) => rank(base, rule, &|rows| model.prepare(rows))?,
+            None => rank(&Dot, majority, &|rows| preprocessor.apply(rows))?,
+        };
         Ok(Some(Self {
-            dot: rank(&Dot, majority, &|rows| preprocessor.apply(rows))?,
+            dot,
             learned: rank(model.similarity(), rule, &|rows| model.prepare(rows))?,
+            base,
             rule,
         }))
+    }
+
+    /// How many errors of the base alone the learned part corrects, and how many it adds. `None` without a base or
+    /// classes.
+    pub(crate) fn changes(&self, input: &Input<'_>) -> Option<(usize, usize)> {
+        self.base.as_ref()?;
+        let truth = input.test?.labels?;
+        let (base, both) = (
+            self.dot.predicted.as_ref()?,
+            self.learned.predicted.as_ref()?,
+        );
+        let count = |wrong: &Labels, right: &Labels| {
+            let changed = |&row: &usize| {
+                wrong.name(row) != truth.name(row) && right.name(row) == truth.name(row)
+            };
+            (0..truth.len()).filter(changed).count()
+        };
+        Some((count(base, both), count(both, base)))
     }
 
     /// The errors under the dot product and under the learned similarity, if rows have classes.
     pub(crate) fn evaluations(&self) -> Option<(&Evaluation, &Evaluation)> {
         let dot = self.dot.evaluation.as_ref()?;
         Some((dot, self.learned.evaluation.as_ref()?))
+    }
+}
+
+/// What the similarity of the model is compared with.
+pub(crate) fn baseline(model: &Model) -> &'static str {
+    match model.base() > 0.0 {
+        true => "base alone",
+        false => "dot product",
     }
 }
 
@@ -108,7 +148,7 @@ pub(crate) fn rule_name(rule: PredictionRule) -> String {
 }
 
 /// How classes are predicted: a paragraph for the first section.
-pub(crate) fn prediction_rule(rule: PredictionRule) -> String {
+pub(crate) fn prediction_rule(model: &Model, rule: PredictionRule) -> String {
     let k = rule.k;
     let class = match rule.vote {
         Vote::Majority => format!("the majority class of its {k} nearest training rows"),
@@ -127,7 +167,7 @@ pub(crate) fn prediction_rule(rule: PredictionRule) -> String {
             ", with similarities normalized to cosines: S(x, z) / √(S(x, x) S(z, z))"
         }
     };
-    let dot_rule = match rule == PredictionRule::nearest(k) {
+    let dot_rule = match rule == PredictionRule::nearest(k) || model.base() > 0.0 {
         true => String::new(),
         false => format!(
             " For the dot product, the prediction is the majority class of the {k} nearest training rows."

@@ -9,7 +9,7 @@ use crate::map::MapSection;
 use crate::names::{NameList, Names};
 use crate::neighbors::NeighborSection;
 use crate::pairs::Entries;
-use crate::ranking::Rankings;
+use crate::ranking::{Rankings, baseline};
 use crate::run::RunSection;
 use crate::summary::Summary;
 use crate::triplets::{Satisfied, satisfied};
@@ -20,6 +20,9 @@ use serde::Serialize;
 #[derive(Serialize)]
 pub(crate) struct Sections {
     title: String,
+    /// What the similarity of the model is compared with, unless it is the dot product.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    baseline: Option<&'static str>,
     names: NameList,
     classes: Vec<String>,
     satisfied: Option<Satisfied>,
@@ -58,12 +61,13 @@ pub(crate) fn compute(
     };
     let neighbors =
         rankings.map(|r| NeighborSection::of(input, r, &misclassified, &classes, &mut names));
-    let errors = rankings.and_then(|r| ErrorSection::of(r, &misclassified, &classes));
+    let errors = rankings.and_then(|r| ErrorSection::of(input, r, &misclassified, &classes));
     on_stage("counting triplets");
     let satisfied = satisfied(input)?;
     let summary = Summary::of(input, rankings, satisfied.as_ref());
     let sections = Sections {
         title: input.title.to_owned(),
+        baseline: (input.model.base() > 0.0).then(|| baseline(input.model)),
         run: RunSection::of(input.model),
         names: names.into_list(),
         classes: classes.names,

@@ -2,7 +2,7 @@
 
 use crate::format::{count, percent, rough, short, thousands};
 use crate::input::{Input, Missing, Part};
-use crate::ranking::{Rankings, rule_name};
+use crate::ranking::{Rankings, baseline, rule_name};
 use crate::triplets::Satisfied;
 use hdsl::knn::Evaluation;
 use hdsl::model::CommandFiles;
@@ -53,12 +53,17 @@ impl Summary {
             label: "triplets satisfied",
             value: s.learned.to_string(),
             text: percent(s.learned),
-            note: format!("of {}; dot product: {}", thousands(s.n), percent(s.dot)),
+            note: format!(
+                "of {}; {}: {}",
+                thousands(s.n),
+                baseline(input.model),
+                percent(s.dot)
+            ),
         }));
         figures.extend(run_figures(input));
         Self {
             headline: headline(input, rankings),
-            errors: evaluations.map(|(dot, learned)| Errors::of(dot, learned)),
+            errors: evaluations.map(|(dot, learned)| Errors::of(input, dot, learned)),
             figures,
             command: input
                 .made_by
@@ -70,7 +75,7 @@ impl Summary {
 }
 
 impl Errors {
-    fn of(dot: &Evaluation, learned: &Evaluation) -> Self {
+    fn of(input: &Input<'_>, dot: &Evaluation, learned: &Evaluation) -> Self {
         let figure = |key, label, e: &Evaluation| Figure {
             key,
             label,
@@ -84,7 +89,7 @@ impl Errors {
         };
         let largest = dot.error.max(learned.error).max(1e-12);
         Self {
-            dot: figure("dot_error", "dot product", dot),
+            dot: figure("dot_error", baseline(input.model), dot),
             learned: figure("error", "learned similarity", learned),
             dot_width: 100.0 * dot.error / largest,
             learned_width: 100.0 * learned.error / largest,
@@ -111,16 +116,32 @@ fn model_figures(input: &Input<'_>) -> Vec<Figure> {
         false => format!("of {}, {}", thousands(d), percent(share)),
     };
     let possible_pairs = rough(d as f64 * (d as f64 - 1.0) / 2.0);
-    let one_per_atom = "of transformed rows, one per atom".to_owned();
-    vec![
-        figure("n_features", "features used", used, of_features),
+    let (features, one_per_atom) = match model.base() > 0.0 {
+        true => ("features of the learned part", "learned, one per atom"),
+        false => ("features used", "of transformed rows, one per atom"),
+    };
+    let base = Figure {
+        key: "base",
+        label: "base",
+        value: model.base().to_string(),
+        text: short(model.base()),
+        note: "factor of the dot product, which uses all features".into(),
+    };
+    let base = Some(base).filter(|_| model.base() > 0.0);
+    let mut figures = vec![
+        figure("n_features", features, used, of_features),
         figure(
             "n_pairs",
             "feature pairs",
             learned.pairs_by_weight().len(),
             format!("of {possible_pairs} possible"),
         ),
-        figure("n_atoms", "dimensions", learned.atoms().len(), one_per_atom),
+        figure(
+            "n_atoms",
+            "dimensions",
+            learned.atoms().len(),
+            one_per_atom.into(),
+        ),
         Figure {
             key: "lambda",
             label: "λ",
@@ -128,7 +149,9 @@ fn model_figures(input: &Input<'_>) -> Vec<Figure> {
             text: short(model.parts().scale),
             note: "domain size: the trace of M is 2λ".into(),
         },
-    ]
+    ];
+    figures.extend(base);
+    figures
 }
 
 /// The length of the training run.
@@ -156,8 +179,12 @@ fn run_figures(input: &Input<'_>) -> Vec<Figure> {
 
 fn headline(input: &Input<'_>, rankings: Option<&Rankings>) -> String {
     let learned = input.model.similarity();
+    let part = match input.model.base() > 0.0 {
+        true => "learned part",
+        false => "model",
+    };
     let size = format!(
-        "The model uses {} of {}, in {}.",
+        "The {part} uses {} of {}, in {}.",
         thousands(learned.n_features_used()),
         count(input.model.n_features(), "feature"),
         count(learned.pairs_by_weight().len(), "pair"),
@@ -168,19 +195,23 @@ fn headline(input: &Input<'_>, rankings: Option<&Rankings>) -> String {
     };
     let (before, after) = (percent(dot.error), percent(learned.error));
     let rows = count(learned.n_test, "test row");
-    let rule = rule_name(rankings.rule);
+    let (rule, baseline) = (rule_name(rankings.rule), baseline(input.model));
     let error = match learned.n_wrong.cmp(&dot.n_wrong) {
         Ordering::Less => {
             format!("Training reduced the error on {rows} from {before} to {after} ({rule}).")
         }
         Ordering::Equal => {
-            format!("The error on {rows} is {after} ({rule}), the same as with the dot product.")
+            format!("The error on {rows} is {after} ({rule}), the same as with the {baseline}.")
         }
         Ordering::Greater => format!(
-            "Training did not help: the error on {rows} is {after} ({rule}), compared to {before} with the dot product."
+            "Training did not help: the error on {rows} is {after} ({rule}), compared to {before} with the {baseline}."
         ),
     };
-    format!("{error} {size}")
+    let changes = rankings.changes(input).map(|(corrected, added)| {
+        let (corrected, added) = (count(corrected, "error"), thousands(added));
+        format!(" The learned part corrects {corrected} of the base alone and adds {added}.")
+    });
+    format!("{error}{} {size}", changes.unwrap_or_default())
 }
 
 /// How the path came about: by the solver, or as the average of several models.

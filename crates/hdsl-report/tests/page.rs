@@ -5,8 +5,8 @@ use hdsl::atoms::Path;
 use hdsl::data::{Planted, PlantedParams, planted};
 use hdsl::knn::evaluate_similarity;
 use hdsl::{
-    Atom, Dataset, Dot, Labels, Model, ModelParts, PredictionRule, Preprocessor, Rows, Similarity,
-    SparseRow, TrainConfig,
+    Atom, BilinearModel, Dataset, Dot, Labels, Model, ModelParts, PredictionRule, Preprocessor,
+    Rows, Similarity, SparseRow, TrainConfig,
 };
 use hdsl_report::{Input, Part, page};
 use serde_json::Value;
@@ -136,6 +136,90 @@ fn contributions_add_up_and_pair_frequencies_agree_with_brute_force() {
             "{name}: {found}, expected {expected}"
         );
     }
+}
+
+/// The model of the problem with all training maxima, on top of a base.
+fn on_base(base: f64) -> Model {
+    let (problem, model) = &*PROBLEM;
+    let mut parts = model.parts().clone();
+    parts.preprocess = Preprocessor::fit(model.preprocess().kind(), &problem.train.rows);
+    parts.base = base;
+    Model::new(parts).unwrap()
+}
+
+#[test]
+fn with_a_base_the_page_shows_what_learning_changed() {
+    let (problem, _) = &*PROBLEM;
+    let model = on_base(4.0);
+    let mut input = complete_input();
+    input.model = &model;
+    let html = write(&input);
+    assert!(html.contains("4 ⟨x, z⟩ + xᵀMz"));
+    let shown = data(&html);
+    assert_eq!(shown["baseline"], "base alone");
+    let (train, test) = (&problem.train, &problem.test);
+    let (a, b) = (model.prepare(&train.rows), model.prepare(&test.rows));
+    let truth = test.labels.as_ref().unwrap();
+    let predict = |similarity: &BilinearModel| {
+        let labels = train.labels.as_ref().unwrap();
+        hdsl::knn::classify(similarity, &a, labels, &b, &model.rule()).unwrap()
+    };
+    let base = BilinearModel::base_only(model.n_features(), 4.0).unwrap();
+    let (before, after) = (predict(&base), predict(model.similarity()));
+    let right = |labels: &Labels, row: usize| labels.name(row) == truth.name(row);
+    let rows = || 0..truth.len();
+    let corrected = rows()
+        .filter(|&r| !right(&before, r) && right(&after, r))
+        .count();
+    let added = rows()
+        .filter(|&r| right(&before, r) && !right(&after, r))
+        .count();
+    let n_wrong = rows().filter(|&r| !right(&before, r)).count();
+    assert_eq!(shown["errors"]["dot"]["n_wrong"], n_wrong);
+    assert_eq!(
+        shown["errors"]["changes"],
+        serde_json::json!([corrected, added])
+    );
+    for query in shown["neighbors"]["rows"].as_array().unwrap() {
+        for (list, other) in [("dot", "learned"), ("learned", "dot")] {
+            for neighbor in query[list].as_array().unwrap() {
+                let contributions = neighbor["contributions"].as_array().unwrap();
+                let sum: f64 = contributions.iter().map(|c| c[3].as_f64().unwrap()).sum();
+                let rest = neighbor["rest"][1].as_f64().unwrap();
+                let score = neighbor["score"].as_f64().unwrap();
+                assert!((sum + rest - score).abs() < 1e-9);
+                let (q, n) = (&query["row"], &neighbor["row"]);
+                let row = |rows: &Rows, n: &Value| {
+                    let row = rows.row(n.as_u64().unwrap() as usize);
+                    (row.indices().to_vec(), row.values().to_vec())
+                };
+                let (x, z) = (row(&b, q), row(&a, n));
+                let (x, z) = (SparseRow::new(&x.0, &x.1), SparseRow::new(&z.0, &z.1));
+                let base_score = neighbor["base_score"].as_f64().unwrap();
+                assert!((base_score - 4.0 * x.dot(z)).abs() < 1e-9);
+                let mut others = query[other].as_array().unwrap().iter();
+                assert_eq!(neighbor["only_here"], others.all(|o| o["row"] != *n));
+            }
+        }
+    }
+    // Without a base, nothing speaks of one.
+    let shown = data(&write(&complete_input()));
+    assert!(shown["baseline"].is_null() && shown["errors"]["changes"].is_null());
+    assert!(shown["neighbors"]["rows"][0]["dot"][0]["base_score"].is_null());
+}
+
+#[test]
+fn a_base_alone_has_a_page() {
+    let (problem, _) = &*PROBLEM;
+    let path = Path::new(vec![], vec![]).unwrap();
+    let mut parts = ModelParts::new(problem.train.rows.n_features(), 1.0, path);
+    parts.base = 2.0;
+    let model = Model::new(parts).unwrap();
+    let mut input = complete_input();
+    input.model = &model;
+    let shown = data(&write(&input));
+    assert_eq!(shown["errors"]["changes"], serde_json::json!([0, 0]));
+    hdsl_report::compact(&model, "m", |_| None);
 }
 
 #[test]

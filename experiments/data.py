@@ -5,6 +5,7 @@ Features are scaled to [0, 1] by the maximum of the training part, and values ab
 
 from __future__ import annotations
 
+import bz2
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +16,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_files
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import normalize
 
 #: The default folder of real data, beside the project.
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -74,23 +77,60 @@ def load(name: str, folder: Path, seed: int) -> Parts:
 
 def scaled(parts: Parts) -> Parts:
     """Values divided by the training maximum of their feature, and clipped to 1."""
-    most = np.abs(parts.train.X).max(axis=0).toarray().ravel()
+    one = preprocessing("max", parts.train.X)
+    return Parts(*(Rows(one(rows.X), rows.y) for rows in (parts.train, parts.valid, parts.test)))
+
+
+def preprocessing(how: str, train: sp.csr_matrix) -> Callable[[sp.csr_matrix], sp.csr_matrix]:
+    """The map of rows that hdsl calls `how`, fitted on these rows: none, max, unit, max+unit or tfidf."""
+    if how == "none":
+        return sp.csr_matrix
+    if how == "unit":
+        return normalize
+    if how == "max":
+        return _by_maximum(train)
+    if how == "max+unit":
+        by_maximum = _by_maximum(train)
+        return lambda X: normalize(by_maximum(X))
+    if how == "tfidf":
+        return _tfidf(train)
+    raise ValueError(f"no preprocessing is called {how!r}")
+
+
+def _by_maximum(train: sp.csr_matrix) -> Callable[[sp.csr_matrix], sp.csr_matrix]:
+    most = np.abs(train).max(axis=0).toarray().ravel()
     # A feature that no training row contains has no effect; its values stay within [0, 1] as well.
     factor = 1.0 / np.where(most > 0, most, 1.0)
 
-    def one(rows: Rows) -> Rows:
-        X = sp.csr_matrix(rows.X.multiply(factor))
+    def one(X: sp.csr_matrix) -> sp.csr_matrix:
+        X = sp.csr_matrix(X.multiply(factor))
         np.clip(X.data, -1.0, 1.0, out=X.data)
         X.sort_indices()
-        return Rows(X, rows.y)
+        return X
 
-    return Parts(one(parts.train), one(parts.valid), one(parts.test))
+    return one
+
+
+def _tfidf(train: sp.csr_matrix) -> Callable[[sp.csr_matrix], sp.csr_matrix]:
+    """1 + ln(count), times ln((1 + n) / (1 + df)) + 1 for a word in df of n training rows, then unit length."""
+    holding = np.bincount(train.indices, minlength=train.shape[1])
+    weight = np.log((1 + train.shape[0]) / (1 + holding)) + 1.0
+
+    def one(X: sp.csr_matrix) -> sp.csr_matrix:
+        X = sp.csr_matrix(X, copy=True)
+        X.data = 1.0 + np.log(X.data)
+        return normalize(sp.csr_matrix(X.multiply(weight)))
+
+    return one
 
 
 def stratified(rows: Rows, share: float, seed: int) -> tuple[Rows, Rows]:
-    """Two parts, the first with this fraction of every class."""
-    first, second = train_test_split(np.arange(len(rows)), train_size=share, stratify=rows.y, random_state=seed)
-    return rows.take(np.sort(first)), rows.take(np.sort(second))
+    """Two parts, the first with this fraction of every class; the only row of a class is in the first."""
+    _, codes, counts = np.unique(rows.y, return_inverse=True, return_counts=True)
+    alone = np.flatnonzero(counts[codes] == 1)
+    others = np.flatnonzero(counts[codes] > 1)
+    first, second = train_test_split(others, train_size=share, stratify=rows.y[others], random_state=seed)
+    return rows.take(np.sort(np.r_[first, alone])), rows.take(np.sort(second))
 
 
 @lru_cache(maxsize=2)
@@ -120,6 +160,40 @@ def _one_file(name: str, file: str, train: float, valid: float, about: str) -> D
 
     title = {"reuters_top4": "reuters top 4"}.get(name, name)
     return Dataset(name, title, (file,), cut, about=about)
+
+
+def _official(name: str, title: str, about: str) -> Dataset:
+    """svmlight files with a test part of their own; a fifth of the training part is used for validation."""
+    files = (f"{name}/train.svm.bz2", f"{name}/test.svm.bz2")
+
+    def cut(folder: Path, seed: int) -> Parts:
+        train, test = _files(None, *(folder / file for file in files))
+        return Parts(*stratified(train, 0.8, seed), test)
+
+    return Dataset(name, title, files, cut, about=about)
+
+
+def read_texts(folder: Path, name: str) -> tuple[list[str], np.ndarray, list[str], np.ndarray]:
+    """Texts and classes of the training and test part, from lines `class<TAB>text`."""
+    found: list[Any] = []
+    for file in DATASETS[name].files:
+        lines = bz2.decompress((folder / file).read_bytes()).decode().splitlines()
+        classes, texts = zip(*(line.split("\t", 1) for line in lines))
+        found += [list(texts), np.array(classes)]
+    return found[0], found[1], found[2], found[3]
+
+
+def _texts(name: str, title: str, about: str) -> Dataset:
+    """Texts with a test part of their own, as counts of the words that two documents of the training file contain."""
+
+    def cut(folder: Path, seed: int) -> Parts:
+        texts, y, others, y_test = read_texts(folder, name)
+        words = CountVectorizer(min_df=2)
+        train = Rows(words.fit_transform(texts).astype(float).tocsr(), y)
+        test = Rows(words.transform(others).astype(float).tocsr(), y_test)
+        return Parts(*stratified(train, 0.8, seed), test)
+
+    return Dataset(name, title, (f"{name}/train.tsv.bz2", f"{name}/test.tsv.bz2"), cut, about=about)
 
 
 def planted(n_classes: int, seed: int, rows: int = 40, features: int = 300) -> Rows:
@@ -180,6 +254,10 @@ DATASETS: dict[str, Dataset] = _datasets(
     _one_file(
         "reuters_top4", "reuters21578/top4.svm.bz2", 0.4, 0.3, "in place of rcv1_4: four classes of text, split 40/30/30"
     ),
+    _official("reuters21578", "reuters, all classes", "news of 65 classes, the ModApte split"),
+    _texts("r8_text", "R8 news", "news of eight topics, real words; a fifth of the training documents is used for validation"),
+    _texts("ohsumed_text", "ohsumed", "abstracts of 23 disease categories, real words; a fifth of the training documents is used for validation"),
+    _official("rcv1_sample", "RCV1 sample", "a small sample of unit rows of tf-idf, for a smoke test only"),
     Dataset("planted_2", "planted, 2 classes", (), _planted(2), about="generated"),
     Dataset("planted_4", "planted, 4 classes", (), _planted(4), about="generated"),
     Dataset("synthetic", "synthetic", (), about="generated by the cells"),

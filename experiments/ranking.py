@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,7 @@ SYSTEMS = {
     "bm25": "BM25",
     "hdsl": "HDSL, from judgments",
     "hdsl_titles": "HDSL, from judgments and titles",
+    "hdsl_base": "HDSL on top of the cosine, from judgments and titles",
 }
 
 data.register(
@@ -55,6 +57,15 @@ def cells(setting: Setting) -> list[Cell]:
     }
     grids["hdsl"] = {**learned, "titles": (0.0,)}
     grids["hdsl_titles"] = {**learned, "titles": setting.choose(full=(1.0, 3.0), quick=(3.0,), tiny=(1.0,))}
+    grids["hdsl_base"] = {
+        "margins": setting.choose(full=(0.3, 1.0), quick=(0.3,), tiny=(0.3,)),
+        "traces": setting.choose(full=(0.03, 0.1, 0.3), quick=(0.1,), tiny=(0.1,)),
+        "titles": setting.choose(full=(3.0, 10.0), quick=(3.0,), tiny=(1.0,)),
+        "iterations": learned["iterations"],
+        "normalizations": learned["normalizations"],
+        "inner": learned["inner"],
+        "n_estimators": learned["n_estimators"],
+    }
     folds = setting.choose(full=range(FOLDS), quick=range(2), tiny=range(2))
     return [cell("ranking", name, system, fold, VERSION, **grids[system]) for fold in folds for system in SYSTEMS]
 
@@ -71,7 +82,7 @@ def run(cell: Cell, context: Context) -> dict[str, Any]:
         pairs = [(k1, b) for k1 in cell.get("k1") for b in cell.get("b")]
         choice, scores = best([({"k1": k1, "b": b}, bm25(of, k1, b)) for k1, b in pairs], of, learn)
         return {"test": test.tolist(), "choice": choice, "alone": told(scores[test], of, test)}
-    return learned(cell, of, learn, test)
+    return (on_base if cell.system == "hdsl_base" else learned)(cell, of, learn, test)
 
 
 def cosine(of: Collection, sublinear: bool) -> np.ndarray:
@@ -221,6 +232,67 @@ def unit_of(model: Learned, rows: Rows, learn: np.ndarray) -> float:
     return float(rows.cosine[learn].std()) / (spread or 1.0)
 
 
+def on_base(cell: Cell, of: Collection, learn: np.ndarray, test: np.ndarray) -> dict[str, Any]:
+    """Choose by cross-validation within the training queries, with one model each; then average several, from all of them."""
+    rows = Rows(of)
+    tried: dict[tuple[Any, ...], np.ndarray] = defaultdict(lambda: np.zeros(len(learn)))
+    inner = KFold(cell.get("inner"), shuffle=True, random_state=1).split(np.arange(len(learn)))
+    grid = [cell.get(name) for name in ("margins", "traces", "titles")]
+    for first, second in inner:
+        for way in itertools.product(*grid):
+            for at, scores in scores_on_base(of, rows, learn[first], *way, cell.get("iterations"), 1)[0].items():
+                for normalization in cell.get("normalizations"):
+                    ask = learn[second]
+                    tried[(*way, at, normalization)][second] = judged(scores[normalization][ask], of, ask).ndcg
+    margin, trace, titles, at, normalization = max(tried, key=lambda name: tried[name].mean())
+    found, n_features = scores_on_base(of, rows, learn, margin, trace, titles, (at,), cell.get("n_estimators"))
+    choice = {
+        "margin": margin, "trace": trace, "titles": titles, "iteration": at, "normalization": normalization,
+        "n_features": n_features,
+    }  # fmt: skip
+    return {"test": test.tolist(), "alone": told(found[at][normalization][test], of, test), "choice_alone": choice}
+
+
+def scores_on_base(
+    of: Collection, rows: Rows, learn: np.ndarray, margin: float, trace: float, titles: float,
+    iterations: tuple[int, ...], n_models: int,
+) -> tuple[dict[int, dict[str, np.ndarray]], int]:  # fmt: skip
+    """Scores of all queries and documents by iteration and normalization, averaged over models; features of the first.
+
+    β gives the triplets of the cosine a mean margin of `margin`, and λ gives M a trace of `trace` times that of βI.
+    """
+    from hdsl import HDSL
+
+    products = {at: np.zeros(of.gains.shape) for at in iterations}
+    squares = {at: [np.zeros(n) for n in of.gains.shape] for at in iterations}
+    n_features = 0
+    for model in range(n_models):
+        mined, weights = triplets(of, rows, learn, titles, model)
+        base = margin / mean_margin(rows.all, mined, weights)
+        scale = trace * base * len(np.unique(rows.all.indices)) / 2
+        learner = HDSL(base=base, scale=scale, preprocess="none", max_iter=max(iterations), random_state=model, n_jobs=1)
+        learner.fit_triplets(rows.all, mined, sample_weight=weights)
+        for at in iterations:
+            iterate = learner.at(iteration=min(at, learner.n_iter_))
+            queries, documents = (sp.csr_matrix(iterate.transform(part)) for part in (rows.queries, rows.documents))
+            products[at] += (queries @ documents.T).toarray() / n_models
+            for sums, part in zip(squares[at], (queries, documents)):
+                sums += np.asarray(part.multiply(part).sum(axis=1)).ravel() / n_models
+            n_features = n_features or int(iterate.n_active_features_)
+    # A row without any word has norm 0, and all its scores are 0.
+    scores = {
+        at: {"dot": dot, "cosine": dot / np.maximum(np.sqrt(np.outer(*squares[at])), 1e-12)} for at, dot in products.items()
+    }
+    return scores, n_features
+
+
+def mean_margin(X: sp.csr_matrix, triplets: np.ndarray, weights: np.ndarray) -> float:
+    """The weighted mean of |<x, y> - <x, z>|."""
+    anchors, near, far = triplets.T
+    margins = np.asarray(X[anchors].multiply(X[near] - X[far]).sum(axis=1)).ravel()
+    return float(np.average(np.abs(margins), weights=weights))
+
+
 def planted() -> Collection:
     """Abstracts of a few topics with interchangeable words, and queries that use few of them; for the tests."""
     random = np.random.default_rng(3)
@@ -249,7 +321,8 @@ def rankings(found: Found) -> dict[str, dict[str, np.ndarray]]:
         cells_ = found.of(system=system)
         for kind in ("alone", "added"):
             if cells_ and all(kind in r for _, r in cells_):
-                name = title if system in ("cosine", "bm25") else f"{title}, {'alone' if kind == 'alone' else 'added to cosine'}"
+                mixed = all("added" in r for _, r in cells_)
+                name = f"{title}, {'alone' if kind == 'alone' else 'added to cosine'}" if mixed else title
                 measures = cells_[0][1][kind]
                 result[name] = {m: np.concatenate([r[kind][m] for _, r in cells_]) for m in measures}
     return result

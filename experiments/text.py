@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import bz2
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,14 +16,6 @@ from experiments.systems.neighbors import by_dot_product
 TITLE = "Text: the strongest pairs of words"
 VERSION = 1
 SHOWN = 20
-
-data.register(
-    data.Dataset(
-        "r8_text", "R8 news", ("r8_text/train.tsv.bz2", "r8_text/test.tsv.bz2"),
-        about="news of eight topics, real words; a fifth of the training documents is used for validation",
-    )  # fmt: skip
-)
-
 
 #: The paper's preprocessing and triplets, and unit rows with random triplets, which suit text better.
 WAYS = (("max", "knn:3:5"), ("unit", "random:20"))
@@ -48,7 +38,7 @@ def run(cell: Cell, context: Context) -> dict[str, Any]:
 
     from hdsl import HDSLClassifier
 
-    texts, y, others, y_test = planted_texts() if cell.dataset == "synthetic" else read(context.data)
+    texts, y, others, y_test = planted_texts() if cell.dataset == "synthetic" else data.read_texts(context.data, "r8_text")
     learn, choose = train_test_split(np.arange(len(texts)), test_size=0.2, stratify=y, random_state=0)
     words = CountVectorizer(min_df=2)
     X = words.fit_transform([texts[i] for i in learn]).astype(float)
@@ -72,16 +62,6 @@ def run(cell: Cell, context: Context) -> dict[str, Any]:
         "alike": strongest(pairs, 1, X, y[learn]),
         "unlike": strongest(pairs, -1, X, y[learn]),
     }
-
-
-def read(folder: Path) -> tuple[list[str], np.ndarray, list[str], np.ndarray]:
-    """Texts and topics of both parts."""
-    found: list[Any] = []
-    for file in data.DATASETS["r8_text"].files:
-        lines = bz2.decompress((folder / file).read_bytes()).decode().splitlines()
-        topics, texts = zip(*(line.split("\t", 1) for line in lines))
-        found += [list(texts), np.array(topics)]
-    return found[0], found[1], found[2], found[3]
 
 
 def planted_texts() -> tuple[list[str], np.ndarray, list[str], np.ndarray]:

@@ -394,14 +394,15 @@ fn stop_in_words(stop: Stop) -> &'static str {
 
 /// What was chosen on held-out rows, and the errors that decided it.
 fn chosen_in_words(choice: &Choice) -> String {
-    let base = percent(choice.base_error);
+    let (kind, error) = choice.best_base;
     let mut text = format!(
-        "preprocessing {} (error of the base alone on {}: {base}",
+        "preprocessing {} (on {}: error of the best base alone, {kind}, {}",
         choice.preprocess,
-        count(choice.n_held_out, "held-out row")
+        count(choice.n_held_out, "held-out row"),
+        percent(error)
     );
     if let Some(error) = choice.learned_error {
-        text += &format!("; learned: {}", percent(error));
+        text += &format!("; learned {}", percent(error));
     }
     text + ")"
 }
@@ -568,7 +569,8 @@ impl TrainResult<'_> {
             "valid_error": trained.run.valid_error,
             "choice": trained.choice.as_ref().map(|choice| json!({
                 "n_held_out": choice.n_held_out,
-                "base_error": choice.base_error,
+                "base_preprocess": choice.best_base.0,
+                "base_error": choice.best_base.1,
                 "learned_error": choice.learned_error,
                 "iterations": choice.iterations,
             })),

@@ -1,8 +1,8 @@
 //! Settings that are left open, chosen by errors on held-out rows: the preprocessing, and how far to learn, if at all.
 //!
-//! Every plain similarity, that is, the dot product of preprocessed rows, is cheap to try. The best of them is the base. A
-//! similarity learned on top of it is used only if it makes fewer errors; otherwise the base alone is. So the result is,
-//! by this estimate, no worse than k-NN under the best plain similarity.
+//! Every plain similarity, that is, the dot product of preprocessed rows, is cheap to try. A similarity learned on top of a
+//! plain one is used only if it makes fewer errors than the best of them; otherwise the best plain one is the result. So
+//! the result is, by this estimate, no worse than k-NN under any of the plain similarities.
 
 use super::data::{Labeled, TrainData};
 use super::ensemble::train_model;
@@ -16,6 +16,7 @@ use crate::knn::{PredictionRule, evaluate_similarity};
 use crate::model::{Model, TrainConfig, Validation};
 use crate::observer::{Event, Gap, Observer, Stop};
 use crate::similarity::Dot;
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 /// Up to this many rows, settings are compared on folds, and otherwise on one part of the rows.
@@ -33,15 +34,15 @@ const ITERATES: usize = 10;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Choice {
-    /// The preprocessing.
+    /// The preprocessing of the result.
     pub preprocess: Preprocess,
     /// The number of iterations; 0 is the base similarity alone. `None` if that was not left open.
     pub iterations: Option<usize>,
     /// The number of held-out rows.
     pub n_held_out: usize,
-    /// The error there of the base similarity alone.
-    pub base_error: f64,
-    /// The lowest error there of a similarity learned on top of it, if one was learned.
+    /// The plain similarity with the lowest error there: its preprocessing and the error.
+    pub best_base: (Preprocess, f64),
+    /// The lowest error there of a similarity learned on top of a plain one, if one was learned.
     pub learned_error: Option<f64>,
 }
 
@@ -67,9 +68,17 @@ impl Choice {
             self.learned_error,
             run.valid_error,
         ) {
-            let is_better = error < self.base_error;
-            self.learned_error = Some(error);
-            self.iterations = Some(if is_better { run.chosen.max(1) } else { 0 });
+            self.accept((run.chosen.max(1), error));
+        }
+    }
+
+    /// Accepts a learned similarity, given its iterations and its error, if it is better than the best plain one.
+    fn accept(&mut self, (iterations, error): (usize, f64)) {
+        self.learned_error = Some(error);
+        self.iterations = Some(iterations);
+        if error >= self.best_base.1 {
+            self.iterations = Some(0);
+            self.preprocess = self.best_base.0;
         }
     }
 }
@@ -171,47 +180,38 @@ fn folds(data: &TrainData<'_>, labels: &Labels, seed: u64) -> Result<Vec<Fold>> 
     Ok(parts.iter().map(fold).collect())
 }
 
-/// The preprocessings worth a try for these rows: first the one that suits them by their values, which another must beat
-/// by more than chance.
+/// The preprocessings worth a try for these rows: first the one that suits them by their values.
 fn candidates(rows: RowsView<'_>) -> Vec<Preprocess> {
-    let mut kinds = vec![Preprocess::Auto.resolved(rows)];
-    let others = [
-        Preprocess::Unit,
-        Preprocess::MaxUnit,
-        Preprocess::Tfidf,
-        Preprocess::Bm25,
-        Preprocess::None,
-    ];
-    for kind in others {
-        if !kinds.contains(&kind) && kind.check(rows).is_ok() {
-            kinds.push(kind);
-        }
+    let first = Preprocess::Auto.resolved(rows);
+    let mut kinds = vec![first];
+    kinds.extend([Preprocess::Unit, Preprocess::MaxUnit, Preprocess::None]);
+    if first != Preprocess::MaxUnit {
+        // Sparse rows may be texts.
+        kinds.extend([Preprocess::Tfidf, Preprocess::Bm25]);
     }
+    let mut seen = HashSet::new();
+    kinds.retain(|&kind| seen.insert(kind) && kind.check(rows).is_ok());
     kinds
 }
 
-/// Whether so many errors are fewer than others by more than their standard deviation, if errors are independent.
+/// Whether so many errors are fewer than others by more than two standard deviations, if errors are independent.
 fn clearly_fewer(errors: usize, than: usize) -> bool {
-    than > errors && (than - errors) as f64 > ((than + errors) as f64).sqrt()
+    than > errors && (than - errors) as f64 > 2.0 * ((than + errors) as f64).sqrt()
 }
 
-/// The preprocessing with the fewest errors of the plain similarity, and their number.
-fn best_preprocess(
+/// The number of errors of the plain similarity with each preprocessing.
+fn plain_errors(
     folds: &[Fold],
     kinds: &[Preprocess],
     rule: &PredictionRule,
     cancel: CancelToken<'_>,
-) -> Result<(Preprocess, usize)> {
-    let mut best: Option<(Preprocess, usize)> = None;
-    for &kind in kinds {
+) -> Result<Vec<(Preprocess, usize)>> {
+    let errors = kinds.iter().map(|&kind| {
         cancel.check()?;
         let errors = folds.iter().map(|fold| fold.errors_of(kind, rule));
-        let errors = errors.sum::<Result<usize>>()?;
-        if best.is_none_or(|best| clearly_fewer(errors, best.1)) {
-            best = Some((kind, errors));
-        }
-    }
-    Ok(best.expect("there is at least one candidate"))
+        Ok((kind, errors.sum::<Result<usize>>()?))
+    });
+    errors.collect()
 }
 
 /// Chooses what the configuration leaves open, if there are labels to compute errors with and enough rows; otherwise
@@ -237,25 +237,30 @@ pub(super) fn choose(
         Preprocess::Auto => candidates(data.train.rows),
         given => vec![given],
     };
-    let cancel = observer.cancel_token();
-    let (preprocess, base_errors) = best_preprocess(&folds, &kinds, &config.rule, cancel)?;
+    let plain = plain_errors(&folds, &kinds, &config.rule, observer.cancel_token())?;
+    let best = *plain
+        .iter()
+        .min_by_key(|plain| plain.1)
+        .expect("there is at least one candidate");
+    // To learn on top of, a similarity that suits the values is preferred unless another is clearly better.
+    let preprocess = match clearly_fewer(best.1, plain[0].1) {
+        true => best.0,
+        false => plain[0].0,
+    };
     let n_held_out: usize = folds.iter().map(|fold| fold.truth.len()).sum();
     let error = |errors: usize| errors as f64 / n_held_out as f64;
     let mut choice = Choice {
         preprocess,
         iterations: None,
         n_held_out,
-        base_error: error(base_errors),
+        best_base: (best.0, error(best.1)),
         learned_error: None,
     };
     // With validation rows, the training itself shows whether its best iterate is better than the base.
     if learns_if_better(config) && data.valid.is_none() {
-        let learned = best_iterate(&folds, config, preprocess, observer)?;
-        choice.learned_error = learned.map(|learned| error(learned.1));
-        choice.iterations = learned.map(|(iterations, errors)| match errors < base_errors {
-            true => iterations,
-            false => 0,
-        });
+        if let Some((iterations, errors)) = best_iterate(&folds, config, preprocess, observer)? {
+            choice.accept((iterations, error(errors)));
+        }
     }
     Ok(Some(choice))
 }

@@ -58,11 +58,10 @@ def cells(setting: Setting) -> list[Cell]:
     grids["hdsl"] = {**learned, "titles": (0.0,)}
     grids["hdsl_titles"] = {**learned, "titles": setting.choose(full=(1.0, 3.0), quick=(3.0,), tiny=(1.0,))}
     grids["hdsl_base"] = {
-        "margins": setting.choose(full=(0.3, 1.0), quick=(0.3,), tiny=(0.3,)),
-        "traces": setting.choose(full=(0.03, 0.1, 0.3), quick=(0.1,), tiny=(0.1,)),
+        "scales": setting.choose(full=(1000.0,), quick=(1000.0,), tiny=(100.0,)),
         "titles": setting.choose(full=(3.0, 10.0), quick=(3.0,), tiny=(1.0,)),
-        "iterations": learned["iterations"],
-        "normalizations": learned["normalizations"],
+        "iterations": setting.choose(full=(1600, 3000), quick=(800,), tiny=(20, 40)),
+        "bases": setting.choose(full=(0.3, 1.0, 3.0), quick=(1.0,), tiny=(1.0,)),
         "inner": learned["inner"],
         "n_estimators": learned["n_estimators"],
     }
@@ -233,57 +232,36 @@ def unit_of(model: Learned, rows: Rows, learn: np.ndarray) -> float:
 
 
 def on_base(cell: Cell, of: Collection, learn: np.ndarray, test: np.ndarray) -> dict[str, Any]:
-    """Choose by cross-validation within the training queries, with one model each; then average several, from all of them."""
+    """The cosine of S(x, z) = β <x, z> + x' M z, where M is learned without a base and β is added afterwards.
+
+    Few judgments with hard negatives mislead M if the base takes part in the margins. β is relative to the mean norm
+    under M, and chosen with the rest by cross-validation within the training queries.
+    """
     rows = Rows(of)
     tried: dict[tuple[Any, ...], np.ndarray] = defaultdict(lambda: np.zeros(len(learn)))
     inner = KFold(cell.get("inner"), shuffle=True, random_state=1).split(np.arange(len(learn)))
-    grid = [cell.get(name) for name in ("margins", "traces", "titles")]
     for first, second in inner:
-        for way in itertools.product(*grid):
-            for at, scores in scores_on_base(of, rows, learn[first], *way, cell.get("iterations"), 1)[0].items():
-                for normalization in cell.get("normalizations"):
-                    ask = learn[second]
-                    tried[(*way, at, normalization)][second] = judged(scores[normalization][ask], of, ask).ndcg
-    margin, trace, titles, at, normalization = max(tried, key=lambda name: tried[name].mean())
-    found, n_features = scores_on_base(of, rows, learn, margin, trace, titles, (at,), cell.get("n_estimators"))
+        ask = learn[second]
+        for way in itertools.product(cell.get("scales"), cell.get("titles")):
+            for at, M in learned_along(of, rows, learn[first], *way, cell).items():
+                for size in cell.get("bases"):
+                    scores = with_base(M, size, rows, learn[first]).scores(rows.queries[ask], rows.documents)
+                    tried[(*way, at, size)][second] = judged(scores, of, ask).ndcg
+    scale, titles, at, size = max(tried, key=lambda name: tried[name].mean())
+    M = learned_along(of, rows, learn, scale, titles, cell)[at]
+    scores = with_base(M, size, rows, learn).scores(rows.queries[test], rows.documents)
     choice = {
-        "margin": margin, "trace": trace, "titles": titles, "iteration": at, "normalization": normalization,
-        "n_features": n_features,
+        "scale": scale, "titles": titles, "iteration": at, "base": size, "n_features": Learned(M, "cosine").n_features,
     }  # fmt: skip
-    return {"test": test.tolist(), "alone": told(found[at][normalization][test], of, test), "choice_alone": choice}
+    return {"test": test.tolist(), "alone": told(scores, of, test), "choice_alone": choice}
 
 
-def scores_on_base(
-    of: Collection, rows: Rows, learn: np.ndarray, margin: float, trace: float, titles: float,
-    iterations: tuple[int, ...], n_models: int,
-) -> tuple[dict[int, dict[str, np.ndarray]], int]:  # fmt: skip
-    """Scores of all queries and documents by iteration and normalization, averaged over models; features of the first.
-
-    β gives the triplets of the cosine a mean margin of `margin`, and λ gives M a trace of `trace` times that of βI.
-    """
-    from hdsl import HDSL
-
-    products = {at: np.zeros(of.gains.shape) for at in iterations}
-    squares = {at: [np.zeros(n) for n in of.gains.shape] for at in iterations}
-    n_features = 0
-    for model in range(n_models):
-        mined, weights = triplets(of, rows, learn, titles, model)
-        base = margin / mean_margin(rows.all, mined, weights)
-        scale = trace * base * len(np.unique(rows.all.indices)) / 2
-        learner = HDSL(base=base, scale=scale, preprocess="none", max_iter=max(iterations), random_state=model, n_jobs=1)
-        learner.fit_triplets(rows.all, mined, sample_weight=weights)
-        for at in iterations:
-            iterate = learner.at(iteration=min(at, learner.n_iter_))
-            queries, documents = (sp.csr_matrix(iterate.transform(part)) for part in (rows.queries, rows.documents))
-            products[at] += (queries @ documents.T).toarray() / n_models
-            for sums, part in zip(squares[at], (queries, documents)):
-                sums += np.asarray(part.multiply(part).sum(axis=1)).ravel() / n_models
-            n_features = n_features or int(iterate.n_active_features_)
-    # A row without any word has norm 0, and all its scores are 0.
-    scores = {
-        at: {"dot": dot, "cosine": dot / np.maximum(np.sqrt(np.outer(*squares[at])), 1e-12)} for at, dot in products.items()
-    }
-    return scores, n_features
+def with_base(M: Any, size: float, rows: Rows, learn: np.ndarray) -> Learned:
+    """M + βI under cosine normalization. β is `size` times the mean norm under M of a training query times a document's."""
+    norms = [
+        np.sqrt(np.asarray((part @ M).multiply(part).sum(axis=1))).mean() for part in (rows.queries[learn], rows.documents)
+    ]
+    return Learned(sp.csr_matrix(M + size * norms[0] * norms[1] * sp.identity(M.shape[0])), "cosine")
 
 
 def mean_margin(X: sp.csr_matrix, triplets: np.ndarray, weights: np.ndarray) -> float:

@@ -63,7 +63,7 @@ RANKINGS = ("cosine", "bm25", "hdsl_titles", "hdsl_base")
 
 def grid(system: str, dataset: str, setting: Setting) -> dict[str, Any]:
     """The settings among which a system chooses."""
-    counts = () if dataset in NO_COUNTS else ("tfidf",)
+    counts = () if dataset in NO_COUNTS else ("tfidf", "bm25")
     rule = {"neighbors": setting.choose(full=(1, 3, 7, 15, 31), quick=(3, 15), tiny=(1, 3)), "votes": ("majority", "weighted")}
     if system == "cosine":
         return {"preprocess": ("unit", "max+unit"), **rule}
@@ -74,16 +74,18 @@ def grid(system: str, dataset: str, setting: Setting) -> dict[str, Any]:
         return {"preprocess": ("max", "unit", *counts), "costs": costs}
     if system == "hdsl":
         return {
-            "preprocess": ("max", "unit", *counts), **rule,
+            "preprocess": ("max", *counts[:1]), **rule,
             "triplets": ("knn:3:5", "random:20"),
-            "scales": setting.choose(full=decades(2, 5), quick=(1e3, 1e4), tiny=(100.0,)),
-            "max_iter": setting.choose(full=2_000, quick=500, tiny=40),
+            "scales": setting.choose(full=decades(2, 4), quick=(1e3, 1e4), tiny=(100.0,)),
+            "max_iter": setting.choose(full=1_000, quick=500, tiny=40),
+            "mining_rounds": 1,
         }  # fmt: skip
     return {
         "preprocess": ("max+unit", *counts), **rule,
-        "margins": setting.choose(full=(0.3, 1.0, 3.0), quick=(1.0,), tiny=(1.0,)),
-        "traces": setting.choose(full=(0.03, 0.1, 0.3), quick=(0.03, 0.1), tiny=(0.1,)),
-        "max_iter": setting.choose(full=3_000, quick=1_000, tiny=40),
+        "margins": setting.choose(full=(3.0, 10.0), quick=(3.0,), tiny=(1.0,)),
+        "traces": setting.choose(full=(0.01, 0.03, 0.1), quick=(0.03, 0.1), tiny=(0.1,)),
+        "max_iter": setting.choose(full=1_000, quick=500, tiny=40),
+        "mining_rounds": 1,
     }  # fmt: skip
 
 
@@ -160,6 +162,8 @@ def try_hdsl(cell: Cell, train: Rows, valid: Rows) -> Iterator[tuple[float, Choi
 def try_hdsl_base(cell: Cell, train: Rows, valid: Rows) -> Iterator[tuple[float, Choice]]:
     """β by its mean margin β mean|<x, y> - <x, z>| over the triplets, and λ by trace(M) / trace(βI) = 2λ / (β d)."""
     for how in cell.get("preprocess"):
+        for wrong, rule in try_rules(cell, plain(how, train), train, valid):
+            yield wrong, {"preprocess": how, **rule, "scale": 0.0}
         margin = mean_margin(data.preprocessing(how, train.X)(train.X), train.y, cell.seed)
         occurring = len(np.unique(train.X.indices))
         for size, trace in itertools.product(cell.get("margins"), cell.get("traces")):
@@ -178,17 +182,20 @@ def mean_margin(X: sp.csr_matrix, y: np.ndarray, seed: int) -> float:
 
 
 def try_learner(cell: Cell, train: Rows, valid: Rows, params: Choice) -> Iterator[tuple[float, Choice]]:
-    learner = classifier(
-        params, cell.seed, max_iter=cell.get("max_iter"), early_stopping=True, n_iter_no_change=None, eval_every=50
-    )
+    run = {"max_iter": cell.get("max_iter"), "mining_rounds": cell.get("mining_rounds")}
+    learner = classifier(params, cell.seed, **run, early_stopping=True, n_iter_no_change=None, eval_every=50)
     learner.fit(train.X, train.y, X_val=valid.X, y_val=valid.y)
     for wrong, rule in try_rules(cell, nearest_of(learner), train, valid):
-        yield wrong, {**params, **rule, "max_iter": max(int(learner.chosen_iter_), 1)}
+        yield wrong, {**params, **rule, **run, "iteration": int(learner.chosen_iter_)}
 
 
 def fit_learner(choice: Choice, rows: Rows, seed: int) -> tuple[Predictor, int]:
+    if not choice["scale"]:
+        return fit_plain(choice, rows, seed)
     params = {name: choice[name] for name in ("preprocess", "triplets", "base", "scale") if name in choice}
-    learner = classifier(params, seed, max_iter=choice["max_iter"]).fit(rows.X, rows.y)
+    run = {name: choice[name] for name in ("max_iter", "mining_rounds")}
+    learner = classifier(params, seed, **run).fit(rows.X, rows.y)
+    learner = learner.at(iteration=min(choice["iteration"], learner.n_iter_))
     return by_rule(nearest_of(learner), rows.y, choice), int(learner.n_active_features_)
 
 
@@ -244,11 +251,11 @@ def report(found: Found, page: Page) -> str:
     text += "\nChosen on validation rows, by system:\n\n"
     text += (
         "- cosine: preprocessing `unit` or `max+unit`; tf-idf cosine: `tfidf`. Both: k of 1, 3, 7, 15, 31, majority or weighted.\n"
-        "- HDSL: preprocessing `max`, `unit` or `tfidf`, triplets `knn:3:5` or `random:20`, λ of 10², ..., 10⁵, one of 2,000\n"
-        "  iterates, k and vote.\n"
-        "- HDSL on top of a base: preprocessing `max+unit` or `tfidf`, β such that the mean margin of the base is 0.3, 1 or 3, λ such\n"
-        "  that trace(M) is 0.03, 0.1 or 0.3 of that of βI, one of 3,000 iterates, k and vote.\n"
-        "- linear SVM: preprocessing `max`, `unit` or `tfidf`, C of 10⁻³, ..., 10³, one class against the rest.\n"
+        "- HDSL: preprocessing `max` or `tfidf`, triplets `knn:3:5` or `random:20`, λ of 10², 10³, 10⁴, one of 2,000\n"
+        "  iterates (1,000 and 1,000 after mining again), k and vote.\n"
+        "- HDSL on top of a base: preprocessing `max+unit`, `tfidf` or `bm25`, β such that the mean margin of the base is 3 or 10, λ\n"
+        "  such that trace(M) is 0.01, 0.03 or 0.1 of that of βI, one of 2,000 iterates as above, k and vote; or the base alone.\n"
+        "- linear SVM: preprocessing `max`, `unit`, `tfidf` or `bm25`, C of 10⁻³, ..., 10³, one class against the rest.\n"
     )
     text += ranked(found)
     lines = [

@@ -82,7 +82,7 @@ def scaled(parts: Parts) -> Parts:
 
 
 def preprocessing(how: str, train: sp.csr_matrix) -> Callable[[sp.csr_matrix], sp.csr_matrix]:
-    """The map of rows that hdsl calls `how`, fitted on these rows: none, max, unit, max+unit or tfidf."""
+    """The map of rows that hdsl calls `how`, fitted on these rows: none, max, unit, max+unit, tfidf or bm25."""
     if how == "none":
         return sp.csr_matrix
     if how == "unit":
@@ -94,6 +94,8 @@ def preprocessing(how: str, train: sp.csr_matrix) -> Callable[[sp.csr_matrix], s
         return lambda X: normalize(by_maximum(X))
     if how == "tfidf":
         return _tfidf(train)
+    if how == "bm25":
+        return _bm25(train)
     raise ValueError(f"no preprocessing is called {how!r}")
 
 
@@ -119,6 +121,21 @@ def _tfidf(train: sp.csr_matrix) -> Callable[[sp.csr_matrix], sp.csr_matrix]:
     def one(X: sp.csr_matrix) -> sp.csr_matrix:
         X = sp.csr_matrix(X, copy=True)
         X.data = 1.0 + np.log(X.data)
+        return normalize(sp.csr_matrix(X.multiply(weight)))
+
+    return one
+
+
+def _bm25(train: sp.csr_matrix) -> Callable[[sp.csr_matrix], sp.csr_matrix]:
+    """The term weights of Okapi BM25 with k1 = 1.5 and b = 0.75, then unit length."""
+    holding = np.bincount(train.indices, minlength=train.shape[1])
+    weight = np.log1p((train.shape[0] - holding + 0.5) / (holding + 0.5))
+    mean = train.sum() / train.shape[0]
+
+    def one(X: sp.csr_matrix) -> sp.csr_matrix:
+        X = sp.csr_matrix(X, copy=True)
+        relative = np.repeat(np.asarray(X.sum(axis=1)).ravel() / mean, np.diff(X.indptr))
+        X.data = 2.5 * X.data / (X.data + 1.5 * (0.25 + 0.75 * relative))
         return normalize(sp.csr_matrix(X.multiply(weight)))
 
     return one

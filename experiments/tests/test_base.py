@@ -33,7 +33,7 @@ def test_preprocessing_is_that_of_sklearn():
 def test_preprocessing_leaves_its_input_alone():
     rows = data.planted(2, 0)
     before = rows.X.toarray()
-    for how in ("none", "unit", "max", "max+unit", "tfidf"):
+    for how in ("none", "unit", "max", "max+unit", "tfidf", "bm25"):
         data.preprocessing(how, rows.X)(rows.X)
     assert (rows.X.toarray() == before).all()
 

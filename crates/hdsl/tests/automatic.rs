@@ -67,7 +67,6 @@ fn base_margins_are_3_on_average_and_m_is_small_beside_the_base() {
     let data = planted(3, &params).unwrap().train;
     let mut config = open();
     config.preprocess = Preprocess::MaxUnit;
-    config.lambda = Vec::new();
     let model = train(&TrainData::new(&data), &config, &mut ())
         .unwrap()
         .model;

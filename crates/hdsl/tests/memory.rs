@@ -190,13 +190,17 @@ fn the_estimate_is_above_the_peak_and_not_far_above() {
             sources.push(("neighbors", near));
         }
         for (source, triplets) in &sources {
-            for (engine, loss, batch) in [
-                ("incremental", LossKind::SmoothedHinge, None),
-                ("recomputed", LossKind::Logistic, None),
-                ("batch", LossKind::SmoothedHinge, Some(2_000)),
+            for (engine, loss, batch, base) in [
+                ("incremental", LossKind::SmoothedHinge, None, 0.0),
+                ("incremental, base", LossKind::SmoothedHinge, None, 0.1),
+                ("recomputed", LossKind::Logistic, None, 0.0),
+                ("recomputed, base", LossKind::Logistic, None, 0.1),
+                ("batch", LossKind::SmoothedHinge, Some(2_000), 0.0),
+                ("batch, base", LossKind::SmoothedHinge, Some(2_000), 0.1),
             ] {
                 let mut params = SolverParams::new(100.0);
                 (params.loss, params.batch, params.max_iter) = (loss, batch, 30);
+                params.base = base;
                 let solver = params.build().unwrap();
                 let estimate = solver.memory_needed(&rows, triplets) as usize;
                 let (run, peak) = peak_of(|| solver.fit(&rows, triplets, &mut ()).unwrap());

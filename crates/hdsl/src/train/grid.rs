@@ -196,10 +196,15 @@ pub(super) fn parts_of(
     path: Path,
 ) -> ModelParts {
     let name = |feature: u32| Some((feature, data.names?.get(feature as usize)?.clone()));
+    // With a base, every feature counts.
+    let features = match base > 0.0 {
+        true => (0..data.names.map_or(0, <[String]>::len) as u32).collect(),
+        false => path.features(),
+    };
     ModelParts {
         preprocess,
         zero_based: data.train.index_base == IndexBase::Zero,
-        names: path.features().into_iter().filter_map(name).collect(),
+        names: features.into_iter().filter_map(name).collect(),
         classes: data.train.labels.map(|labels| labels.names().to_vec()),
         config: config.clone(),
         base,

@@ -74,25 +74,19 @@ impl Sizes {
         let (triplets, pairs) = (self.triplets, self.pairs);
         // A base adds b and r of a triplet, and a second code.
         let base = if params.base > 0.0 { 1.0 } else { 0.0 };
-        let margin = (44.0 + 16.0 * base) * self.affected + self.weight + 10.0 * base;
+        let margin = (44.0 + 8.0 * base) * self.affected + self.weight + 10.0 * base;
+        // Margins of a loss that is not a hinge: all of them, and their changes.
+        let all_margins = 24.0 + 24.0 * base;
         let engine = match (params.loss.segments(), params.batch) {
-            (Some(_), None) => {
-                let shards = n_shards(triplets as usize) as f64;
-                let (pairs, per_pair) = match has_own_pairs(pairs, triplets) {
-                    true => (2.0 * triplets, 20.0),
-                    false => (pairs, 38.0),
-                };
-                self.rows * (72.0 + 24.0 * shards)
-                    + self.columns * (44.0 + 18.0 * shards)
-                    + triplets * (20.0 + margin)
-                    + pairs * per_pair
-                    + 24.0 * self.products(pairs, shards)
-            }
-            (segments, batch) => {
+            (Some(_), None) => self.pair_store(margin),
+            (None, None) => self.pair_store(16.0) + triplets * all_margins,
+            (segments, Some(size)) => {
                 // A certificate is computed over all triplets.
-                let batch = batch.filter(|_| !params.certify);
-                let batch = batch.map_or(triplets, |size| triplets.min(size as f64));
-                let per_triplet = segments.map_or(24.0 + 24.0 * base, |_| 11.2 + margin);
+                let batch = match params.certify {
+                    true => triplets,
+                    false => triplets.min(size as f64),
+                };
+                let per_triplet = segments.map_or(all_margins, |_| 11.2 + margin);
                 self.rows * 116.0
                     + self.columns * 68.0
                     + triplets * per_triplet
@@ -101,6 +95,20 @@ impl Sizes {
             }
         };
         FIXED + self.values * self.per_value + engine
+    }
+
+    /// A store of all pairs, given the bytes of a triplet besides its pairs and its margin.
+    fn pair_store(&self, margin: f64) -> f64 {
+        let (triplets, shards) = (self.triplets, n_shards(self.triplets as usize) as f64);
+        let (pairs, per_pair) = match has_own_pairs(self.pairs, triplets) {
+            true => (2.0 * triplets, 20.0),
+            false => (self.pairs, 38.0),
+        };
+        self.rows * (72.0 + 24.0 * shards)
+            + self.columns * (44.0 + 18.0 * shards)
+            + triplets * (20.0 + margin)
+            + pairs * per_pair
+            + 24.0 * self.products(pairs, shards)
     }
 
     /// Stored products of two rows of a pair. None are stored if there would be too many or it would take too long.

@@ -45,6 +45,7 @@
 //! | [`baselines`] | the methods that the paper compares with: one weight per feature, OASIS | [`baselines::Diagonal`], [`baselines::Oasis`] |
 //! | [`model`] | the saved model, its configuration, its file and the command line that trains it again | [`Model`], [`TrainConfig`] |
 //! | [`mod@train`] | preprocessing, triplets, one run per λ, mining rounds, ensembles, validation | [`train()`], [`TrainData`] |
+//! | [`ranking`] | a similarity of queries and documents from judgments, and its nDCG on held-out queries | [`ranking::rank`] |
 //! | [`tune`] | the search for the best configuration | [`tune::tune`] |
 //!
 //! The library is silent: it never prints, and reports events to one [`Observer`], which may end the run; `()` ignores
@@ -66,6 +67,7 @@ pub mod objective;
 pub mod observer;
 mod parallel;
 pub(crate) mod random;
+pub mod ranking;
 pub mod similarity;
 pub mod solver;
 pub mod train;

@@ -137,6 +137,13 @@ pub enum Event<'a> {
         /// Trials on this rung.
         of: usize,
     },
+    /// A fold of a ranking's cross-validation is done.
+    FoldDone {
+        /// Folds done so far.
+        done: usize,
+        /// Folds, and the final model.
+        of: usize,
+    },
     /// The search has chosen a configuration, and the final model is trained.
     FinalTraining {
         /// On so many rows.

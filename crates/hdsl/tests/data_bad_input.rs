@@ -1,7 +1,8 @@
 //! Every way we know a data file can be wrong: one clear message that names the place, and never a panic.
 
 use hdsl::Triplets;
-use hdsl::data::{Vectorizer, read_names, read_texts};
+use hdsl::data::{Vectorizer, parse_documents, read_names, read_texts};
+use hdsl::ranking::{Ids, Judgments};
 use hdsl::triplets::TripletFormat;
 use hdsl::{Error, Format, IndexBase, ReadOptions, parse_dataset, read_dataset};
 use proptest::prelude::*;
@@ -450,6 +451,13 @@ fn texts_and_vocabularies() {
         vocabulary("# hdsl vocabulary 1\tdocuments x\na\t1\n")
             .starts_with("v:1: `documents x` is not understood")
     );
+    for field in ["stem latin", "stop-words dutch", "stop-words list a  b"] {
+        let error = vocabulary(&format!("# hdsl vocabulary 1\t{field}\na\t1\n"));
+        assert!(
+            error.starts_with(&format!("v:1: `{field}` is not understood")),
+            "{error}"
+        );
+    }
     assert!(
         vocabulary("# hdsl vocabulary 1\tdocuments 3\na\t4\n")
             .starts_with("v:2: `a` has the frequency `4`")
@@ -479,6 +487,8 @@ fn any_bytes() -> impl Strategy<Value = Vec<u8>> {
             b"word\t2\n",
             b"0 1 2\n",
             b"nan",
+            b".I 1\n.T\n",
+            b"{\"_id\": 1, \"text\": \"x\"}\n",
         ])
         .prop_map(<[u8]>::to_vec),
     ];
@@ -497,6 +507,10 @@ proptest! {
         }
         for format in TripletFormat::ALL {
             let _ = Triplets::parse("x".as_ref(), &bytes, format, 5);
+        }
+        let _ = parse_documents("x".as_ref(), &bytes);
+        for low in [false, true] {
+            let _ = Judgments::parse("x".as_ref(), &bytes, &Ids::Rows(5), &Ids::Positions(5), low);
         }
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(&file, &bytes).unwrap();

@@ -1,6 +1,8 @@
 //! Texts into rows, held against scikit-learn.
 
-use hdsl::data::{Frequency, VectorizeOptions, Vectorizer, Weighting, read_names};
+use hdsl::data::{
+    Frequency, Stem, StopWords, VectorizeOptions, Vectorizer, Weighting, read_names, read_texts,
+};
 
 const DOCUMENTS: [&str; 3] = [
     "The cat sat on the mat, the Cat!",
@@ -86,6 +88,61 @@ fn a_written_vocabulary_does_the_same_later() {
             (2, 0, 0)
         );
     }
+}
+
+#[test]
+fn stems_and_stop_words_are_part_of_a_vocabulary() {
+    let list = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&list, "flowing of\nthe\n").unwrap();
+    for (stem, stop_words, terms) in [
+        (
+            Stem::English,
+            StopWords::None,
+            &["flow", "of", "the", "wing"][..],
+        ),
+        (Stem::English, StopWords::English, &["flow", "wing"]),
+        (
+            Stem::None,
+            StopWords::read(list.path()).unwrap(),
+            &["flows", "wing", "wings"],
+        ),
+    ] {
+        let options = VectorizeOptions {
+            stem,
+            stop_words,
+            ..VectorizeOptions::default()
+        };
+        let texts = ["The flows of wings", "wing of the flowing"];
+        let vectorizer = Vectorizer::fit(&texts, options).unwrap();
+        assert_eq!(vectorizer.terms(), terms);
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        vectorizer.write(&mut file).unwrap();
+        let again = Vectorizer::read(file.path()).unwrap();
+        assert_eq!(again, vectorizer);
+        let later = ["FLOWS, flowing, flowed of the winged"];
+        assert_eq!(again.transform(&later), vectorizer.transform(&later));
+        // `flowing` is a stop word of the list, and otherwise has the stem of `flows`.
+        let n = if stem == Stem::English { 3.0 } else { 1.0 };
+        assert_eq!(again.transform(&later).row(0).get(0), n);
+    }
+    assert!(StopWords::read("no such file".as_ref()).is_err());
+}
+
+#[test]
+fn documents_of_a_test_collection_are_texts_with_ids_as_labels() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&file, ".I 7\n.T\nthin wings\n.W\nthin wings\nin flow\n").unwrap();
+    let of = |label: &str, text: &str| vec![(label.to_owned(), text.to_owned())];
+    assert_eq!(
+        read_texts(file.path()).unwrap(),
+        of("7", "thin wings in flow")
+    );
+    std::fs::write(
+        &file,
+        "{\"_id\": 4, \"title\": \"Heat\", \"text\": \"in flow\"}\n",
+    )
+    .unwrap();
+    assert_eq!(read_texts(file.path()).unwrap(), of("4", "Heat in flow"));
 }
 
 #[test]

@@ -11,6 +11,7 @@ pub(crate) mod inspect;
 pub(crate) mod man;
 pub(crate) mod neighbors;
 pub(crate) mod predict;
+pub(crate) mod rank;
 pub(crate) mod report;
 pub(crate) mod score;
 pub(crate) mod train;

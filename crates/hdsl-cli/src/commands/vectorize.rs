@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::files;
 use crate::output::{self, Log, count};
 use clap::{Args, ValueHint};
-use hdsl::data::{Frequency, VectorizeOptions, Vectorizer, Weighting, read_texts};
+use hdsl::data::{Frequency, Stem, StopWords, VectorizeOptions, Vectorizer, Weighting, read_texts};
 use hdsl::{IndexBase, Labels};
 use serde_json::json;
 use std::path::PathBuf;
@@ -42,6 +42,12 @@ pub(crate) struct Vectorize {
     /// Treat `Word` and `word` as different words
     #[arg(long, conflicts_with = "vocab")]
     keep_case: bool,
+    /// Reduce words to their stems, so that `flows` and `flowing` are one feature; saved with the vocabulary
+    #[arg(long, value_name = "LANGUAGE", value_parser = named!(Stem), default_value_t, conflicts_with = "vocab")]
+    stem: Stem,
+    /// Leave out these words: english (a list of 316 function words), or a file of words; saved with the vocabulary
+    #[arg(long, value_name = "WORDS", conflicts_with = "vocab")]
+    stop_words: Option<String>,
     /// Apply this vocabulary instead of building one
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     vocab: Option<PathBuf>,
@@ -109,6 +115,8 @@ fn vectorizer(args: &Vectorize, texts: &[String]) -> Result<Vectorizer, Failure>
                 min_df: args.min_df,
                 max_df: args.max_df,
                 lowercase: !args.keep_case,
+                stem: args.stem,
+                stop_words: stop_words(args.stop_words.as_deref())?,
             },
         )?);
     };
@@ -116,5 +124,14 @@ fn vectorizer(args: &Vectorize, texts: &[String]) -> Result<Vectorizer, Failure>
     Ok(match args.weighting {
         Some(weighting) => vectorizer.with_weighting(weighting)?,
         None => vectorizer,
+    })
+}
+
+/// The words that `--stop-words` names: a language, or a file.
+pub(crate) fn stop_words(named: Option<&str>) -> Result<StopWords, Failure> {
+    Ok(match named {
+        None => StopWords::None,
+        Some("english") => StopWords::English,
+        Some(path) => StopWords::read(path.as_ref())?,
     })
 }

@@ -2,11 +2,13 @@
 
 #[cfg(feature = "fetch")]
 mod download;
+mod ranking;
 mod training;
 mod tuning;
 
 #[cfg(feature = "fetch")]
 pub(crate) use download::Download;
+pub(crate) use ranking::RankingProgress;
 pub(crate) use training::TrainingProgress;
 pub(crate) use tuning::TuningProgress;
 

@@ -1,5 +1,6 @@
 //! Labeled texts and lists of names.
 
+use super::documents::{self, Document};
 use super::input::{Input, quote};
 use super::vocabulary;
 use crate::error::{Error, Result};
@@ -7,10 +8,16 @@ use std::path::Path;
 
 const WANT_TEXT: &str = "`label<TAB>text`";
 
-/// Reads lines of `label<TAB>text`. Blank lines are skipped; what is not UTF-8 is replaced.
+/// Reads lines of `label<TAB>text`. Blank lines are skipped; what is not UTF-8 is replaced. Of documents in the SMART format or
+/// as JSON lines, see [`read_documents`](super::read_documents), the id is the label.
 pub fn read_texts(path: &Path) -> Result<Vec<(String, String)>> {
     let mut texts = Vec::new();
-    Input::open(path, WANT_TEXT)?.each_line(|_, line| {
+    let mut input = Input::open(path, WANT_TEXT)?;
+    if documents::has_marks(&mut input)? {
+        let text = |document: Document| (document.id.clone(), document.whole().into_owned());
+        return Ok(documents::parse(input)?.into_iter().map(text).collect());
+    }
+    input.each_line(|_, line| {
         if line.trim_ascii().is_empty() {
             return Ok(());
         }

@@ -2,9 +2,10 @@
 
 use super::input::quote;
 use super::rows::{Rows, SparseRow};
+use super::words::{Stem, StopWords, Words};
 use crate::error::{Error, Result};
 use crate::named::named_enum;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
 
 named_enum! {
@@ -62,7 +63,7 @@ impl FromStr for Frequency {
 }
 
 /// How to choose a vocabulary and what to make of it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct VectorizeOptions {
     /// The value that a row has for a word.
     pub weighting: Weighting,
@@ -72,6 +73,10 @@ pub struct VectorizeOptions {
     pub max_df: Frequency,
     /// Whether `Word` and `word` are the same.
     pub lowercase: bool,
+    /// What words are reduced to.
+    pub stem: Stem,
+    /// Words that are left out.
+    pub stop_words: StopWords,
 }
 
 impl Default for VectorizeOptions {
@@ -82,6 +87,8 @@ impl Default for VectorizeOptions {
             min_df: Frequency::Count(1),
             max_df: Frequency::Fraction(1.0),
             lowercase: true,
+            stem: Stem::None,
+            stop_words: StopWords::None,
         }
     }
 }
@@ -106,7 +113,7 @@ pub struct Vectorizer {
     pub(super) frequencies: Vec<u64>,
     pub(super) n_documents: u64,
     pub(super) weighting: Weighting,
-    pub(super) lowercase: bool,
+    pub(super) words: Words,
 }
 
 impl Vectorizer {
@@ -114,14 +121,15 @@ impl Vectorizer {
     pub fn fit<S: AsRef<str>>(documents: &[S], options: VectorizeOptions) -> Result<Self> {
         let n = documents.len();
         let (low, high) = (options.min_df.of(n), options.max_df.of(n));
+        let words = Words {
+            lowercase: options.lowercase,
+            stem: options.stem,
+            stop_words: options.stop_words,
+        };
         // A tree keeps the words sorted by name, which is the order of the features.
         let mut frequencies: BTreeMap<String, u64> = BTreeMap::new();
-        for document in documents {
-            let words = fold(document.as_ref(), options.lowercase);
-            let distinct: HashSet<&str> = tokens(&words).collect();
-            for word in distinct {
-                *frequencies.entry(word.to_owned()).or_default() += 1;
-            }
+        for word in words.distinct(documents).into_iter().flatten() {
+            *frequencies.entry(word).or_default() += 1;
         }
         let n_words = frequencies.len();
         frequencies.retain(|_, df| (low..=high).contains(&(*df as f64)));
@@ -137,7 +145,7 @@ impl Vectorizer {
             frequencies,
             n_documents: n as u64,
             weighting: options.weighting,
-            lowercase: options.lowercase,
+            words,
         })
     }
 
@@ -163,12 +171,12 @@ impl Vectorizer {
             let df = self.frequencies[feature as usize] as f64;
             ((1.0 + self.n_documents as f64) / (1.0 + df)).ln() + 1.0
         };
+        let mut by_document = vec![Vec::new(); documents.len()];
+        self.words.each(documents, |at, word| {
+            by_document[at].extend(features.get(word).copied());
+        });
         let mut rows = Rows::new(self.terms.len());
-        for document in documents {
-            let words = fold(document.as_ref(), self.lowercase);
-            let mut found: Vec<u32> = tokens(&words)
-                .filter_map(|word| features.get(word).copied())
-                .collect();
+        for mut found in by_document {
             found.sort_unstable();
             let (mut indices, mut values) = (Vec::new(), Vec::<f64>::new());
             for same in found.chunk_by(|a, b| a == b) {
@@ -187,18 +195,4 @@ impl Vectorizer {
         }
         rows
     }
-}
-
-fn fold(text: &str, lowercase: bool) -> std::borrow::Cow<'_, str> {
-    if lowercase {
-        text.to_lowercase().into()
-    } else {
-        text.into()
-    }
-}
-
-/// Runs of two or more word characters.
-fn tokens(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !(c.is_alphanumeric() || c == '_'))
-        .filter(|word| word.chars().nth(1).is_some())
 }

@@ -2,6 +2,7 @@
 
 use super::input::{Input, quote};
 use super::vectorize::{Vectorizer, Weighting};
+use super::words::{Stem, StopWords, Words};
 use crate::error::{Error, Parsed, Result};
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -22,7 +23,11 @@ impl Vectorizer {
             frequencies: Vec::new(),
             n_documents: 0,
             weighting: Weighting::Counts,
-            lowercase: true,
+            words: Words {
+                lowercase: true,
+                stem: Stem::None,
+                stop_words: StopWords::None,
+            },
         };
         let mut with_header = false;
         let mut seen = HashSet::new();
@@ -66,7 +71,8 @@ impl Vectorizer {
         Ok(vocabulary)
     }
 
-    /// `# hdsl vocabulary 1<TAB>documents N<TAB>weighting W<TAB>lowercase B`
+    /// `# hdsl vocabulary 1<TAB>documents N<TAB>weighting W<TAB>lowercase B`, then `stem S` and `stop-words W` where words
+    /// are stemmed or left out.
     fn parse_header(&mut self, line: &str) -> Parsed<()> {
         let mut fields = line.trim_end().split('\t');
         if fields.next() != Some(HEADER) {
@@ -79,13 +85,17 @@ impl Vectorizer {
             let known = match field.split_once(' ') {
                 Some(("documents", n)) => n.parse().map(|n| self.n_documents = n).is_ok(),
                 Some(("weighting", w)) => w.parse().map(|w| self.weighting = w).is_ok(),
-                Some(("lowercase", yes)) => yes.parse().map(|yes| self.lowercase = yes).is_ok(),
+                Some(("lowercase", b)) => b.parse().map(|b| self.words.lowercase = b).is_ok(),
+                Some(("stem", s)) => s.parse().map(|s| self.words.stem = s).is_ok(),
+                Some(("stop-words", w)) => parse_stop_words(w)
+                    .map(|w| self.words.stop_words = w)
+                    .is_some(),
                 _ => false,
             };
             if !known {
                 return Err(format!(
-                    "{} is not understood, expected `documents N`, `weighting counts|binary|tfidf` \
-                     or `lowercase true|false`",
+                    "{} is not understood, expected `documents N`, `weighting counts|binary|tfidf`, \
+                     `lowercase true|false`, `stem english`, `stop-words english` or `stop-words list WORDS`",
                     quote(field.as_bytes())
                 ));
             }
@@ -101,15 +111,37 @@ impl Vectorizer {
                 .iter()
                 .try_for_each(|term| writeln!(out, "{term}"));
         }
-        writeln!(
+        let words = &self.words;
+        write!(
             out,
             "{HEADER}\tdocuments {}\tweighting {}\tlowercase {}",
-            self.n_documents, self.weighting, self.lowercase
+            self.n_documents, self.weighting, words.lowercase
         )?;
+        if words.stem != Stem::None {
+            write!(out, "\tstem {}", words.stem)?;
+        }
+        match &words.stop_words {
+            StopWords::None => writeln!(out)?,
+            StopWords::English => writeln!(out, "\tstop-words english")?,
+            StopWords::List(list) => writeln!(out, "\tstop-words list {}", list.join(" "))?,
+        }
         for (term, df) in self.terms.iter().zip(&self.frequencies) {
             writeln!(out, "{term}\t{df}")?;
         }
         out.flush()
+    }
+}
+
+/// `english`, or `list` and the words.
+fn parse_stop_words(text: &str) -> Option<StopWords> {
+    match text.split_once(' ') {
+        None if text == "english" => Some(StopWords::English),
+        Some(("list", words)) => {
+            let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+            let is_word = |word: &String| !word.is_empty();
+            words.iter().all(is_word).then(|| StopWords::list(words))
+        }
+        _ => None,
     }
 }
 

@@ -38,8 +38,8 @@ impl Model {
     /// The call of `hdsl train` that makes this model from the same rows, byte for byte. A run that was stopped by a time
     /// limit or a user is rendered with the iterations it had, which gives the same similarity.
     ///
-    /// None if no call can: the solver started from an earlier solution, or triplets of rows were given and others held
-    /// out.
+    /// None if no call can: the solver started from an earlier solution, `hdsl rank` made the model, or triplets of rows were
+    /// given and others held out.
     ///
     /// ```
     /// use hdsl::model::CommandFiles;
@@ -58,7 +58,8 @@ impl Model {
         let parts = self.parts();
         let mut config = parts.config.clone();
         let held_out = matches!(config.validation, Validation::Holdout(_));
-        if config.warm_start || (held_out && !config.triplets.is_mined()) {
+        let is_ranking = matches!(config.triplets, TripletSource::Ranking { .. });
+        if config.warm_start || is_ranking || (held_out && !config.triplets.is_mined()) {
             return None;
         }
         if matches!(parts.stop, Some(Stop::TimeLimit | Stop::ObserverAsked)) {

@@ -31,7 +31,7 @@ pub(crate) fn average(of: &[ActiveSet]) -> Result<ActiveSet> {
 
 /// A path to a convex combination that adds its atoms by weight, the largest first: earlier iterates are sparser models,
 /// as on the path of a run.
-fn by_weight(active: &ActiveSet) -> Result<Path> {
+pub(crate) fn by_weight(active: &ActiveSet) -> Result<Path> {
     let mut weighted: Vec<_> = active.iter().collect();
     // The sort is stable: of equals, the first used comes first.
     weighted.sort_by(|a, b| b.1.total_cmp(&a.1));

@@ -25,6 +25,7 @@ const EXPECTED: &str = "knn:TARGETS:IMPOSTORS or random:PER_ROW with whole numbe
 /// | `clicks:FILE` | read from lines `query clicked skipped [count]` |
 /// | `judgments:FILE`, `judgments-low:FILE` | read from lines `query document grade`, high or low grades being better |
 /// | `given:500` | 500 triplets that the caller passed |
+/// | `ranking:500` | 500 triplets per model that [`rank`](crate::ranking::rank) made from judgments |
 ///
 /// ```
 /// use hdsl::TripletSource;
@@ -60,6 +61,11 @@ pub enum TripletSource {
     /// Triplets that the caller passed with the data. Labels are not needed.
     Given {
         /// How many there were.
+        count: usize,
+    },
+    /// Triplets that a [ranking](crate::ranking) was learned from.
+    Ranking {
+        /// How many there were per model.
         count: usize,
     },
 }
@@ -116,7 +122,9 @@ impl TripletSource {
                 Triplets::by_neighbors(&Dot, rows, labeled()?, counts, cancel)
             }
             Self::Random { per_row } => Triplets::at_random(rows, labeled()?, *per_row, seed),
-            Self::File { .. } | Self::Given { .. } => self.read(rows.n_rows()),
+            Self::File { .. } | Self::Given { .. } | Self::Ranking { .. } => {
+                self.read(rows.n_rows())
+            }
         }
     }
 
@@ -157,6 +165,7 @@ impl FromStr for TripletSource {
             }
             ("random", rest) => count(rest.unwrap_or("20")).map(|per_row| Self::Random { per_row }),
             ("given", Some(n)) => count(n).map(|count| Self::Given { count }),
+            ("ranking", Some(n)) => count(n).map(|count| Self::Ranking { count }),
             _ => {
                 let named = rest.and_then(|path| Some((kind.parse().ok()?, path)));
                 let (format, path) = named.unwrap_or((TripletFormat::List, text));
@@ -176,6 +185,7 @@ impl fmt::Display for TripletSource {
             Self::Random { per_row } => write!(f, "random:{per_row}"),
             Self::File { format, path } => write!(f, "{format}:{}", path.display()),
             Self::Given { count } => write!(f, "given:{count}"),
+            Self::Ranking { count } => write!(f, "ranking:{count}"),
         }
     }
 }
@@ -208,6 +218,7 @@ mod tests {
             ("judgments:q", file(TripletFormat::Judgments, "q")),
             ("judgments-low:q", file(TripletFormat::JudgmentsLow, "q")),
             ("given:4", TripletSource::Given { count: 4 }),
+            ("ranking:4", TripletSource::Ranking { count: 4 }),
         ] {
             assert_eq!(text.parse::<TripletSource>().unwrap(), source);
             assert_eq!(source.to_string().parse::<TripletSource>().unwrap(), source);

@@ -72,9 +72,9 @@ impl Sizes {
     /// peaks.
     pub(super) fn needed(&self, params: &SolverParams) -> f64 {
         let (triplets, pairs) = (self.triplets, self.pairs);
-        // A base adds b and r of a triplet, and a second code.
+        // A base adds b of a triplet, and a second code.
         let base = if params.base > 0.0 { 1.0 } else { 0.0 };
-        let margin = (44.0 + 8.0 * base) * self.affected + self.weight + 10.0 * base;
+        let margin = 44.0 * self.affected + self.weight + 10.0 * base;
         // Margins of a loss that is not a hinge: all of them, and their changes.
         let all_margins = 24.0 + 24.0 * base;
         let engine = match (params.loss.segments(), params.batch) {

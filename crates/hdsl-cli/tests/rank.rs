@@ -1,0 +1,275 @@
+//! `hdsl rank` as a person uses it: texts and rows, judgments, a model that other commands take.
+
+mod common;
+use common::{Scratch, shared};
+use serde_json::Value;
+
+/// Sixty documents and thirty queries about six topics. Queries and documents have different words for a topic, so that only
+/// learning finds the answers; titles have the words of queries.
+struct Planted {
+    smart: [String; 2],
+    tabbed: [String; 2],
+    /// By id, and with positions for queries.
+    judgments: [String; 2],
+}
+
+const ASKED: [&str; 6] = ["wing", "jet", "shell", "shock", "heat", "gust"];
+const TOLD: [&str; 6] = [
+    "aerofoil",
+    "nozzles",
+    "cylinder",
+    "wave",
+    "temperature",
+    "turbulence",
+];
+
+fn planted() -> Planted {
+    let noise = |k: usize| format!("n{} m{} k{}", k * 7 % 11, k * 5 % 13, k * 3 % 17);
+    let mut planted = Planted {
+        smart: Default::default(),
+        tabbed: Default::default(),
+        judgments: Default::default(),
+    };
+    for d in 0..60 {
+        let (title, text) = (
+            format!("the {} {}", ASKED[d % 6], noise(d)),
+            format!("{} {}", TOLD[d % 6], noise(d + 9)),
+        );
+        planted.smart[0] += &format!(".I {}\n.T\n{title}\n.A\nsomeone\n.W\n{text} .\n", d + 100);
+        planted.tabbed[0] += &format!("{}\t{text}\n", d + 100);
+    }
+    for q in 0..30 {
+        let text = format!("which {}s {}", ASKED[q % 6], noise(q + 4));
+        planted.smart[1] += &format!(".I {:03}\n.W\n{text}\n", 2 * q + 1);
+        planted.tabbed[1] += &format!("q{q}\t{text}\n");
+        for d in (q % 6..60).step_by(6) {
+            let grade = if d < 6 { 1 } else { 3 };
+            planted.judgments[0] += &format!("q{q} 0 {} {grade}\n", d + 100);
+            planted.judgments[1] += &format!("{} {} {}\n", q + 1, d + 100, 4 - grade);
+        }
+    }
+    planted
+}
+
+fn scratch() -> Scratch {
+    let (scratch, planted) = (Scratch::empty(), planted());
+    scratch.write("docs.smart", &planted.smart[0]);
+    scratch.write("queries.smart", &planted.smart[1]);
+    scratch.write("docs.tsv", &planted.tabbed[0]);
+    scratch.write("queries.tsv", &planted.tabbed[1]);
+    scratch.write("qrels", &planted.judgments[0]);
+    scratch.write("by-position", &planted.judgments[1]);
+    scratch
+}
+
+const QUICK: &str =
+    "--lambda 30 --max-iter 60 --n-estimators 2 --folds 3 --base-shares 0.5,2 --pair-weights 1";
+
+fn ndcg(value: &Value, of: &str) -> f64 {
+    value["held_out"][of]["ndcg_at_10"]
+        .as_f64()
+        .expect("a number")
+}
+
+#[test]
+fn learning_ranks_texts_and_other_commands_take_the_model() {
+    let scratch = scratch();
+    let line = format!(
+        "rank docs.tsv --queries queries.tsv --judgments qrels --stem english -o m.hdsl {QUICK} --json"
+    );
+    let value = scratch
+        .hdsl(&format!("{line} --save-vocab vocab.txt"))
+        .json();
+    assert!(ndcg(&value, "tfidf") < 0.4, "{value}");
+    assert!(ndcg(&value, "learned") > 0.8, "{value}");
+    assert_eq!(value["held_out"]["learned_minus_tfidf"]["is_better"], true);
+    assert_eq!(
+        (&value["n_documents"], &value["n_queries"]),
+        (&60.into(), &30.into())
+    );
+    assert_eq!(value["held_out"]["queries"][3]["query"], "q3");
+    let mean: f64 = value["held_out"]["queries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|query| query["learned"]["ndcg_at_10"].as_f64().unwrap())
+        .sum::<f64>()
+        / 30.0;
+    assert!((mean - ndcg(&value, "learned")).abs() < 1e-12);
+
+    // Rows of the same vocabulary give the same numbers, and the model ranks them.
+    scratch
+        .hdsl("vectorize docs.tsv --vocab vocab.txt -o docs.svm")
+        .ok();
+    scratch
+        .hdsl("vectorize queries.tsv --vocab vocab.txt -o queries.svm")
+        .ok();
+    assert!(
+        scratch
+            .text("vocab.txt")
+            .lines()
+            .next()
+            .unwrap()
+            .contains("stem english")
+    );
+    let rows: String = planted().judgments[0]
+        .lines()
+        .map(|line| {
+            let fields: Vec<&str> = line.split(' ').collect();
+            let document: u32 = fields[2].parse().unwrap();
+            format!("{} {} {}\n", &fields[0][1..], document - 100, fields[3])
+        })
+        .collect();
+    scratch.write("rows", rows);
+    let line =
+        format!("rank docs.svm --queries queries.svm --judgments rows -o rows.hdsl {QUICK} --json");
+    let of_rows = scratch.hdsl(&line).json();
+    assert_eq!(of_rows["held_out"]["learned"], value["held_out"]["learned"]);
+    assert_eq!(of_rows["held_out"]["tfidf"], value["held_out"]["tfidf"]);
+    let neighbors = |model: &str| {
+        scratch
+            .hdsl(&format!(
+                "neighbors {model} --train docs.svm queries.svm -k 10"
+            ))
+            .ok()
+    };
+    assert_eq!(neighbors("m.hdsl"), neighbors("rows.hdsl"));
+    // Row, rank, neighbor, score, label, which is the id: query 0 is about wings, as documents 100, 106, ...
+    let found = neighbors("m.hdsl");
+    let first: Vec<&str> = found.lines().next().unwrap().split('\t').collect();
+    let id: u32 = first[4].parse().unwrap();
+    assert_eq!((id - 100) % 6, 0, "{found}");
+    let explained = scratch.hdsl("explain m.hdsl --top 5").ok();
+    assert!(
+        TOLD.iter().any(|word| explained.contains(&word[..4])),
+        "{explained}"
+    );
+    scratch.hdsl("score m.hdsl queries.svm docs.svm --all").ok();
+    scratch.hdsl("inspect m.hdsl").ok();
+}
+
+#[test]
+fn smart_files_have_titles_and_judgments_may_count_queries() {
+    let scratch = scratch();
+    let line = format!(
+        "rank docs.smart --queries queries.smart --judgments by-position --number-queries --lower-is-better \
+         --stop-words english --seed 3 -o m.hdsl {QUICK}"
+    );
+    let value = scratch.hdsl(&format!("{line} --json")).json();
+    assert_eq!(value["n_pairs"], 60);
+    assert!(ndcg(&value, "learned") > 0.8, "{value}");
+    let bytes = scratch.read("m.hdsl");
+    let text = scratch.hdsl(&format!("{line} --threads 1")).ok();
+    assert_eq!(scratch.read("m.hdsl"), bytes, "another number of threads");
+    for words in [
+        "held-out queries",
+        "nDCG@10",
+        "tf-idf cosine",
+        "BM25-weighted cosine",
+        "learned similarity",
+        "(p = ",
+    ] {
+        assert!(text.contains(words), "{text}");
+    }
+    let without = scratch.hdsl(&format!("{line} --no-titles --json")).json();
+    assert_eq!(without["n_pairs"], 0);
+}
+
+#[test]
+fn it_says_so_if_learning_does_not_help() {
+    let scratch = scratch();
+    // Judgments at random.
+    let random: String = (0..30usize)
+        .flat_map(|q| {
+            (1..4).map(move |k| format!("q{q} {}\t1\n", 100 + (q * q * 7 + k * k * 11 + k) % 60))
+        })
+        .collect();
+    scratch.write("random", random);
+    let line = format!("rank docs.tsv --queries queries.tsv --judgments random -o m.hdsl {QUICK}");
+    let text = scratch.hdsl(&line).ok();
+    assert!(text.contains("Learning does not help"), "{text}");
+}
+
+#[test]
+fn bad_input_has_status_2_and_names_the_place() {
+    let scratch = scratch();
+    scratch.write("bad-grade", "q0 100 1\nq1 100 good\n");
+    scratch.write("bad-document", "q0 99 1\n");
+    scratch.write("docs.svm", "0 1:1\n0 2:1\n");
+    scratch.write("bad.tsv", "1\tfine\nno tab\n");
+    let rank = "rank docs.tsv --queries queries.tsv -o m.out";
+    for (line, says) in [
+        (
+            format!("{rank} --judgments bad-grade"),
+            "bad-grade:2: grade `good`, expected a finite number",
+        ),
+        (
+            format!("{rank} --judgments bad-document"),
+            "bad-document:1: document `99` is unknown",
+        ),
+        (
+            format!("{rank} --judgments by-position"),
+            "pass --number-queries if judgments count the queries",
+        ),
+        (
+            format!("{rank} --judgments qrels --folds 1"),
+            "--folds is 1, expected 0, or 2 to 30",
+        ),
+        (
+            format!("{rank} --judgments qrels --pairs docs.svm docs.svm"),
+            "--pairs takes rows",
+        ),
+        (
+            format!("{rank} --judgments qrels --stop-words none.txt"),
+            "none.txt: cannot read",
+        ),
+        (
+            format!("{rank} --judgments missing"),
+            "missing: cannot read",
+        ),
+        (
+            "rank docs.svm --queries docs.svm --judgments qrels --stem english -o m.out".into(),
+            "--stem is for texts",
+        ),
+        (
+            "rank bad.tsv --queries queries.tsv --judgments qrels -o m.out".into(),
+            "bad.tsv:2: `no tab` has no tab",
+        ),
+        (
+            "rank docs.svm --queries docs.svm --judgments qrels -o m.out".into(),
+            "qrels:1: query `q0` is unknown, expected a row from 0 to 1",
+        ),
+        (
+            format!("{rank} --judgments qrels --preprocess max"),
+            "invalid value 'max'",
+        ),
+    ] {
+        let ran = scratch.hdsl(&line);
+        assert_eq!(ran.status, Some(2), "{line}: {}", ran.stderr);
+        assert!(ran.stderr.contains(says), "{line}: {}", ran.stderr);
+        assert!(!scratch.files().contains(&"m.out".to_owned()), "{line}");
+    }
+}
+
+/// A quick run: few iterations and one model. The full run is in the README.
+#[test]
+fn cranfield_is_ranked_better_than_by_the_cosine() {
+    let Some(documents) = shared("cranfield/cran.all.1400.bz2") else {
+        return;
+    };
+    let folder = documents.parent().unwrap().display();
+    let scratch = Scratch::empty();
+    let line = format!(
+        "rank {folder}/cran.all.1400.bz2 --queries {folder}/cran.qry.bz2 --judgments {folder}/cranqrel.bz2 --number-queries \
+         --lower-is-better --stem english --stop-words english --lambda 1000 --pair-weights 3 --base-shares 2 --max-iter 200 \
+         --n-estimators 1 --folds 2 -o m.hdsl --json"
+    );
+    let value = scratch.hdsl(&line).json();
+    assert_eq!(
+        (&value["n_documents"], &value["n_queries"]),
+        (&1400.into(), &225.into())
+    );
+    let cosine = ndcg(&value, "tfidf");
+    assert!((cosine - 0.418).abs() < 0.01, "{cosine}");
+    assert!(ndcg(&value, "learned") > cosine, "{value}");
+}

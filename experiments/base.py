@@ -82,10 +82,12 @@ def grid(system: str, dataset: str, setting: Setting) -> dict[str, Any]:
         }  # fmt: skip
     return {
         "preprocess": ("max+unit", *counts), **rule,
-        "margins": setting.choose(full=(3.0, 10.0), quick=(3.0,), tiny=(1.0,)),
-        "traces": setting.choose(full=(0.01, 0.03, 0.1), quick=(0.03, 0.1), tiny=(0.1,)),
+        "margins": setting.choose(full=(3.0,), quick=(3.0,), tiny=(1.0,)),
+        "traces": setting.choose(full=(0.01, 0.03), quick=(0.03,), tiny=(0.1,)),
+        "triplets": ("knn:5:10",),
+        "normalization": "cosine",
         "max_iter": setting.choose(full=1_000, quick=500, tiny=40),
-        "mining_rounds": 1,
+        "mining_rounds": 2,
     }  # fmt: skip
 
 
@@ -168,7 +170,10 @@ def try_hdsl_base(cell: Cell, train: Rows, valid: Rows) -> Iterator[tuple[float,
         occurring = len(np.unique(train.X.indices))
         for size, trace in itertools.product(cell.get("margins"), cell.get("traces")):
             base = size / margin
-            params = {"preprocess": how, "triplets": "knn:3:5", "base": base, "scale": trace * base * occurring / 2}
+            params = {
+                "preprocess": how, "triplets": cell.get("triplets")[0], "normalization": cell.get("normalization"),
+                "base": base, "scale": trace * base * occurring / 2,
+            }  # fmt: skip
             for wrong, choice in try_learner(cell, train, valid, params):
                 yield wrong, {**choice, "margin": size, "trace": trace}
 
@@ -192,7 +197,7 @@ def try_learner(cell: Cell, train: Rows, valid: Rows, params: Choice) -> Iterato
 def fit_learner(choice: Choice, rows: Rows, seed: int) -> tuple[Predictor, int]:
     if not choice["scale"]:
         return fit_plain(choice, rows, seed)
-    params = {name: choice[name] for name in ("preprocess", "triplets", "base", "scale") if name in choice}
+    params = {name: choice[name] for name in ("preprocess", "triplets", "normalization", "base", "scale") if name in choice}
     run = {name: choice[name] for name in ("max_iter", "mining_rounds")}
     learner = classifier(params, seed, **run).fit(rows.X, rows.y)
     learner = learner.at(iteration=min(choice["iteration"], learner.n_iter_))
@@ -253,8 +258,10 @@ def report(found: Found, page: Page) -> str:
         "- cosine: preprocessing `unit` or `max+unit`; tf-idf cosine: `tfidf`. Both: k of 1, 3, 7, 15, 31, majority or weighted.\n"
         "- HDSL: preprocessing `max` or `tfidf`, triplets `knn:3:5` or `random:20`, λ of 10², 10³, 10⁴, one of 2,000\n"
         "  iterates (1,000 and 1,000 after mining again), k and vote.\n"
-        "- HDSL on top of a base: preprocessing `max+unit`, `tfidf` or `bm25`, β such that the mean margin of the base is 3 or 10, λ\n"
-        "  such that trace(M) is 0.01, 0.03 or 0.1 of that of βI, one of 2,000 iterates as above, k and vote; or the base alone.\n"
+        "- HDSL on top of a base: preprocessing `max+unit`, `tfidf` or `bm25`, β such that the mean margin of the base is 3, λ such\n"
+        "  that trace(M) is 0.01 or 0.03 of that of βI, triplets `knn:5:10`, one of 3,000 iterates (1,000 and twice 1,000 after mining\n"
+        "  again), cosine normalization, k and vote; or the base alone. These settings were found by 3-fold cross-validation on the\n"
+        "  training rows of r8 and Reuters.\n"
         "- linear SVM: preprocessing `max`, `unit`, `tfidf` or `bm25`, C of 10⁻³, ..., 10³, one class against the rest.\n"
     )
     text += ranked(found)

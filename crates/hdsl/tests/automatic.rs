@@ -62,8 +62,10 @@ fn the_model_is_that_of_a_training_with_the_chosen_settings_given() {
 
 #[test]
 fn base_margins_are_3_on_average_and_m_is_small_beside_the_base() {
-    let mut params = PlantedParams::default();
-    params.n_train = 300;
+    let params = PlantedParams {
+        n_train: 300,
+        ..PlantedParams::default()
+    };
     let data = planted(3, &params).unwrap().train;
     let mut config = open();
     config.preprocess = Preprocess::MaxUnit;

@@ -257,10 +257,11 @@ pub(super) fn choose(
         learned_error: None,
     };
     // With validation rows, the training itself shows whether its best iterate is better than the base.
-    if learns_if_better(config) && data.valid.is_none() {
-        if let Some((iterations, errors)) = best_iterate(&folds, config, preprocess, observer)? {
-            choice.accept((iterations, error(errors)));
-        }
+    if learns_if_better(config)
+        && data.valid.is_none()
+        && let Some((iterations, errors)) = best_iterate(&folds, config, preprocess, observer)?
+    {
+        choice.accept((iterations, error(errors)));
     }
     Ok(Some(choice))
 }

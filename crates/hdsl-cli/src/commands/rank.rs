@@ -96,7 +96,7 @@ pub(crate) struct Rank {
     /// Sizes lambda of the domain to choose from [default: 1/8, 1/4 and 1/2 of the number of features]
     #[arg(long, value_name = "LAMBDA,...", value_delimiter = ',', value_parser = above_zero, allow_negative_numbers = true, help_heading = METHOD)]
     lambda: Vec<f64>,
-    /// Weights of titles or pairs to choose from, relative to the judgments [default: 1,3]
+    /// Weights of titles or pairs to choose from, relative to the judgments [default: 3]
     #[arg(long, value_name = "WEIGHT,...", value_delimiter = ',', value_parser = above_zero, allow_negative_numbers = true, help_heading = METHOD)]
     pair_weights: Vec<f64>,
     /// Weights of the base similarity to choose from: beta / mean of S_M(d, d) over documents [default: 0.5,1,2,4,8]
@@ -106,7 +106,7 @@ pub(crate) struct Rank {
     #[arg(long, value_name = "N", default_value_t = 1600, value_parser = positive, allow_negative_numbers = true, help_heading = METHOD)]
     max_iter: usize,
     /// Average N models that differ in the wrong answers drawn
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = positive, allow_negative_numbers = true, help_heading = METHOD)]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = positive, allow_negative_numbers = true, help_heading = METHOD)]
     n_estimators: usize,
     /// Seed of all random choices: the same seed gives the same bytes
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = METHOD)]

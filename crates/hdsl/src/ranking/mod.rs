@@ -75,12 +75,12 @@ impl Default for RankConfig {
         Self {
             preprocess: Preprocess::Tfidf,
             lambda: Vec::new(),
-            pair_weights: vec![1.0, 3.0],
+            pair_weights: vec![3.0],
             base_shares: vec![0.5, 1.0, 2.0, 4.0, 8.0],
             max_iter: 1600,
-            n_estimators: 8,
+            n_estimators: 4,
             folds: 5,
-            inner_folds: 3,
+            inner_folds: 5,
             seed: 0,
         }
     }

@@ -53,11 +53,11 @@ fn document_frequency_bounds_work_like_scikit_learn() {
         max_df: Frequency::Fraction(0.67),
         ..VectorizeOptions::default()
     };
-    let vectorizer = Vectorizer::fit(&DOCUMENTS, options).unwrap();
+    let vectorizer = Vectorizer::fit(&DOCUMENTS, options.clone()).unwrap();
     assert_eq!(vectorizer.terms(), ["cat"]);
     let none = VectorizeOptions {
         min_df: Frequency::Count(3),
-        ..options
+        ..options.clone()
     };
     let error = Vectorizer::fit(&DOCUMENTS, none).unwrap_err().to_string();
     assert!(

@@ -134,8 +134,7 @@ class HDSL(HDSLLearner):
         The preprocessing of the model.
     choice_ : dict or None
         What was chosen on held-out rows, if something was left open: ``n_held_out``, their number;
-        ``base_preprocess`` and ``base_error``, the preprocessing and the error of the best base similarity alone;
-        ``learned_error``, the lowest error of a learned similarity; ``max_iter``, the number of iterations of the lowest
+        ``base_error``, the error of the base alone; ``learned_error``, the lowest error of a similarity learned on top of it; ``max_iter``, the number of iterations of the lowest
         error, or 0 if the base alone is used.
     scale_ : float
         λ of the model; the best one if several were tried.

@@ -131,8 +131,7 @@ fn choice<'py>(py: Python<'py>, trained: &Trained) -> PyResult<Option<Bound<'py,
     };
     let entries = PyDict::new(py);
     entries.set_item("n_held_out", choice.n_held_out)?;
-    entries.set_item("base_preprocess", choice.best_base.0.name())?;
-    entries.set_item("base_error", choice.best_base.1)?;
+    entries.set_item("base_error", choice.base_error)?;
     entries.set_item("learned_error", choice.learned_error)?;
     entries.set_item("max_iter", choice.iterations)?;
     Ok(Some(entries))

@@ -47,7 +47,7 @@ fn the_model_is_that_of_a_training_with_the_chosen_settings_given() {
         config.n_estimators = n_estimators;
         let trained = train(&TrainData::new(&data.train), &config, &mut ()).unwrap();
         let choice = trained.choice.as_ref().unwrap();
-        assert!(choice.learned_error.unwrap() < choice.best_base.1);
+        assert!(choice.learned_error.unwrap() < choice.base_error);
         let model = &trained.model;
         let given = model.parts().config.clone();
         assert_eq!(given.base, BaseWeight::Value(model.base()));
@@ -94,7 +94,7 @@ fn without_errors_of_the_base_nothing_is_learned() {
     let trained = train(&TrainData::new(&data), &open(), &mut ()).unwrap();
     let choice = trained.choice.unwrap();
     assert!(choice.is_base_alone());
-    assert_eq!((choice.best_base.1, choice.n_held_out), (0.0, 60));
+    assert_eq!((choice.base_error, choice.n_held_out), (0.0, 60));
     assert_eq!(trained.run.stop, Stop::BaseAlone);
     let model = trained.model;
     assert_eq!((model.base(), model.similarity().atoms().len()), (1.0, 0));
@@ -126,7 +126,7 @@ fn with_validation_rows_the_better_of_the_base_and_the_best_iterate_is_kept() {
         let (known, truth) = (labels(&data.train), labels(&data.valid));
         knn::evaluate_similarity(&Dot, &train, &known, &valid, &truth, &config.rule).unwrap()
     };
-    assert_eq!(choice.best_base.1, error(choice.best_base.0).error);
+    assert_eq!(choice.base_error, error(choice.preprocess).error);
     assert_eq!(trained.run.valid_error, choice.learned_error);
     let kinds = [
         Preprocess::None,

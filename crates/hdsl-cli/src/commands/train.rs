@@ -394,12 +394,11 @@ fn stop_in_words(stop: Stop) -> &'static str {
 
 /// What was chosen on held-out rows, and the errors that decided it.
 fn chosen_in_words(choice: &Choice) -> String {
-    let (kind, error) = choice.best_base;
     let mut text = format!(
-        "preprocessing {} (on {}: error of the best base alone, {kind}, {}",
+        "preprocessing {} (on {}: error of the base alone {}",
         choice.preprocess,
         count(choice.n_held_out, "held-out row"),
-        percent(error)
+        percent(choice.base_error)
     );
     if let Some(error) = choice.learned_error {
         text += &format!("; learned {}", percent(error));
@@ -569,8 +568,7 @@ impl TrainResult<'_> {
             "valid_error": trained.run.valid_error,
             "choice": trained.choice.as_ref().map(|choice| json!({
                 "n_held_out": choice.n_held_out,
-                "base_preprocess": choice.best_base.0,
-                "base_error": choice.best_base.1,
+                "base_error": choice.base_error,
                 "learned_error": choice.learned_error,
                 "iterations": choice.iterations,
             })),

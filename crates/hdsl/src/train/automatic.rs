@@ -1,8 +1,8 @@
 //! Settings that are left open, chosen by errors on held-out rows: the preprocessing, and how far to learn, if at all.
 //!
-//! Every plain similarity, that is, the dot product of preprocessed rows, is cheap to try. A similarity learned on top of a
-//! plain one is used only if it makes fewer errors than the best of them; otherwise the best plain one is the result. So
-//! the result is, by this estimate, no worse than k-NN under any of the plain similarities.
+//! Every plain similarity, that is, the dot product of preprocessed rows, is cheap to try. The base is the one that suits the
+//! values, unless another makes clearly fewer errors: with few rows, the best of many would be the best by chance. A
+//! similarity learned on top of the base is used only if it makes fewer errors; otherwise the base alone is the result.
 
 use super::data::{Labeled, TrainData};
 use super::ensemble::train_model;
@@ -34,15 +34,15 @@ const ITERATES: usize = 10;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Choice {
-    /// The preprocessing of the result.
+    /// The preprocessing.
     pub preprocess: Preprocess,
     /// The number of iterations; 0 is the base similarity alone. `None` if that was not left open.
     pub iterations: Option<usize>,
     /// The number of held-out rows.
     pub n_held_out: usize,
-    /// The plain similarity with the lowest error there: its preprocessing and the error.
-    pub best_base: (Preprocess, f64),
-    /// The lowest error there of a similarity learned on top of a plain one, if one was learned.
+    /// The error there of the base alone.
+    pub base_error: f64,
+    /// The lowest error there of a similarity learned on top of it, if one was learned.
     pub learned_error: Option<f64>,
 }
 
@@ -72,14 +72,11 @@ impl Choice {
         }
     }
 
-    /// Accepts a learned similarity, given its iterations and its error, if it is better than the best plain one.
+    /// Accepts a learned similarity, given its iterations and its error, if it is better than the base alone.
     fn accept(&mut self, (iterations, error): (usize, f64)) {
+        let is_better = error < self.base_error;
         self.learned_error = Some(error);
-        self.iterations = Some(iterations);
-        if error >= self.best_base.1 {
-            self.iterations = Some(0);
-            self.preprocess = self.best_base.0;
-        }
+        self.iterations = Some(if is_better { iterations } else { 0 });
     }
 }
 
@@ -242,10 +239,9 @@ pub(super) fn choose(
         .iter()
         .min_by_key(|plain| plain.1)
         .expect("there is at least one candidate");
-    // To learn on top of, a similarity that suits the values is preferred unless another is clearly better.
-    let preprocess = match clearly_fewer(best.1, plain[0].1) {
-        true => best.0,
-        false => plain[0].0,
+    let (preprocess, base_errors) = match clearly_fewer(best.1, plain[0].1) {
+        true => best,
+        false => plain[0],
     };
     let n_held_out: usize = folds.iter().map(|fold| fold.truth.len()).sum();
     let error = |errors: usize| errors as f64 / n_held_out as f64;
@@ -253,7 +249,7 @@ pub(super) fn choose(
         preprocess,
         iterations: None,
         n_held_out,
-        best_base: (best.0, error(best.1)),
+        base_error: error(base_errors),
         learned_error: None,
     };
     // With validation rows, the training itself shows whether its best iterate is better than the base.

@@ -25,15 +25,15 @@ class HDSL(HDSLLearner):
     """Learn a sparse similarity from labels or triplets, and map rows into the space in which it is a dot product.
 
     The similarity is S(x, z) = β <x, z> + x' M z of preprocessed rows. The base β <x, z> is fixed; M is learned: a weighted
-    sum of atoms, matrices of two features each. By default, β, the preprocessing and λ are chosen from the data, and M is
-    0 if learning does not lower the error on held-out rows. With β = 0 it is the method of the paper. Training adds one atom
+    sum of atoms, matrices of two features each. With ``scale=None``, β, the preprocessing and λ are chosen from the data, and
+    M is 0 if learning does not lower the error on held-out rows. With β = 0 it is the method of the paper. Training adds one atom
     per iteration (Frank-Wolfe with away steps); early stopping keeps M sparse and is how the method regularizes. Time
     and memory depend on the non-zeros of the rows, not on the number of columns. The same seed gives the same model, for any
     number of threads; the command line's `hdsl train` gives the same one, byte for byte.
 
     Parameters
     ----------
-    scale : float, array-like of floats, "auto" or None, default=None
+    scale : float, array-like of floats, "auto" or None, default=100.0
         λ, the size of the domain that M is learned in. None chooses it from the data, relative to the base: see `choice_`.
         Without a base, try 1, 10, 100, 1000. Several values are tried in one fit if there are validation rows to choose
         by. With ``"auto"``, :meth:`fit` searches as

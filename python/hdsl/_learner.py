@@ -48,7 +48,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
 
     def __init__(
         self,
-        scale: float | ArrayLike | str | None = None,
+        scale: float | ArrayLike | str | None = 100.0,
         *,
         base: float | str | None = None,
         triplets: str = "knn:3:5",

@@ -254,7 +254,7 @@ fn words_round_trip_and_others_are_refused() {
     let message = "Max".parse::<Preprocess>().unwrap_err().to_string();
     assert_eq!(
         message,
-        "`preprocess` is Max, expected none, max, unit, max+unit, tfidf or bm25"
+        "`preprocess` is Max, expected none, max, unit, max+unit, tfidf, bm25 or auto"
     );
     assert!(Preprocessor::from_parts(Preprocess::Max, 3, vec![(1, 0.0)], None).is_err());
     assert!(Preprocessor::from_parts(Preprocess::Max, 3, vec![(3, 1.0)], None).is_err());

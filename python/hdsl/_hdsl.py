@@ -25,15 +25,15 @@ class HDSL(HDSLLearner):
     """Learn a sparse similarity from labels or triplets, and map rows into the space in which it is a dot product.
 
     The similarity is S(x, z) = β <x, z> + x' M z of preprocessed rows. The base β <x, z> is fixed; M is learned: a weighted
-    sum of atoms, matrices of two features each. With ``scale=None``, β, the preprocessing and λ are chosen from the data, and
-    M is 0 if learning does not lower the error on held-out rows. With β = 0 it is the method of the paper. Training adds one atom
+    sum of atoms, matrices of two features each. By default, β, the preprocessing and λ are chosen from the data, and M is 0 if
+    learning does not lower the error on held-out rows. With ``base=0`` or a number for `scale`, it is the method of the paper. Training adds one atom
     per iteration (Frank-Wolfe with away steps); early stopping keeps M sparse and is how the method regularizes. Time
     and memory depend on the non-zeros of the rows, not on the number of columns. The same seed gives the same model, for any
     number of threads; the command line's `hdsl train` gives the same one, byte for byte.
 
     Parameters
     ----------
-    scale : float, array-like of floats, "auto" or None, default=100.0
+    scale : float, array-like of floats, "auto" or None, default=None
         λ, the size of the domain that M is learned in. None chooses it from the data, relative to the base: see `choice_`.
         Without a base, try 1, 10, 100, 1000. Several values are tried in one fit if there are validation rows to choose
         by. With ``"auto"``, :meth:`fit` searches as
@@ -82,7 +82,7 @@ class HDSL(HDSLLearner):
     max_features : int or None, default=None
         The maximum number of features in use.
     time : float or None, default=None
-        Stop after this many seconds, per λ; with ``scale="auto"``, in total.
+        Stop after this many seconds, per λ; with ``scale="auto"``, in total; with ``scale=None``, including the choice.
     memory : int or None, default=None
         Refuse to start if training needs more bytes than this; by default, than are free.
     early_stopping : bool, default=False
@@ -126,22 +126,22 @@ class HDSL(HDSLLearner):
         The number of features of the fitted rows.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Their names, after a fit to a data frame.
-    path_ : structured ndarray of shape (`n_iter_` + 1,)
+    path_ : structured ndarray of shape (`n_iter_` + 1,), or (0,) if the base alone is used
         Every iterate of the run: ``iteration``, ``objective``, ``gap``, ``n_atoms``, ``n_features``, ``valid_error``.
     base_ : float
         β of the model.
     preprocess_ : str
         The preprocessing of the model.
     choice_ : dict or None
-        What was chosen on held-out rows, if something was left open: ``n_held_out``, their number;
-        ``base_error``, the error of the base alone; ``learned_error``, the lowest error of a similarity learned on top of it; ``max_iter``, the number of iterations of the lowest
-        error, or 0 if the base alone is used.
+        What was chosen on held-out rows, if something was left open: ``n_held_out``, their number; ``base_error``, the
+        error of the base alone; ``learned_error``, the lowest error of a similarity learned on top of it;
+        ``max_iter``, the number of iterations of that error, or 0 if the base alone is used.
     scale_ : float
         λ of the model; the best one if several were tried.
     scale_results_ : list of dict
         The result for each λ.
     n_iter_ : int
-        The number of iterations of the run.
+        The number of iterations of the run; 1 if the base alone is used.
     chosen_iter_ : int
         The iteration whose iterate is in use: that of the lowest validation error, or the last.
     n_atoms_ : int

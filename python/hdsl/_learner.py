@@ -48,7 +48,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
 
     def __init__(
         self,
-        scale: float | ArrayLike | str | None = 100.0,
+        scale: float | ArrayLike | str | None = None,
         *,
         base: float | str | None = None,
         triplets: str = "knn:3:5",
@@ -213,7 +213,8 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
         return self
 
     def _take_facts(self, facts: dict[str, Any]) -> None:
-        self.n_iter_: int = facts["iterations"]
+        # scikit-learn expects at least 1, also where there was nothing to learn.
+        self.n_iter_: int = max(facts["iterations"], 1)
         self.stop_: str = facts["stop"]
         self.objective_: float = facts["objective"]
         self.gap_: float = facts["gap"]

@@ -82,7 +82,7 @@ class TripletHDSL(HDSLLearner):
     def __init__(
         self,
         preprocessor: Any = None,
-        scale: float | None = 100.0,
+        scale: float | None = None,
         *,
         base: float | str | None = None,
         preprocess: str | None = None,

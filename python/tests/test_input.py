@@ -79,7 +79,8 @@ def test_matrices_that_may_not_be_written_to_will_do(problem):
     HDSLClassifier(max_iter=5).fit(X, y).predict(X)
 
 
-def test_a_million_columns_are_never_made_dense():
+@pytest.mark.parametrize("base", [0, 1])
+def test_a_million_columns_are_never_made_dense(base):
     rng = np.random.default_rng(0)
     n, d, each = 500, 1_000_000, 30
     columns = np.sort(rng.integers(0, d, (n, each)), axis=1).astype(np.int32)
@@ -87,12 +88,12 @@ def test_a_million_columns_are_never_made_dense():
     X.sum_duplicates()
     y = rng.integers(0, 3, n)
     tracemalloc.start()
-    learned = HDSLClassifier(max_iter=20, triplets="random:5", n_neighbors=1).fit(X, y)
+    learned = HDSLClassifier(scale=100, base=base, max_iter=20, triplets="random:5", n_neighbors=1).fit(X, y)
     Z = learned.transform(X)
     learned.predict(X), learned.explain(), learned.similarity(X[:10]), learned.explain_pair(X[0], X[1])
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert Z.shape == (n, learned.n_atoms_)
+    assert Z.shape == (n, learned.n_atoms_ + base * d)
     # One dense row would take 8 MB, all of them 4 GB.
     assert peak < 8e6, f"{peak / 1e6:.1f} MB"
     # What the compiled half takes is not traced, but the system knows.
@@ -303,6 +304,6 @@ def test_mining_gives_what_fit_learns_from(problem):
         triplets = mine_triplets(X, y, triplets=source, random_state=3)
         anchor, near, far = triplets.T
         assert (y[anchor] == y[near]).all() and (y[anchor] != y[far]).all() and (anchor != near).all()
-        mined = HDSL(triplets=source, random_state=3, max_iter=20).fit(X, y)
-        given = HDSL(random_state=3, max_iter=20).fit_triplets(X, triplets)
+        mined = HDSL(scale=100, triplets=source, random_state=3, max_iter=20).fit(X, y)
+        given = HDSL(scale=100, random_state=3, max_iter=20).fit_triplets(X, triplets)
         np.testing.assert_array_equal(mined.similarity(X), given.similarity(X))

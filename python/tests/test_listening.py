@@ -43,7 +43,7 @@ def test_what_a_callable_raises_comes_out():
         raise LookupError("on purpose")
 
     with pytest.raises(LookupError, match="on purpose"):
-        HDSL(callback=fail).fit(X, y)
+        HDSL(scale=20, callback=fail).fit(X, y)
 
 
 @pytest.mark.skipif(not hdsl._callbacks.HAS_CALLBACKS, reason="this scikit-learn has no callbacks")
@@ -108,7 +108,7 @@ def test_ctrl_c_keeps_what_was_learned():
 
     threading.Thread(target=interrupt).start()
     learner = HDSLClassifier(
-        max_iter=10**8, loss="logistic", triplets="random:10", callback=lambda facts: begun.set()
+        scale=100, max_iter=10**8, loss="logistic", triplets="random:10", callback=lambda facts: begun.set()
     )
     with pytest.warns(ConvergenceWarning, match="Ctrl-C"):
         learned = learner.fit(X, y)

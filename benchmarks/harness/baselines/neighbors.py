@@ -1,4 +1,4 @@
-"""3-NN by scipy, by scikit-learn's brute force and by FAISS."""
+"""k-NN by scipy, by scikit-learn's brute force and by FAISS."""
 
 import json
 import sys
@@ -7,15 +7,18 @@ import time
 import numpy as np
 import scipy.sparse as sp
 from rows import scaled, vote
+from sklearn.preprocessing import normalize
 
-K = 3
 asked = json.loads(sys.argv[1])
+K = asked["k"]
 (train, labels), (test, truth) = scaled(asked["train"], asked["test"])
+model = json.loads(open(asked["model"]).read()) if asked["model"] else None
+if model and model["preprocess"] == "max+unit":
+    train, test = normalize(train), normalize(test)
 
 
-def matrix(path, n_features):
-    """M from the atoms of a model: weight λ (e_i ± e_j)(e_i ± e_j)ᵀ."""
-    model = json.loads(open(path).read())
+def matrix(n_features):
+    """βI + M from the atoms of the model: weight λ (e_i ± e_j)(e_i ± e_j)ᵀ."""
     i, j, value = [], [], []
     for atom in model["atoms"]:
         weight, sign = model["scale"] * atom["weight"], 1 if atom["sign"] == "+" else -1
@@ -23,11 +26,13 @@ def matrix(path, n_features):
         i += [a, b, a, b]
         j += [a, b, b, a]
         value += [weight, weight, sign * weight, sign * weight]
-    return sp.coo_matrix((value, (i, j)), shape=(n_features, n_features)).tocsr()
+    m = sp.coo_matrix((value, (i, j)), shape=(n_features, n_features)).tocsr()
+    beta = model.get("base")
+    return m + beta * sp.identity(n_features, format="csr") if beta else m
 
 
 def by_scipy():
-    m = matrix(asked["model"], train.shape[1]) if asked["model"] else None
+    m = matrix(train.shape[1]) if model else None
 
     def classify():
         left = test if m is None else test @ m
@@ -40,13 +45,15 @@ def by_scipy():
 
 
 def mapped():
-    return [sp.load_npz(asked[f"mapped_{part}"]).toarray().astype(np.float32) for part in ["train", "test"]]
+    parts = [sp.load_npz(asked[f"mapped_{part}"]) for part in ["train", "test"]]
+    # The coordinates of a base are all features, too many for a dense array.
+    return parts if model.get("base") else [part.toarray().astype(np.float32) for part in parts]
 
 
 def by_sklearn():
     from sklearn.neighbors import KNeighborsClassifier
 
-    known, new = mapped() if asked["model"] else (train, test)
+    known, new = mapped() if model else (train, test)
     return lambda: KNeighborsClassifier(K, algorithm="brute", metric="cosine").fit(known, labels).predict(new)
 
 

@@ -276,7 +276,6 @@ fn numbers_out_of_range() {
         ("--lambda 1 --triplets random:0", "above 0"),
         ("--lambda 1 --search best", "exact"),
         ("--lambda 1 --tol 0.1 --batch 5", "--batch"),
-        ("", "--lambda"),
     ] {
         refused(
             &scratch,

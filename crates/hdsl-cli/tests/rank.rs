@@ -4,8 +4,8 @@ mod common;
 use common::{Scratch, shared};
 use serde_json::Value;
 
-/// Sixty documents and thirty queries about six topics. Queries and documents have different words for a topic, and each
-/// document has the queries' word of any topic, so that only learning finds the answers. Titles have the right one.
+/// Sixty documents and thirty queries about six topics. Queries and documents have different words for a topic, and the
+/// queries' word occurs in one text, of another topic, so that only learning finds the answers. Titles have the right one.
 struct Planted {
     smart: [String; 2],
     tabbed: [String; 2],
@@ -35,15 +35,9 @@ fn planted() -> Planted {
         judgments: Default::default(),
     };
     for d in 0..60 {
-        let (title, text) = (
-            format!("the {} {}", ASKED[d % 6], noise(d as u64)),
-            format!(
-                "{} {} {}",
-                TOLD[d % 6],
-                ASKED[d / 6 % 6],
-                noise(d as u64 + 100)
-            ),
-        );
+        let decoy = if d < 6 { ASKED[(d + 1) % 6] } else { "" };
+        let title = format!("the {} {}", ASKED[d % 6], noise(d as u64));
+        let text = format!("{} {decoy} {}", TOLD[d % 6], noise(d as u64 + 100));
         planted.smart[0] += &format!(".I {}\n.T\n{title}\n.A\nsomeone\n.W\n{text} .\n", d + 100);
         planted.tabbed[0] += &format!("{}\t{text}\n", d + 100);
     }
@@ -72,7 +66,7 @@ fn scratch() -> Scratch {
 }
 
 const QUICK: &str =
-    "--lambda 30 --max-iter 60 --n-estimators 2 --folds 3 --base-shares 0.5,2 --pair-weights 1";
+    "--lambda 30 --max-iter 60 --n-estimators 2 --folds 3 --base-shares 0.1,2 --pair-weights 1";
 
 fn ndcg(value: &Value, of: &str) -> f64 {
     value["held_out"][of]["ndcg_at_10"]
@@ -143,11 +137,15 @@ fn learning_ranks_texts_and_other_commands_take_the_model() {
             .ok()
     };
     assert_eq!(neighbors("m.hdsl"), neighbors("rows.hdsl"));
-    // Row, rank, neighbor, score, label, which is the id: query 0 is about wings, as documents 100, 106, ...
+    // Row, rank, neighbor, score, label, which is the id: query 0 is about wings, as documents 100, 106, ... One document of
+    // another topic has the query's word.
     let found = neighbors("m.hdsl");
-    let first: Vec<&str> = found.lines().next().unwrap().split('\t').collect();
-    let id: u32 = first[4].parse().unwrap();
-    assert_eq!((id - 100) % 6, 0, "{found}");
+    let id = |line: &str| line.rsplit('\t').next().unwrap().parse::<u32>().unwrap();
+    let on_topic = found
+        .lines()
+        .take(10)
+        .filter(|line| (id(line) - 100) % 6 == 0);
+    assert!(on_topic.count() >= 8, "{found}");
     let explained = scratch.hdsl("explain m.hdsl --top 5").ok();
     assert!(
         TOLD.iter().any(|word| explained.contains(&word[..4])),

@@ -29,6 +29,8 @@ const HELD_OUT: f64 = 0.2;
 const SAMPLE: [usize; 2] = [10_000, 2_000];
 /// The number of iterates of a run that are compared.
 const ITERATES: usize = 10;
+/// The last iterate that is compared. If it is the best, learning goes on for as many iterations as are allowed.
+const MAX_ITER: usize = 1_000;
 
 /// What was chosen from the data, with the errors that decided it.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +46,8 @@ pub struct Choice {
     pub base_error: f64,
     /// The lowest error there of a similarity learned on top of it, if one was learned.
     pub learned_error: Option<f64>,
+    /// Seconds of the final training at most.
+    time_limit: Option<f64>,
 }
 
 impl Choice {
@@ -57,6 +61,7 @@ impl Choice {
         TrainConfig {
             preprocess: self.preprocess,
             max_iter: self.iterations.unwrap_or(config.max_iter),
+            time_limit: self.time_limit,
             ..config.clone()
         }
     }
@@ -245,7 +250,15 @@ pub(super) fn choose(
     };
     let n_held_out: usize = folds.iter().map(|fold| fold.truth.len()).sum();
     let error = |errors: usize| errors as f64 / n_held_out as f64;
+    let learns = learns_if_better(config) && data.valid.is_none();
+    // The final training has as much time as the run on each fold.
+    let n_runs = if learns { folds.len() + 1 } else { 1 };
+    let config = &TrainConfig {
+        time_limit: config.time_limit.map(|limit| limit / n_runs as f64),
+        ..config.clone()
+    };
     let mut choice = Choice {
+        time_limit: config.time_limit,
         preprocess,
         iterations: None,
         n_held_out,
@@ -253,8 +266,7 @@ pub(super) fn choose(
         learned_error: None,
     };
     // With validation rows, the training itself shows whether its best iterate is better than the base.
-    if learns_if_better(config)
-        && data.valid.is_none()
+    if learns
         && let Some((iterations, errors)) = best_iterate(&folds, config, preprocess, observer)?
     {
         choice.accept((iterations, error(errors)));
@@ -270,12 +282,12 @@ fn best_iterate(
     preprocess: Preprocess,
     observer: &mut dyn Observer,
 ) -> Result<Option<(usize, usize)>> {
-    let every = config.max_iter.div_ceil(ITERATES);
-    let after: Vec<usize> = (1..=ITERATES)
-        .map(|k| (k * every).min(config.max_iter))
-        .collect();
-    let config = &TrainConfig {
+    let last = config.max_iter.min(MAX_ITER);
+    let every = last.div_ceil(ITERATES);
+    let after: Vec<usize> = (1..=ITERATES).map(|k| (k * every).min(last)).collect();
+    let fold_config = &TrainConfig {
         preprocess,
+        max_iter: last,
         validation: Validation::Rows,
         patience: None,
         eval_every: every,
@@ -285,7 +297,7 @@ fn best_iterate(
     };
     let mut errors = vec![0; after.len()];
     for fold in folds {
-        let of_fold = match fold.errors_learned(config, &after, observer) {
+        let of_fold = match fold.errors_learned(fold_config, &after, observer) {
             Err(Error::Data(_)) => return Ok(None),
             found => found?,
         };
@@ -294,11 +306,12 @@ fn best_iterate(
             .zip(of_fold)
             .for_each(|(sum, n)| *sum += n);
     }
-    let best = after
-        .into_iter()
-        .zip(errors)
-        .min_by_key(|&(_, errors)| errors);
-    Ok(best)
+    let best = after.into_iter().zip(errors).min_by_key(|&(_, n)| n);
+    let allowed = |(iterations, n)| match iterations == last {
+        true => (config.max_iter, n),
+        false => (iterations, n),
+    };
+    Ok(best.map(allowed))
 }
 
 /// Passes no events on, and ends a run that is cancelled.

@@ -42,9 +42,9 @@ class HDSL(HDSLLearner):
         result of the search (`tuned_params_`), whatever was given. Only `max_features`, `memory`, `n_components`,
         `random_state`, `n_jobs` and `verbose` have an effect besides.
     base : float, "auto" or None, default=None
-        β, the weight of the base similarity. ``"auto"`` chooses it so that the margins β |<x, y> - <x, z>| of the triplets are
-        3 on average. 0 is the method of the paper: features that no atom uses do not count. None is ``"auto"`` if `scale` is
-        None, otherwise 0.
+        β, the weight of the base similarity. ``"auto"`` chooses it so that the base margins β (<x, y> - <x, z>) of the
+        triplets are 3 on average, without their signs. 0 is the method of the paper: features that no atom uses do not
+        count. None is ``"auto"`` if `scale` is None, otherwise 0.
     triplets : str, default="knn:3:5"
         The source of the triplets of :meth:`fit`: ``"knn:T:I"`` combines the T nearest rows of the same class with the I
         nearest of other classes, for each row; ``"random:N"`` draws N triplets per row, which is often better for few

@@ -70,7 +70,7 @@ def run(cell: Cell, context: Context) -> dict[str, Any]:
     winner = _lines(told.leaderboard)[0]
     return {
         **tested(best), "expected_error": told.expected_error, "valid_error": winner["error"],
-        "dot_error": told.dot_error, "finished": told.finished, "seconds": round(told.seconds, 1),
+        "reference_error": told.reference_error, "learned": told.learned, "finished": told.finished, "seconds": round(told.seconds, 1),
         "n_models": told.n_models, "params": best.tuned_params_, "ablations": ablations,
     }  # fmt: skip
 

@@ -12,13 +12,16 @@ import scipy.sparse as sp
 from hdsl import _core
 from hdsl._learner import warn_if_interrupted
 from hdsl._matrix import as_csr
-from hdsl._progress import WIDTH, Progress
+from hdsl._progress import Progress
 from hdsl._settings import seed
+
+#: The width of the bar of a search.
+SEARCH_WIDTH = 20
 
 #: The default time limit of a search, in seconds.
 TIME = 600.0
 
-#: Iterations per mining round; None chooses by the number of classes and rows. Tests make it small.
+#: Iterations of the first trials; None is the library's default. Tests make it small.
 ROUND_ITER: int | None = None
 
 
@@ -32,8 +35,10 @@ class Tuning:
     """The expected error on new rows, estimated on rows that had no part in the choice; None if there were too few."""
     expected_error_deviation: float | None
     """Its standard deviation."""
-    dot_error: float
-    """The 3-NN error of the dot product on the validation rows."""
+    reference_error: float | None
+    """The lowest error of a plain similarity (dot product, cosine, tf-idf cosine and others) on the validation rows."""
+    learned: bool
+    """Whether the result was learned; otherwise no learned similarity was better than a plain one, which is the result."""
     n_validation: int
     """The number of validation rows."""
     n_models: int
@@ -127,32 +132,38 @@ def _frame(lines: list[dict[str, Any]]) -> Any:
 def _sum_up(tuning: Tuning, learner: Any) -> str:
     line = f"best of {tuning.n_models} models: {learner.n_active_features_} of {learner.n_features_in_} features"
     if tuning.expected_error is not None:
-        line += f", expected error {tuning.expected_error:.1%} (dot product {tuning.dot_error:.1%})"
+        line += f", expected error {tuning.expected_error:.1%}"
+    if tuning.reference_error is not None:
+        line += f" (not learned {tuning.reference_error:.1%})"
     line += f", {tuning.seconds:.1f} s"
     return line if tuning.finished else line + "; stopped early, more time may give a better result"
 
 
-def describe(facts: dict[str, Any], left: float | None) -> str:
-    """One line: progress, best error, time left.
+def describe(facts: dict[str, Any], limit: float | None) -> str:
+    """One line of at most 80 columns: time used, number of trials, lowest errors.
 
-    >>> facts = {"rung": (0, 4), "trials": (9, 18), "sampled": False, "best": (0.05, "unit random:20 100 smoothed-hinge"),
-    ...          "dot_error": 0.2, "training": None}
+    >>> facts = {"trials": 19, "rows": 400, "best": (0.05, "unit random:20 100 smoothed-hinge"), "reference": 0.2,
+    ...          "training": None, "seconds": 31.0}
     >>> describe(facts, 125.0)
-    '[############             ] 9/18 configurations, rung 1/4  best error 5.0% (dot product 20.0%), at most 2:05 left'
+    '[#####               ] 0:31 of 2:05  19 trials, best 5.0%, not learned 20.0%'
     """
+    used = _clock(facts["seconds"])
+    if limit is not None:
+        bar = "#" * min(SEARCH_WIDTH, round(facts["seconds"] / max(limit, 1e-9) * SEARCH_WIDTH))
+        used = f"[{bar:<{SEARCH_WIDTH}}] {used} of {_clock(limit)}"
     if facts["training"] is not None:
-        return f"final training on {facts['training']} rows"
-    (done, of), (rung, rungs) = facts["trials"], facts["rung"]
-    bar = "#" * round(done / max(1, of) * WIDTH)
-    line = f"[{bar:<{WIDTH}}] {done}/{of} configurations, rung {rung + 1}/{max(1, rungs)}"
-    if facts["sampled"]:
-        line += " on a sample"
+        return f"{used}  final training on {facts['training']} rows"
+    line = f"{used}  {facts['trials']} trials"
     if facts["best"] is not None:
-        line += f"  best error {facts['best'][0]:.1%} (dot product {facts['dot_error']:.1%})"
-    if left is not None:
-        whole = round(max(0.0, left))
-        line += f", at most {whole // 60}:{whole % 60:02} left"
+        line += f", best {facts['best'][0]:.1%}"
+    if facts["reference"] is not None:
+        line += f", not learned {facts['reference']:.1%}"
     return line
+
+
+def _clock(seconds: float) -> str:
+    whole = int(max(0.0, seconds))
+    return f"{whole // 60}:{whole % 60:02}"
 
 
 class SearchProgress(Progress):
@@ -160,8 +171,9 @@ class SearchProgress(Progress):
 
     def __init__(self, budget: float | None) -> None:
         super().__init__(0)
-        self.ends = None if budget is None else time.monotonic() + budget
+        self.limit = budget
+        self.started = time.monotonic()
 
     def describe(self, facts: dict[str, Any]) -> str:
         """The line to show now."""
-        return describe(facts, None if self.ends is None else self.ends - time.monotonic())
+        return describe({**facts, "seconds": time.monotonic() - self.started}, self.limit)

@@ -32,7 +32,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "base": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"}), None],
     "triplets": [str],
     "batch": [FROM_1, None],
-    "max_iter": [FROM_1],
+    "max_iter": [Interval(Integral, 0, None, closed="left")],
     "mining_rounds": [Interval(Integral, 0, None, closed="left")],
     "last_round_iter": [FROM_1, None],
     "n_estimators": [FROM_1],

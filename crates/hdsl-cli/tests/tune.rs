@@ -6,12 +6,17 @@ use common::Scratch;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-const TUNE: &str = "tune train.svm --valid valid.svm --names vocab.txt -o m.hdsl";
+/// Few iterations and folds, for a search of seconds.
+const QUICK: &str = "--round-iter 24";
+
+const TUNE: &str =
+    "tune train.svm --valid valid.svm --names vocab.txt -o m.hdsl --no-refit --round-iter 24";
 
 #[test]
 fn the_line_it_prints_makes_the_same_model_again() {
     let scratch = Scratch::planted();
-    let told = scratch.hdsl(&format!("{TUNE} --json")).json();
+    let tune = "tune train.svm --valid valid.svm --names vocab.txt -o m.hdsl";
+    let told = scratch.hdsl(&format!("{tune} {QUICK} --json")).json();
     let model = scratch.read("m.hdsl");
     std::fs::remove_file(scratch.path("m.hdsl")).expect("the model is there");
     let command = told["command"].as_str().expect("a line");
@@ -22,7 +27,8 @@ fn the_line_it_prints_makes_the_same_model_again() {
     assert_eq!(told["finished"], true);
     assert_eq!(told["refitted"], true);
     assert_eq!(told["n_rows"], 240);
-    assert_eq!(told["n_validation"], 80);
+    // Few validation rows say less than folds of all rows.
+    assert_eq!(told["n_validation"], 240);
     let board = told["leaderboard"].as_array().expect("a list");
     let scores: Vec<f64> = board[1..]
         .iter()
@@ -104,7 +110,7 @@ fn budgets_are_kept_and_the_line_still_fits() {
     ] {
         let told = scratch
             .hdsl(&format!(
-                "tune train.svm --cv 2 {flag} -o m.hdsl --json --seed 3"
+                "tune train.svm --cv 2 {flag} {QUICK} -o m.hdsl --json --seed 3"
             ))
             .json();
         assert!(told[key].as_u64().expect("a number") <= most, "{told}");
@@ -114,6 +120,14 @@ fn budgets_are_kept_and_the_line_still_fits() {
         scratch.hdsl(line).ok();
         assert!(scratch.read("m.hdsl") == model, "{command}");
     }
+}
+
+/// The lines of the leaderboard that are not references.
+fn learned(told: &serde_json::Value) -> Vec<&serde_json::Value> {
+    let board = told["leaderboard"].as_array().expect("a list");
+    let learned: Vec<_> = board.iter().filter(|c| c["reference"].is_null()).collect();
+    assert!(!learned.is_empty());
+    learned
 }
 
 /// Asserts the paper's preprocessing and prediction rule, without mining rounds.
@@ -135,9 +149,9 @@ fn is_plain(candidate: &serde_json::Value) {
 fn the_paper_s_recipe_stays_available() {
     let scratch = Scratch::planted();
     let told = scratch
-        .hdsl(&format!("{TUNE} --preset paper --no-refit --json"))
+        .hdsl(&format!("{TUNE} --preset paper --json"))
         .json();
-    for candidate in told["leaderboard"].as_array().expect("a list") {
+    for candidate in learned(&told) {
         is_plain(candidate);
         assert_eq!(candidate["triplets"], "knn:3:5");
     }
@@ -147,11 +161,11 @@ fn the_paper_s_recipe_stays_available() {
 #[test]
 fn parts_that_are_left_out_are_not_searched() {
     let scratch = Scratch::planted();
-    let all = "mining-rounds,ensembles,votes,cosine,neighbors,unit,losses";
+    let all = "base,term-weights,mining-rounds,ensembles,votes,cosine,neighbors,unit,losses";
     let told = scratch
         .hdsl(&format!("{TUNE} --ablate {all} --json"))
         .json();
-    for candidate in told["leaderboard"].as_array().expect("a list") {
+    for candidate in learned(&told) {
         is_plain(candidate);
         assert_ne!(candidate["triplets"], "knn:3:5");
         assert_eq!(candidate["loss"], "smoothed-hinge");
@@ -171,7 +185,7 @@ fn a_mean_of_models_is_tried_and_its_line_makes_it_again() {
     // With nothing else to choose from, a mean is among the best.
     let told = scratch
         .hdsl(&format!(
-            "{TUNE} --ablate mining-rounds,votes,cosine,neighbors,losses --round-iter 40 --seed 2 --json"
+            "{TUNE} --ablate base,mining-rounds,votes,cosine,neighbors,losses --seed 2 --json"
         ))
         .json();
     let board = told["leaderboard"].as_array().expect("a list");
@@ -257,4 +271,65 @@ fn rounds_go_on_where_the_run_was() {
     };
     assert_eq!(at("plain.hdsl", 30), at("rounds.hdsl", 30));
     assert_ne!(at("rounds.hdsl", 30), at("rounds.hdsl", 67));
+}
+
+#[test]
+fn every_search_has_references_and_ends_in_time() {
+    let scratch = Scratch::planted();
+    // Of nothing but noise, nothing can be learned: the best reference is the result.
+    let noise: String = (0..120u64)
+        .map(|row| {
+            let word =
+                |at: u64| 1 + ((4 * row + at + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % 30;
+            let mut words: Vec<u64> = (0..4).map(word).collect();
+            words.sort_unstable();
+            words.dedup();
+            let words: Vec<String> = words.iter().map(|w| format!("{w}:1")).collect();
+            format!("{} {}\n", row % 2, words.join(" "))
+        })
+        .collect();
+    scratch.write("noise.svm", &noise);
+    for file in ["train.svm", "noise.svm"] {
+        let line = format!("tune {file} --time 1s -o m.hdsl --json");
+        let told = scratch.hdsl(&line).json();
+        let board = told["leaderboard"].as_array().expect("a list");
+        let names: Vec<&str> = board
+            .iter()
+            .filter_map(|c| c["reference"].as_str())
+            .collect();
+        for name in ["dot product", "cosine", "tf-idf cosine"] {
+            assert!(names.contains(&name), "{names:?}");
+        }
+        // Whatever was chosen is a model that other commands take, and that its line makes again.
+        let model = scratch.read("m.hdsl");
+        scratch
+            .hdsl(&format!("evaluate m.hdsl --train {file} {file} --json"))
+            .ok();
+        let command = told["command"].as_str().expect("a line");
+        if told["finished"] == true {
+            scratch
+                .hdsl(command.strip_prefix("hdsl ").expect("our own program"))
+                .ok();
+            assert!(scratch.read("m.hdsl") == model, "{command}");
+        }
+    }
+}
+
+#[test]
+fn a_reference_is_made_again_by_its_line() {
+    let scratch = Scratch::planted();
+    let line =
+        "train train.svm --preprocess tfidf --base 1 --max-iter 0 -k 5 --vote weighted -o m.hdsl";
+    let told = scratch.hdsl(&format!("{line} --json")).json();
+    assert_eq!((&told["n_atoms"], &told["base"]), (&0.into(), &1.0.into()));
+    let evaluate = |line: &str| {
+        scratch.hdsl(line).json()["error"]
+            .as_f64()
+            .expect("a number")
+    };
+    let error = evaluate("evaluate m.hdsl --train train.svm test.svm --json");
+    assert!((0.0..=1.0).contains(&error));
+    let ran = scratch.hdsl("train train.svm --lambda 1 --max-iter 0 -o n.hdsl");
+    assert_eq!(ran.status, Some(2));
+    assert!(ran.stderr.contains("max-iter"), "{}", ran.stderr);
 }

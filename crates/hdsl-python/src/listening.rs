@@ -33,15 +33,14 @@ pub(crate) struct Facts {
 /// The progress of a search; a dict in Python.
 #[derive(Clone, Default, IntoPyObject)]
 pub(crate) struct Search {
-    /// The present one, from 0, and their number.
-    pub(crate) rung: (usize, usize),
-    /// Finished ones on this rung, and their number.
-    pub(crate) trials: (usize, usize),
-    /// Whether the rung uses a sample of the rows.
-    pub(crate) sampled: bool,
-    /// The lowest validation error so far, and its configuration.
+    /// Trials done so far.
+    pub(crate) trials: usize,
+    /// Rows that the trials of the current rung are trained on.
+    pub(crate) rows: usize,
+    /// The lowest validation error of a learned similarity so far, and its configuration.
     pub(crate) best: Option<(f64, String)>,
-    pub(crate) dot_error: f64,
+    /// The lowest validation error of a plain similarity.
+    pub(crate) reference: Option<f64>,
     /// Rows of the final training, once it has begun.
     pub(crate) training: Option<usize>,
     pub(crate) seconds: f64,

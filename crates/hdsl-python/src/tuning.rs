@@ -133,30 +133,24 @@ impl Observer for Telling<'_> {
     fn on_event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
         let search = &mut self.search;
         match *event {
-            Event::SearchStarted { dot_error, .. } => search.dot_error = dot_error,
-            Event::RungStarted {
-                rung,
-                of,
-                configurations,
-                sampled,
-                ..
-            } => {
-                // Errors on a sample are not comparable with those on all rows.
-                if search.sampled && !sampled {
-                    search.best = None;
+            Event::RungStarted { rows, .. } => {
+                // Errors after training on a sample are not comparable with those on all rows.
+                if rows > search.rows {
+                    (search.best, search.reference) = (None, None);
                 }
-                search.rung = (rung, of);
-                search.trials = (0, configurations);
-                search.sampled = sampled;
+                search.rows = rows;
             }
             Event::TrialDone {
                 configuration,
+                is_reference,
                 error,
-                done,
-                of,
+                ..
             } => {
-                search.trials = (done, of);
-                if search.best.as_ref().is_none_or(|best| error < best.0) {
+                search.trials += 1;
+                if is_reference {
+                    let lowest = search.reference.map_or(error, |lowest| lowest.min(error));
+                    search.reference = Some(lowest);
+                } else if search.best.as_ref().is_none_or(|best| error < best.0) {
                     search.best = Some((error, configuration.to_owned()));
                 }
             }
@@ -187,7 +181,8 @@ fn found<'py>(py: Python<'py>, tuned: &Tuned) -> PyResult<Bound<'py, PyDict>> {
     let (error, deviation) = tuned.expected_error.unzip();
     found.set_item("expected_error", error)?;
     found.set_item("expected_error_deviation", deviation)?;
-    found.set_item("dot_error", tuned.dot_error)?;
+    found.set_item("reference_error", tuned.reference().map(|c| c.error))?;
+    found.set_item("learned", !tuned.leaderboard[0].is_reference)?;
     found.set_item("n_validation", tuned.n_validation)?;
     found.set_item("n_models", tuned.n_points)?;
     found.set_item("n_rows", tuned.n_rows)?;
@@ -198,6 +193,7 @@ fn found<'py>(py: Python<'py>, tuned: &Tuned) -> PyResult<Bound<'py, PyDict>> {
 
 fn line<'py>(py: Python<'py>, candidate: &Candidate) -> PyResult<Bound<'py, PyDict>> {
     let line = parameters(py, &candidate.config)?;
+    line.set_item("reference", candidate.reference_name())?;
     line.set_item("error", candidate.error)?;
     line.set_item("score", candidate.score)?;
     line.set_item("n_features", candidate.features)?;
@@ -216,17 +212,18 @@ fn missed<'py>(py: Python<'py>, ablation: &AblationResult) -> PyResult<Bound<'py
 fn winner<'py>(py: Python<'py>, tuned: &Tuned) -> PyResult<Bound<'py, PyDict>> {
     let config = &tuned.trained.model.parts().config;
     let winner = parameters(py, config)?;
-    winner.set_item("max_iter", config.max_iter)?;
     winner.set_item("last_round_iter", config.last_round_iter)?;
     Ok(winner)
 }
 
 fn parameters<'py>(py: Python<'py>, config: &TrainConfig) -> PyResult<Bound<'py, PyDict>> {
     let parameters = PyDict::new(py);
-    parameters.set_item("scale", config.lambda[0])?;
+    parameters.set_item("scale", config.lambda.first())?;
+    parameters.set_item("base", config.base.value())?;
     parameters.set_item("triplets", config.triplets.to_string())?;
     parameters.set_item("preprocess", config.preprocess.to_string())?;
     parameters.set_item("loss", config.loss.to_string())?;
+    parameters.set_item("max_iter", config.max_iter)?;
     parameters.set_item("mining_rounds", config.mining_rounds)?;
     let last = config.last_round_iter.unwrap_or(config.max_iter);
     parameters.set_item("last_round_iter", last)?;

@@ -108,28 +108,22 @@ pub enum Event<'a> {
         n_validation: usize,
         /// Folds they are divided into.
         n_folds: usize,
-        /// 3-NN error there of the dot product of rows scaled by maximum.
-        dot_error: f64,
         /// Trials found finished in the journal.
         resumed: usize,
     },
     /// A rung of successive halving begins.
     RungStarted {
-        /// Its number, from 0.
-        rung: usize,
-        /// How many rungs there are.
-        of: usize,
         /// Configurations on it.
         configurations: usize,
-        /// Members of the ensemble of each.
-        n_estimators: usize,
-        /// Whether it uses a sample of the rows.
-        sampled: bool,
+        /// Rows that each is trained on.
+        rows: usize,
     },
     /// The trial of a configuration on a rung has finished on all folds.
     TrialDone {
         /// The configuration, for display.
         configuration: &'a str,
+        /// Whether it is a plain similarity, with nothing learned.
+        is_reference: bool,
         /// Its lowest validation error so far.
         error: f64,
         /// Trials finished on this rung.

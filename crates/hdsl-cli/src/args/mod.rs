@@ -11,8 +11,8 @@ pub(crate) use shared::{
     ValidationFiles,
 };
 pub(crate) use values::{
-    ModelArg, RowList, RowOf, above_zero, at_least_two, base_weight, duration, fraction, memory,
-    positive,
+    ModelArg, RowList, RowOf, above_zero, at_least_two, base_weight, duration, fraction,
+    iterations, memory, positive,
 };
 
 /// Headings of groups of options, in the order in which help texts show them.

@@ -89,6 +89,14 @@ pub(crate) fn positive(s: &str) -> Result<usize, String> {
     }
 }
 
+/// A number of iterations: 0 is for the base similarity alone.
+pub(crate) fn iterations(s: &str) -> Result<usize, String> {
+    match s {
+        "0" => Ok(0),
+        _ => positive(s),
+    }
+}
+
 /// A number of features or of folds.
 pub(crate) fn at_least_two(s: &str) -> Result<usize, String> {
     match s.parse::<usize>() {

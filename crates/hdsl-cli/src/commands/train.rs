@@ -4,7 +4,7 @@ use crate::args::{
     AddedRows, TrainingFiles, ValidationFiles, above_zero, at_least_two, base_weight, duration,
     fraction,
     heading::{LIMITS, METHOD, STOP, VALIDATION},
-    memory, named, positive,
+    iterations, memory, named, positive,
 };
 use crate::failure::Failure;
 use crate::files::{self, TrainingData};
@@ -138,8 +138,8 @@ pub(crate) struct Train {
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = METHOD)]
     seed: u64,
 
-    /// Maximum number of iterations, per lambda and mining round
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = positive, allow_negative_numbers = true, help_heading = STOP)]
+    /// Maximum number of iterations, per lambda and mining round; with a base, 0 is the base alone
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = iterations, allow_negative_numbers = true, help_heading = STOP)]
     max_iter: usize,
     /// Maximum number of iterations of the last mining round [default: --max-iter]
     #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = STOP)]

@@ -27,12 +27,15 @@ const SHOWN: usize = 10;
 
 /// Search for the best similarity for labeled rows, and save it
 ///
-/// Searches, within a time limit, over: the preprocessing of values; the source of the triplets
-/// (neighbors or random) and the number of mining rounds; lambda; the loss; the iterate to keep; the
-/// prediction rule (number of neighbors, vote, dot product or cosine); one model or an average of
-/// several. Configurations with a high error are given up early (successive halving). Errors are
-/// computed on rows that were not trained on: those of --valid, or folds of the training rows. The
-/// best configuration is then trained on all rows.
+/// First computes the errors of plain similarities, with nothing learned: dot product, cosine, tf-idf
+/// cosine and others. Then searches, within a time limit, over: the base similarity; the
+/// preprocessing of values; the source of the triplets (neighbors or random) and the number of mining
+/// rounds; lambda; the loss; the number of iterations; the prediction rule (number of neighbors, vote,
+/// dot product or cosine); one model or an average of several. Configurations with a low error get
+/// twice the iterations, again and again, as long as that lowers it (successive halving). Errors are
+/// computed on rows that were not trained on: those of --valid, or folds of all rows if there are few.
+/// The best configuration is then trained on all rows. If no learned similarity is better than a plain
+/// one, that is the result.
 ///
 /// Prints a leaderboard, the expected error on new rows (of the whole selection, estimated on rows
 /// that did not take part in it), and the `hdsl train` command that trains the same model again.
@@ -59,7 +62,8 @@ pub(crate) struct Tune {
     /// Leave parts of the search out, to see what they contribute
     #[arg(long, value_name = "PART,...", value_delimiter = ',', value_parser = named!(Ablation), conflicts_with = "preset")]
     ablate: Vec<Ablation>,
-    /// Iterations per mining round [default: 400 to 800, by the number of classes and of rows]
+    /// Iterations of the first trials; the better ones get twice as many, again and again
+    /// [default: 128; 400 to 800 for --preset paper]
     #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true)]
     round_iter: Option<usize>,
     /// Seed of all random choices: the same seed gives the same bytes if the time limit allows the whole search
@@ -68,7 +72,8 @@ pub(crate) struct Tune {
 
     #[command(flatten)]
     validation: ValidationFiles,
-    /// Cross-validation with this many folds of the training rows [default: 5 for fewer than 3,000 rows]
+    /// Cross-validation with this many folds of the training rows [default: 5 for fewer than 3,000 rows, repeated
+    /// up to 3 times]
     #[arg(long, value_name = "FOLDS", value_parser = at_least_two, allow_negative_numbers = true, conflicts_with_all = ["valid", "holdout"], help_heading = VALIDATION)]
     cv: Option<usize>,
     /// Hold out this fraction of the training rows as validation rows [default: 0.2 for 3,000 rows or more]
@@ -222,20 +227,21 @@ fn path(path: &Path) -> String {
 
 fn to_text(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> String {
     let mut text = output::table("", &leaderboard(tuned));
-    let more = tuned.leaderboard.len().saturating_sub(SHOWN);
+    let more = tuned.leaderboard.iter().skip(SHOWN);
+    let more = more.filter(|candidate| !candidate.is_reference).count();
     if more > 0 {
         text += &format!("and {more} more\n");
     }
     let mut lines = Vec::new();
     if let Some((error, deviation)) = tuned.expected_error {
         let expected = format!(
-            "{} error on new rows, bootstrap standard deviation {}; the dot product has {}",
+            "{} error on new rows, bootstrap standard deviation {}",
             percent(error),
             percent(deviation),
-            percent(tuned.dot_error)
         );
         lines.push(("expect", expected));
     }
+    lines.extend(against_reference(tuned).map(|text| ("reference", text)));
     let candidates = count(tuned.n_points, "candidate");
     let validated = count(tuned.n_validation, "row");
     lines.push((
@@ -263,34 +269,67 @@ fn to_text(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> String {
     text
 }
 
-/// The first rows of the leaderboard.
+/// What learning brings against the best plain similarity.
+fn against_reference(tuned: &Tuned) -> Option<String> {
+    let reference = tuned.reference()?;
+    let name = reference.reference_name()?;
+    let error = percent(reference.error);
+    let best = &tuned.leaderboard[0];
+    Some(match best.is_reference {
+        true => format!(
+            "no learned similarity is better than the {name}: {error} error on the validation rows; it is the result"
+        ),
+        false => format!(
+            "{name}: {error} error on the validation rows, where the learned similarity has {}",
+            percent(best.error)
+        ),
+    })
+}
+
+/// The first rows of the leaderboard, and all references.
 fn leaderboard(tuned: &Tuned) -> Vec<Vec<String>> {
     let mut table = vec![output::head([
         "",
         "error",
         "features",
         "preprocess",
+        "base",
         "triplets",
         "lambda",
         "loss",
-        "rounds",
+        "iterations",
         "models",
         "prediction",
     ])];
-    for (place, candidate) in (1..).zip(tuned.leaderboard.iter().take(SHOWN)) {
+    for (place, candidate) in (1..).zip(&tuned.leaderboard) {
+        if place > SHOWN && !candidate.is_reference {
+            continue;
+        }
         let config = &candidate.config;
-        table.push(vec![
-            format!("{place}."),
-            percent(candidate.error),
-            thousands(candidate.features),
-            config.preprocess.to_string(),
-            config.triplets.to_string(),
-            short(config.lambda[0]),
-            config.loss.to_string(),
-            config.mining_rounds.to_string(),
-            config.n_estimators.to_string(),
-            config.rule.to_string(),
-        ]);
+        let mut line = vec![format!("{place}."), percent(candidate.error)];
+        if let Some(name) = candidate.reference_name() {
+            // In place of what is learned.
+            line.extend(["", &name, "", "", "", "", "", ""].map(str::to_owned));
+        } else {
+            let base = config.base.value().filter(|&base| base > 0.0);
+            let rounds = config.mining_rounds;
+            let iterations = match rounds {
+                0 => thousands(config.max_iter),
+                _ => format!("{} x {}", rounds + 1, thousands(config.max_iter)),
+            };
+            line.extend([
+                thousands(candidate.features),
+                config.preprocess.to_string(),
+                base.map_or(String::new(), short),
+                config.triplets.to_string(),
+                short(config.lambda[0]),
+                config.loss.to_string(),
+                iterations,
+                config.n_estimators.to_string(),
+            ]);
+        }
+        line.push(config.rule.to_string());
+        table.push(line);
     }
     table
 }
@@ -304,12 +343,15 @@ fn to_json(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> Value {
             "score": c.score,
             "n_features": c.features,
             "n_atoms": c.atoms,
+            "reference": c.reference_name(),
             "preprocess": config.preprocess,
+            "base": config.base.value(),
             "triplets": config.triplets.to_string(),
-            "lambda": config.lambda[0],
+            "lambda": config.lambda.first(),
             "loss": config.loss,
             "mining_rounds": config.mining_rounds,
             "n_estimators": config.n_estimators,
+            "max_iter": config.max_iter,
             "last_round_iter": config.last_round_iter.unwrap_or(config.max_iter),
             "k": config.rule.k,
             "vote": config.rule.vote,
@@ -328,7 +370,8 @@ fn to_json(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> Value {
         "command": command(args, tuned),
         "expected_error": tuned.expected_error.map(|e| e.0),
         "expected_error_deviation": tuned.expected_error.map(|e| e.1),
-        "dot_error": tuned.dot_error,
+        "reference_error": tuned.reference().map(|c| c.error),
+        "learned": !tuned.leaderboard[0].is_reference,
         "n_validation": tuned.n_validation,
         "n_models": tuned.n_points,
         "finished": tuned.finished,

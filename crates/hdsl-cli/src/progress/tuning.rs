@@ -4,24 +4,62 @@ use super::{Bar, ctrl_c, unless_stopped};
 use crate::output::{Log, count, percent};
 use hdsl::CancelToken;
 use hdsl::observer::{Event, Observer};
+use indicatif::{ProgressState, ProgressStyle};
+use std::fmt::Write;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-/// Observes a search: a bar over the trials of each rung, a line for each under `-v`.
+/// Observes a search: a bar over the time limit with the best error so far and that of the best reference, and a line for
+/// each trial under `-v`.
 pub(crate) struct TuningProgress<'a> {
     bar: Bar<'a>,
-    started: Instant,
-    time: Duration,
+    /// The lowest error of a learned similarity.
     best_error: Option<f64>,
+    /// The lowest error of a plain similarity.
+    reference_error: Option<f64>,
+    n_trials: usize,
+    /// Rows that the trials of the current rung are trained on.
+    n_rows: usize,
+}
+
+/// Elapsed time as a share of the limit: the bar moves by itself, and shows nothing that the limit contradicts.
+fn over_time(time: Duration) -> impl FnOnce(ProgressStyle) -> ProgressStyle {
+    let started = Instant::now();
+    const WIDTH: usize = 20;
+    let share = move || started.elapsed().as_secs_f64() / time.as_secs_f64().max(1e-9);
+    let bar = move |_: &ProgressState, out: &mut dyn Write| {
+        let filled = ((share() * WIDTH as f64) as usize).min(WIDTH);
+        // What cannot be printed is no reason to stop.
+        let _ = write!(out, "{:<WIDTH$}", "=".repeat(filled));
+    };
+    let used = move |_: &ProgressState, out: &mut dyn Write| {
+        let _ = write!(out, "{} of {}", clock(started.elapsed()), clock(time));
+    };
+    move |style| style.with_key("timebar", bar).with_key("used", used)
+}
+
+/// Minutes and seconds.
+fn clock(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        _ => format!("{}:{:02}", seconds / 60, seconds % 60),
+    }
 }
 
 impl<'a> TuningProgress<'a> {
     pub(crate) fn new(log: &'a Log, time: Duration) -> Self {
+        let template = "[{timebar}] {used}  {wide_msg}";
+        let bar = Bar::new(log, None, template, over_time(time));
+        if log.shows_progress() {
+            bar.bar.enable_steady_tick(Duration::from_millis(200));
+        }
         Self {
-            bar: Bar::of_steps(log, 1, "reading"),
-            started: Instant::now(),
-            time,
+            bar,
             best_error: None,
+            reference_error: None,
+            n_trials: 0,
+            n_rows: 0,
         }
     }
 
@@ -30,26 +68,40 @@ impl<'a> TuningProgress<'a> {
     }
 
     fn message(&self) {
-        let left = self.time.saturating_sub(self.started.elapsed()).as_secs();
-        let best = self.best_error.map(percent);
-        let best = best.map_or(String::new(), |best| format!("best error {best}, "));
-        self.bar.bar.set_message(format!("{best}at most {left} s"));
+        let mut parts = vec![format!("{} trials", self.n_trials)];
+        if let Some(error) = self.best_error {
+            parts.push(format!("best {}", percent(error)));
+        }
+        if let Some(error) = self.reference_error {
+            parts.push(format!("not learned {}", percent(error)));
+        }
+        self.bar.bar.set_message(parts.join(", "));
     }
 
-    fn search_started(&self, n_rows: usize, n_folds: usize, dot_error: f64, resumed: usize) {
-        let (rows, error) = (count(n_rows, "validation row"), percent(dot_error));
+    fn search_started(&self, n_rows: usize, n_folds: usize, resumed: usize) {
         let folds = match n_folds {
             1 => String::new(),
             _ => format!(" in {n_folds} folds"),
         };
-        self.bar.detail(format!(
-            "{rows}{folds}; the dot product predicts {error} of them wrong"
-        ));
+        let rows = count(n_rows, "validation row");
+        self.bar.detail(format!("{rows}{folds}"));
         if resumed > 0 {
             let trials = count(resumed, "job");
             self.bar
                 .note(format!("resuming a search that was killed: {trials} done"));
         }
+    }
+
+    fn trial_done(&mut self, configuration: &str, is_reference: bool, error: f64) {
+        let best = match is_reference {
+            true => &mut self.reference_error,
+            false => &mut self.best_error,
+        };
+        *best = Some(best.map_or(error, |best| best.min(error)));
+        self.n_trials += 1;
+        self.message();
+        self.bar
+            .detail(format!("error {:<6} {configuration}", percent(error)));
     }
 }
 
@@ -63,43 +115,32 @@ impl Observer for TuningProgress<'_> {
             Event::SearchStarted {
                 n_validation,
                 n_folds,
-                dot_error,
                 resumed,
-            } => self.search_started(n_validation, n_folds, dot_error, resumed),
+            } => self.search_started(n_validation, n_folds, resumed),
             Event::RungStarted {
-                rung,
-                of,
                 configurations,
-                n_estimators,
-                sampled,
+                rows,
             } => {
-                let note = match (sampled, n_estimators) {
-                    (true, _) => ", on a sample of rows".to_owned(),
-                    (false, 1) => String::new(),
-                    (false, several) => format!(", averages of {several} models"),
-                };
-                let (rung, trials) = (rung + 1, count(configurations, "trial"));
-                self.bar.detail(format!("rung {rung}: {trials}{note}"));
-                self.bar.bar.reset();
-                self.bar.bar.set_length(configurations as u64);
-                self.bar.bar.set_prefix(format!("rung {rung}/{of}"));
+                // Errors after training on a sample are not comparable with those on all rows.
+                if rows > self.n_rows {
+                    (self.best_error, self.reference_error) = (None, None);
+                }
+                self.n_rows = rows;
+                let (trials, rows) = (count(configurations, "trial"), count(rows, "row"));
+                self.bar.detail(format!("rung of {trials} on {rows}"));
                 self.message();
             }
             Event::TrialDone {
                 configuration,
+                is_reference,
                 error,
-                done,
                 ..
-            } => {
-                self.best_error = Some(self.best_error.map_or(error, |best| best.min(error)));
-                self.bar.bar.set_position(done as u64);
-                self.message();
-                self.bar
-                    .detail(format!("error {:<6} {configuration}", percent(error)));
-            }
+            } => self.trial_done(configuration, is_reference, error),
             Event::FinalTraining { n_rows } => {
-                self.bar.bar.set_prefix("final training");
                 let rows = count(n_rows, "row");
+                self.bar
+                    .bar
+                    .set_message(format!("final training on {rows}"));
                 self.bar
                     .detail(format!("training the best configuration on {rows}"));
             }

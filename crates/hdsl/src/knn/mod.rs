@@ -67,6 +67,7 @@ pub struct Neighbor {
 pub struct KnnIndex<'s, S: ?Sized> {
     similarity: &'s S,
     index: Index,
+    cancel: CancelToken<'s>,
 }
 
 impl<'s, S: Similarity + ?Sized> KnnIndex<'s, S> {
@@ -76,7 +77,13 @@ impl<'s, S: Similarity + ?Sized> KnnIndex<'s, S> {
             similarity,
             index: Index::new(&similarity.items(rows), None, CancelToken::NEVER)
                 .expect("it is never cancelled"),
+            cancel: CancelToken::NEVER,
         }
+    }
+
+    /// The same index, whose searches end with [`Error::Stopped`] when the token is cancelled.
+    pub fn with_cancel(self, cancel: CancelToken<'s>) -> Self {
+        Self { cancel, ..self }
     }
 
     /// The number of indexed rows.
@@ -124,7 +131,7 @@ impl<'s, S: Similarity + ?Sized> KnnIndex<'s, S> {
             return Err(Error::param("k", k, "a whole number above 0"));
         }
         let queries = self.similarity.queries(queries);
-        search_all(&queries, CancelToken::NEVER, |scratch, query, row| {
+        search_all(&queries, self.cancel, |scratch, query, row| {
             let request = Request {
                 k,
                 positions: [0..self.n_rows(), 0..0],

@@ -1,6 +1,7 @@
 //! Class predictions from labeled rows, by many prediction rules at the price of one search.
 
 use super::{KnnIndex, Neighbor, PredictionRule, Vote};
+use crate::cancel::CancelToken;
 use crate::data::{Columns, Groups, Labels, Rows, SparseRow};
 use crate::error::{Error, Result};
 use crate::parallel::prelude::*;
@@ -53,6 +54,7 @@ pub struct Predictor<'a> {
     train: &'a Rows,
     labels: &'a Labels,
     queries: &'a Rows,
+    cancel: CancelToken<'a>,
 }
 
 impl<'a> Predictor<'a> {
@@ -69,7 +71,13 @@ impl<'a> Predictor<'a> {
             train,
             labels,
             queries,
+            cancel: CancelToken::NEVER,
         })
+    }
+
+    /// The same predictor, which ends with [`Error::Stopped`] when the token is cancelled.
+    pub fn with_cancel(self, cancel: CancelToken<'a>) -> Self {
+        Self { cancel, ..self }
     }
 
     /// The class codes of the queries, for each rule.
@@ -95,7 +103,10 @@ impl<'a> Predictor<'a> {
             let (items, queries) = (normalized.items(&items), normalized.queries(&queries));
             let k = group.iter().filter(|(rule, _)| rule.vote.has_k());
             let near = match k.map(|(rule, _)| rule.k).max() {
-                Some(k) => Some(KnnIndex::new(&Dot, &items).neighbors(&queries, k)?),
+                Some(k) => {
+                    let index = KnnIndex::new(&Dot, &items).with_cancel(self.cancel);
+                    Some(index.neighbors(&queries, k)?)
+                }
                 None => None,
             };
             for (rule, codes) in group {

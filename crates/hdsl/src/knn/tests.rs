@@ -79,6 +79,7 @@ proptest! {
             let index = KnnIndex {
                 similarity: &Dot,
                 index: Index::with_tree(&train, None, with_tree, CancelToken::NEVER).unwrap(),
+                cancel: CancelToken::NEVER,
             };
             let found = index.neighbors(&queries, k).unwrap();
             for (query, row) in queries.iter().enumerate() {

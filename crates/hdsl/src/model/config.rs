@@ -139,7 +139,10 @@ impl TrainConfig {
     /// Checks every field by itself and with the others.
     pub fn check(&self) -> Result<()> {
         for (name, value) in [
-            ("max_iter", Some(self.max_iter)),
+            (
+                "max_iter",
+                Some(self.max_iter).filter(|_| self.base.is_none()),
+            ),
             ("k", Some(self.rule.k)),
             ("eval_every", Some(self.eval_every)),
             ("patience", self.patience),

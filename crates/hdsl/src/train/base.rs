@@ -25,7 +25,7 @@ pub(super) fn with_weights(
     triplets: &Triplets,
 ) -> TrainConfig {
     let base = match config.base {
-        BaseWeight::Auto => base_weight(rows, triplets),
+        BaseWeight::Auto => base_weight(rows, triplets, BASE_MARGIN),
         BaseWeight::Value(beta) => beta,
     };
     let mut config = TrainConfig {
@@ -34,13 +34,16 @@ pub(super) fn with_weights(
         ..config.clone()
     };
     if config.lambda.is_empty() {
-        config.lambda = vec![lambda(rows, base)];
+        config.lambda = vec![match base > 0.0 {
+            true => lambda_beside(rows, base, RELATIVE_TRACE),
+            false => lambda_alone(rows, RELATIVE_LAMBDA),
+        }];
     }
     config
 }
 
-/// The β for which the base margins β |<x_a, x_n> - <x_a, x_f>| of these triplets have the mean [`BASE_MARGIN`].
-fn base_weight(rows: &Rows, triplets: &Triplets) -> f64 {
+/// The β for which the base margins β |<x_a, x_n> - <x_a, x_f>| of these triplets have this mean.
+pub(crate) fn base_weight(rows: &Rows, triplets: &Triplets, base_margin: f64) -> f64 {
     let every = triplets.len().div_ceil(SAMPLE).max(1);
     let sample = (0..triplets.len()).step_by(every);
     let n = sample.len();
@@ -50,22 +53,27 @@ fn base_weight(rows: &Rows, triplets: &Triplets) -> f64 {
         (anchor.dot(near) - anchor.dot(far)).abs()
     });
     let mean = margins.sum::<f64>() / n.max(1) as f64;
-    let beta = BASE_MARGIN / mean;
+    let beta = base_margin / mean;
     // If all base margins are 0, any β is as good as 1.
     if beta.is_finite() { beta } else { 1.0 }
 }
 
-/// λ for which M is small beside the base; without a base, one that suits the size of the values.
-fn lambda(rows: &Rows, base: f64) -> f64 {
+/// λ for which trace(M) = 2λ is this share of trace(β I).
+pub(crate) fn lambda_beside(rows: &Rows, base: f64, relative_trace: f64) -> f64 {
+    or_one(0.5 * relative_trace * base * Columns::of(rows).len() as f64)
+}
+
+/// λ that is this multiple of the mean square of the stored values, inverted: good values of it differ little between
+/// data sets.
+pub(crate) fn lambda_alone(rows: &Rows, relative: f64) -> f64 {
     let squares: f64 = rows.values().iter().map(|x| x * x).sum();
-    let lambda = match base > 0.0 {
-        true => 0.5 * RELATIVE_TRACE * base * Columns::of(rows).len() as f64,
-        false => RELATIVE_LAMBDA * rows.nnz() as f64 / squares,
-    };
-    // Rows without values are refused by the solver.
-    if lambda.is_finite() && lambda > 0.0 {
-        lambda
-    } else {
-        1.0
+    or_one(relative * rows.nnz() as f64 / squares)
+}
+
+/// Rows without values are refused by the solver.
+fn or_one(lambda: f64) -> f64 {
+    match lambda.is_finite() && lambda > 0.0 {
+        true => lambda,
+        false => 1.0,
     }
 }

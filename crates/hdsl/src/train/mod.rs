@@ -13,7 +13,7 @@
 //! | `automatic.rs` | settings that are left open, chosen by errors on held-out rows |
 
 mod automatic;
-mod base;
+pub(crate) mod base;
 mod data;
 pub(crate) mod ensemble;
 mod grid;
@@ -84,6 +84,8 @@ pub struct Trained {
 /// made. Without a λ, a similarity is learned on top of the base only if that makes fewer errors on held-out rows than the
 /// base alone.
 ///
+/// With a base and no iterations, the base alone is the result.
+///
 /// An observer that breaks ends the training, which keeps the best model so far.
 pub fn train(
     data: &TrainData<'_>,
@@ -108,6 +110,10 @@ pub fn train(
         .map_or(config.preprocess, Preprocessor::kind);
     for rows in [Some(data.train), data.valid].into_iter().flatten() {
         kind.check(rows.rows)?;
+    }
+    if config.max_iter == 0 {
+        let kind = config.preprocess.resolved(data.train.rows);
+        return base_alone(data, &config, kind);
     }
     let Some(mut choice) = automatic::choose(data, &config, observer)? else {
         return train_model(data, &config, observer);

@@ -66,8 +66,22 @@ impl<'t> MiningRun<'t> {
         Ok(())
     }
 
+    /// Continues the last round with the same triplets.
+    pub(crate) fn extend(
+        &mut self,
+        rows: &Rows,
+        solver: SolverParams,
+        observer: &mut dyn Observer,
+    ) -> Result<()> {
+        let active = Some(&self.run.active);
+        let next = solver
+            .build()?
+            .fit_from(rows, &self.triplets, active, observer)?;
+        self.append(next)
+    }
+
     /// One more round; a time limit counts from the start of the first.
-    fn round(
+    pub(crate) fn round(
         &mut self,
         rows: &Rows,
         labels: &Labels,

@@ -1,12 +1,14 @@
 //! The choice of a point, and the error to expect of it.
 //!
 //! Thousands of points are compared on a few hundred rows, so the lowest error is mostly luck. Two things are done about
-//! it. The error of a point is shrunk towards that of its neighborhood (the same path, round and normalization), the more
+//! it. The error of a point is shrunk towards that of its neighborhood (the same segment of a path, normalization, and kind of vote), the more
 //! the fewer validation rows there are. And the error to expect is not that of the chosen point, but that of the *choice*
 //! on rows it did not see (bootstrap bias-corrected cross-validation: Tsamardinos, Greasidou and Borboudakis, Machine
 //! Learning 2018): rows are drawn with replacement, the choice is made by those drawn, and its error is computed on those
 //! left out.
 
+use super::folds::Folds;
+use super::journal::Losses;
 use crate::knn::PredictionRule;
 use crate::random;
 use crate::similarity::Normalization;
@@ -24,6 +26,9 @@ const ENSEMBLE_BONUS: f64 = 1.0;
 /// Bootstrap samples.
 const DRAWS: usize = 200;
 
+/// The points that a bootstrap sample chooses among: the best of all. The others would never be chosen.
+const CONTENDERS: usize = 500;
+
 /// Their stream of random numbers.
 const STREAM: u64 = 0x7475_6e65;
 
@@ -32,7 +37,9 @@ const STREAM: u64 = 0x7475_6e65;
 pub(super) struct Point {
     /// The trial that the path is of.
     pub(super) trial: usize,
-    /// The round.
+    /// The segment of the path.
+    pub(super) segment: usize,
+    /// The mining round.
     pub(super) round: usize,
     /// Iterations of the round.
     pub(super) iteration: usize,
@@ -44,44 +51,47 @@ pub(super) struct Point {
     pub(super) n_estimators: usize,
     /// How classes are predicted.
     pub(super) rule: PredictionRule,
-    /// The validation rows it predicts wrong.
-    pub(super) wrong: Vec<u32>,
+    /// Its losses on the validation rows.
+    pub(super) losses: Losses,
 }
 
 impl Point {
     /// Points of the same neighborhood have similar errors.
-    fn neighborhood(&self) -> (usize, usize, Normalization) {
-        (self.trial, self.round, self.rule.normalization)
+    fn neighborhood(&self) -> (usize, usize, Normalization, bool) {
+        let has_k = self.rule.vote.has_k();
+        (self.trial, self.segment, self.rule.normalization, has_k)
     }
 }
 
 /// Points to choose among, sorted by neighborhood.
 pub(super) struct Choice<'a> {
     points: Vec<&'a Point>,
-    n_validation: usize,
+    /// The validation row of each prediction, and the number of rows.
+    rows: (&'a [u32], usize),
 }
 
 /// A point with its score: its error, shrunk towards that of its neighborhood.
 pub(super) type Scored<'a> = (&'a Point, f64);
 
 impl<'a> Choice<'a> {
-    pub(super) fn new(points: impl IntoIterator<Item = &'a Point>, n_validation: usize) -> Self {
+    pub(super) fn new(points: impl IntoIterator<Item = &'a Point>, folds: &'a Folds) -> Self {
+        Self::of(points, (&folds.row_of, folds.n_rows))
+    }
+
+    fn of(points: impl IntoIterator<Item = &'a Point>, rows: (&'a [u32], usize)) -> Self {
         let mut points: Vec<&Point> = points.into_iter().collect();
         points.sort_by_key(|p| (p.neighborhood(), p.iteration, p.rule));
-        Self {
-            points,
-            n_validation,
-        }
+        Self { points, rows }
     }
 
     /// The point to take; none if there are no points.
     pub(super) fn best(&self) -> Option<Scored<'a>> {
-        self.pick(&self.scored(&vec![1; self.n_validation]))
+        self.pick(&self.scored(&vec![1; self.rows.1]))
     }
 
     /// The best point of each trial, the best trial first.
     pub(super) fn by_trial(&self) -> Vec<Scored<'a>> {
-        let scored = self.scored(&vec![1; self.n_validation]);
+        let scored = self.scored(&vec![1; self.rows.1]);
         let trials = scored.chunk_by(|a, b| a.0.trial == b.0.trial);
         let mut best: Vec<_> = trials.filter_map(|trial| self.pick(trial)).collect();
         best.sort_by(|a, b| {
@@ -94,7 +104,8 @@ impl<'a> Choice<'a> {
     /// The error to expect of the choice on new rows, and its standard deviation over bootstrap samples. None if there are
     /// too few rows to leave any out.
     pub(super) fn expected_error(&self, seed: u64) -> Option<(f64, f64)> {
-        let n = self.n_validation;
+        let n = self.rows.1;
+        let contenders = self.contenders();
         let mut rng = random::rng(seed, STREAM);
         let mut errors = Vec::with_capacity(DRAWS);
         for _ in 0..DRAWS {
@@ -102,12 +113,13 @@ impl<'a> Choice<'a> {
             for _ in 0..n {
                 times[random::below(&mut rng, n)] += 1;
             }
-            let left_out = times.iter().filter(|&&t| t == 0).count();
-            let picked = self.pick(&self.scored(&times));
+            let is_left_out = |prediction: u32| times[self.row_of(prediction)] == 0;
+            let predictions = 0..self.rows.0.len() as u32;
+            let left_out = predictions.filter(|&p| is_left_out(p)).count();
+            let picked = contenders.pick(&contenders.scored(&times));
             if let (Some((point, _)), true) = (picked, left_out > 0) {
-                let wrong = point.wrong.iter();
-                let missed = wrong.filter(|&&row| times[row as usize] == 0).count();
-                errors.push(missed as f64 / left_out as f64);
+                let missed = point.losses.iter().filter(|loss| is_left_out(loss.0));
+                errors.push(missed.map(|loss| loss.1).sum::<f64>() / left_out as f64);
             }
         }
         if errors.is_empty() {
@@ -119,13 +131,36 @@ impl<'a> Choice<'a> {
         Some((mean, variance.sqrt()))
     }
 
+    fn row_of(&self, prediction: u32) -> usize {
+        self.rows.0[prediction as usize] as usize
+    }
+
+    /// The points that may be chosen in a bootstrap sample: whole neighborhoods, until there are enough.
+    fn contenders(&self) -> Self {
+        let scored = self.scored(&vec![1; self.rows.1]);
+        let same = |a: &Scored<'_>, b: &Scored<'_>| a.0.neighborhood() == b.0.neighborhood();
+        let mut near: Vec<&[Scored<'a>]> = scored.chunk_by(same).collect();
+        let least = |of: &[Scored<'_>]| of.iter().map(|s| s.1).fold(f64::INFINITY, f64::min);
+        near.sort_by(|a, b| least(a).total_cmp(&least(b)));
+        let mut points = Vec::new();
+        for near in near {
+            if points.len() >= CONTENDERS {
+                break;
+            }
+            points.extend(near.iter().map(|scored| scored.0));
+        }
+        Self::of(points, self.rows)
+    }
+
     /// All points, where row r counts `times[r]` times.
     fn scored(&self, times: &[u32]) -> Vec<Scored<'a>> {
-        let n = self.n_validation as f64;
-        let total: u32 = times.iter().sum();
+        let n = self.rows.0.len() as f64;
+        let each = self.rows.0.iter().map(|&row| times[row as usize]);
+        let total = f64::from(each.sum::<u32>());
         let error = |point: &&Point| {
-            let wrong = point.wrong.iter().map(|&row| times[row as usize]);
-            f64::from(wrong.sum::<u32>()) / f64::from(total)
+            let losses = point.losses.iter();
+            let weighted = losses.map(|(at, loss)| f64::from(times[self.row_of(at)]) * loss);
+            weighted.sum::<f64>() / total
         };
         let mut scored = Vec::with_capacity(self.points.len());
         let same = |a: &&Point, b: &&Point| a.neighborhood() == b.neighborhood();
@@ -145,9 +180,8 @@ impl<'a> Choice<'a> {
 
     /// The standard error of an error.
     fn deviation(&self, error: f64) -> f64 {
-        (error * (1.0 - error) / self.n_validation as f64)
-            .max(0.0)
-            .sqrt()
+        let n = self.rows.1 as f64;
+        (error * (1.0 - error) / n).max(0.0).sqrt()
     }
 
     /// The point with the fewest features of those nearly as good as the best.
@@ -169,14 +203,30 @@ mod tests {
     fn point(trial: usize, iteration: usize, features: usize, wrong: &[u32]) -> Point {
         Point {
             trial,
+            segment: 0,
             round: 0,
             iteration,
             atoms: features,
             features,
             n_estimators: 1,
             rule: PredictionRule::default(),
-            wrong: wrong.to_vec(),
+            losses: Losses::wrong(wrong.to_vec()),
         }
+    }
+
+    /// As many rows, each predicted once.
+    const EACH: [u32; 200] = {
+        let mut rows = [0; 200];
+        let mut at = 0;
+        while at < 200 {
+            rows[at] = at as u32;
+            at += 1;
+        }
+        rows
+    };
+
+    fn choice<'a>(points: impl IntoIterator<Item = &'a Point>, n: usize) -> Choice<'a> {
+        Choice::of(points, (&EACH[..n], n))
     }
 
     #[test]
@@ -191,14 +241,14 @@ mod tests {
             point(1, 2, 6, &[1]),
             point(1, 3, 8, &[0]),
         ];
-        let choice = Choice::new(lucky.iter().chain(&steady), 20);
-        let best = choice.best().unwrap();
+        let chosen = choice(lucky.iter().chain(&steady), 20);
+        let best = chosen.best().unwrap();
         assert_eq!(best.0, &steady[0]);
         // (20 · 1/20 + 150 · 1/20) / 170
         assert!((best.1 - 0.05).abs() < 1e-12);
-        let trials: Vec<usize> = choice.by_trial().iter().map(|c| c.0.trial).collect();
+        let trials: Vec<usize> = chosen.by_trial().iter().map(|c| c.0.trial).collect();
         assert_eq!(trials, [1, 0]);
-        assert_eq!(choice.by_trial()[1].0, &lucky[1]);
+        assert_eq!(chosen.by_trial()[1].0, &lucky[1]);
     }
 
     #[test]
@@ -211,16 +261,16 @@ mod tests {
         };
         // √(0.1 · 0.9 / 200) is 2.1%: four rows.
         let near = [single.clone(), of_several(&wrong[..22])];
-        assert_eq!(Choice::new(&near, 200).best().unwrap().0, &near[1]);
+        assert_eq!(choice(&near, 200).best().unwrap().0, &near[1]);
         let far = [single, of_several(&wrong)];
-        assert_eq!(Choice::new(&far, 200).best().unwrap().0, &far[0]);
+        assert_eq!(choice(&far, 200).best().unwrap().0, &far[0]);
     }
 
     #[test]
     fn of_equals_the_sparsest_is_taken() {
         let points = [point(0, 9, 50, &[3]), point(0, 5, 20, &[4])];
-        let choice = Choice::new(&points, 30);
-        assert_eq!(choice.best().unwrap().0.features, 20);
+        let chosen = choice(&points, 30);
+        assert_eq!(chosen.best().unwrap().0.features, 20);
     }
 
     #[test]
@@ -234,17 +284,17 @@ mod tests {
                 point(trial, 1, 2, &wrong)
             })
             .collect();
-        let choice = Choice::new(&points, n as usize);
-        let own = choice.best().unwrap().0.wrong.len() as f64 / f64::from(n);
-        let (expected, deviation) = choice.expected_error(0).unwrap();
+        let chosen = choice(&points, n as usize);
+        let own = chosen.best().unwrap().0.losses.sum() / f64::from(n);
+        let (expected, deviation) = chosen.expected_error(0).unwrap();
         assert!(own < 0.3, "{own}");
         assert!((expected - 0.5).abs() < 0.07, "{expected} ± {deviation}");
-        assert_eq!(choice.expected_error(0), Some((expected, deviation)));
+        assert_eq!(chosen.expected_error(0), Some((expected, deviation)));
     }
 
     #[test]
     fn nothing_to_choose_from_is_no_choice() {
-        assert!(Choice::new(&[], 5).best().is_none());
-        assert!(Choice::new(&[], 5).expected_error(0).is_none());
+        assert!(choice(&[], 5).best().is_none());
+        assert!(choice(&[], 5).expected_error(0).is_none());
     }
 }

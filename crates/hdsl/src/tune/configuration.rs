@@ -1,23 +1,36 @@
-//! The configurations that are searched over, and the checkpoints and prediction rules tried on each path.
+//! The configurations that are searched over, and the prediction rules tried on each path.
 
 use super::folds::Folds;
 use super::params::{Ablation, Preset, TuneConfig};
+use super::search::Search;
+use super::trial::Grow;
 use crate::data::{Labels, Preprocess, Preprocessor, Rows};
+use crate::error::Result;
 use crate::knn::{PredictionRule, Vote};
-use crate::model::TrainConfig;
+use crate::model::{BaseWeight, TrainConfig};
 use crate::objective::LossKind;
 use crate::similarity::Normalization;
+use crate::train::base::{base_weight, lambda_alone, lambda_beside};
 use crate::triplets::TripletSource;
 
 /// Random triplets in all, but at least 10 and at most 100 per row.
 const RANDOM_TRIPLETS: usize = 50_000;
 
-/// λ times the mean square of the stored values, for the first configurations. In this unit, good values of λ differ
-/// little between data sets.
-const RELATIVE_LAMBDAS: [f64; 3] = [100.0, 1000.0, 10.0];
+/// Without a base: λ times the mean square of the stored values, for the first configurations. In this unit, good values
+/// of λ differ little between data sets.
+const RELATIVE_LAMBDAS: [f64; 2] = [100.0, 1000.0];
+
+/// With a base: the mean base margin of the triplets, and trace(M) relative to trace(β I).
+const BASES: [(f64, f64); 3] = [(3.0, 0.03), (10.0, 0.03), (3.0, 0.1)];
+
+/// The number of preprocessings of the base: the best plain similarities.
+const BASE_KINDS: usize = 2;
 
 /// The factor from the best λ to its neighbors on a finer grid: half a step of the first one.
 const FINER: f64 = 3.162;
+
+/// Iterations of the first rung; later rungs double them.
+const FIRST_ITER: usize = 128;
 
 /// The paper's triplets.
 const PAPER_TRIPLETS: TripletSource = TripletSource::Neighbors {
@@ -25,12 +38,64 @@ const PAPER_TRIPLETS: TripletSource = TripletSource::Neighbors {
     impostors: 5,
 };
 
-/// The configurations of the first rung, the most promising first. Each round has at most `max_iter` iterations.
-pub(super) fn first(params: &TuneConfig, rows: &Rows, max_iter: usize) -> Vec<TrainConfig> {
+/// The preprocessings whose dot products are the references.
+pub(super) fn references(params: &TuneConfig, rows: &Rows) -> Vec<Preprocess> {
+    let mut kinds = vec![Preprocess::None, Preprocess::Unit];
+    if params.preset == Preset::Best {
+        kinds.extend([Preprocess::Tfidf, Preprocess::MaxUnit, Preprocess::Max]);
+        kinds.push(Preprocess::Bm25);
+    } else {
+        kinds.push(Preprocess::Tfidf);
+    }
+    let is_dense = Preprocess::Auto.resolved(rows) == Preprocess::MaxUnit;
+    let is_changed = Preprocessor::fit(Preprocess::Max, rows).apply(rows) != *rows;
+    kinds.retain(|&kind| match kind {
+        Preprocess::Bm25 if is_dense => false,
+        // Where the maxima change nothing, as in rows of zeros and ones, these are other references.
+        Preprocess::Max | Preprocess::MaxUnit => is_changed,
+        _ => kind.check(rows).is_ok(),
+    });
+    kinds
+}
+
+/// The configuration of a reference.
+pub(super) fn reference(params: &TuneConfig, preprocess: Preprocess) -> TrainConfig {
+    TrainConfig {
+        preprocess,
+        base: BaseWeight::Value(1.0),
+        lambda: Vec::new(),
+        max_iter: 0,
+        seed: params.seed,
+        ..TrainConfig::new(1.0)
+    }
+}
+
+/// The first segment of every trial.
+pub(super) fn first_segment(params: &TuneConfig, labels: &Labels) -> Grow {
+    let default = match params.preset {
+        Preset::Best => FIRST_ITER,
+        Preset::Paper => iterations(labels),
+    };
+    Grow::Extend(params.round_iter.unwrap_or(default))
+}
+
+/// Iterations of the paper's recipe: more classes take more features to tell apart, and more rows support more features.
+fn iterations(labels: &Labels) -> usize {
+    let classes = labels.counts().iter().filter(|&&count| count > 0).count();
+    (100 * classes).max(labels.len() / 3).clamp(400, 800)
+}
+
+/// The configurations of the first rung, the most promising first. `ranked` are the preprocessings, the best plain
+/// similarity first.
+pub(super) fn first(
+    search: &Search<'_>,
+    folds: &Folds,
+    ranked: &[Preprocess],
+) -> Result<Vec<TrainConfig>> {
+    let params = search.params;
     let configuration = |preprocess, triplets: &TripletSource, lambda| TrainConfig {
         preprocess,
         triplets: triplets.clone(),
-        max_iter,
         seed: params.seed,
         max_features: params.max_features,
         memory_limit: params.memory_limit,
@@ -38,22 +103,46 @@ pub(super) fn first(params: &TuneConfig, rows: &Rows, max_iter: usize) -> Vec<Tr
     };
     if params.preset == Preset::Paper {
         let paper = |power| configuration(Preprocess::Max, &PAPER_TRIPLETS, 10f64.powi(power));
-        return (0..10).map(paper).collect();
+        return Ok((0..10).map(paper).collect());
     }
-    let preprocessings: Vec<(Preprocess, f64)> = preprocessings(params, rows)
-        .into_iter()
-        .map(|preprocess| (preprocess, mean_square(rows, preprocess)))
-        .collect();
-    let mut configurations = Vec::new();
-    for triplets in &triplet_sources(params, rows) {
-        for relative in RELATIVE_LAMBDAS {
-            for &(preprocess, mean_square) in &preprocessings {
-                let lambda = to_one_digit(relative / mean_square);
-                configurations.push(configuration(preprocess, triplets, lambda));
+    let fold = &folds.folds[0];
+    let mut on_base = Vec::new();
+    for kind in base_kinds(params, ranked) {
+        let prepared = fold.prepared(kind);
+        let config = configuration(kind, &PAPER_TRIPLETS, 1.0);
+        let triplets = prepared.triplets(&config, &fold.labels, search.cancel_token())?;
+        for (margin, relative_trace) in BASES {
+            let base = rounded(base_weight(&prepared.train, &triplets, margin));
+            let lambda = rounded(lambda_beside(&prepared.train, base, relative_trace));
+            on_base.push(TrainConfig {
+                base: BaseWeight::Value(base),
+                ..configuration(kind, &PAPER_TRIPLETS, lambda)
+            });
+        }
+    }
+    let mut alone = Vec::new();
+    for relative in RELATIVE_LAMBDAS {
+        for triplets in &triplet_sources(params, &fold.train) {
+            for kind in kinds_alone(params, ranked) {
+                let lambda = rounded(lambda_alone(&fold.prepared(kind).train, relative));
+                alone.push(configuration(kind, triplets, lambda));
             }
         }
     }
-    configurations
+    Ok(in_turn(on_base, alone))
+}
+
+/// One of each in turn: whatever suits the data better is tried early.
+fn in_turn(some: Vec<TrainConfig>, others: Vec<TrainConfig>) -> Vec<TrainConfig> {
+    let (mut some, mut others) = (some.into_iter(), others.into_iter());
+    let mut all = Vec::new();
+    loop {
+        let pair = [some.next(), others.next()];
+        if pair.iter().all(Option::is_none) {
+            return all;
+        }
+        all.extend(pair.into_iter().flatten());
+    }
 }
 
 fn triplet_sources(params: &TuneConfig, rows: &Rows) -> Vec<TripletSource> {
@@ -66,25 +155,53 @@ fn triplet_sources(params: &TuneConfig, rows: &Rows) -> Vec<TripletSource> {
     used.map(|source| source.1).collect()
 }
 
-fn preprocessings(params: &TuneConfig, rows: &Rows) -> Vec<Preprocess> {
+/// The preprocessings of a base: those of unit length with the lowest errors. None if the size of the model is limited,
+/// because a base uses all features.
+fn base_kinds(params: &TuneConfig, ranked: &[Preprocess]) -> Vec<Preprocess> {
+    if !params.uses(Ablation::Base) || !params.uses(Ablation::Neighbors) || params.is_limited() {
+        return Vec::new();
+    }
+    let kinds = kinds(params, ranked);
+    let unit = kinds
+        .into_iter()
+        .filter(|kind| !matches!(kind, Preprocess::Max | Preprocess::None));
+    unit.take(BASE_KINDS).collect()
+}
+
+/// The preprocessings of a similarity that is learned alone.
+fn kinds_alone(params: &TuneConfig, ranked: &[Preprocess]) -> Vec<Preprocess> {
     if !params.uses(Ablation::Unit) {
         return vec![Preprocess::Max];
     }
-    let mut kinds = vec![Preprocess::Unit, Preprocess::Max];
-    // Where the maxima change nothing, as in rows of zeros and ones, `max-unit` is `unit`.
-    if Preprocessor::fit(Preprocess::Max, rows).apply(rows) != *rows {
-        kinds.push(Preprocess::MaxUnit);
-    }
+    let mut kinds = kinds(params, ranked);
+    // The dot product of raw values says nothing of what is learned from them, and tf-idf is hardly ever worse than BM25.
+    kinds.retain(|kind| !matches!(kind, Preprocess::None | Preprocess::Bm25));
     kinds
+}
+
+fn kinds(params: &TuneConfig, ranked: &[Preprocess]) -> Vec<Preprocess> {
+    let weighs_terms = |kind: &Preprocess| matches!(kind, Preprocess::Tfidf | Preprocess::Bm25);
+    let allowed = ranked.iter().copied();
+    allowed
+        .filter(|kind| params.uses(Ablation::TermWeights) || !weighs_terms(kind))
+        .collect()
 }
 
 /// Configurations that differ little from a good one.
 pub(super) fn around(params: &TuneConfig, best: &TrainConfig) -> Vec<TrainConfig> {
     let scaled = |factor: f64| TrainConfig {
-        lambda: vec![to_one_digit(best.lambda[0] * factor)],
+        lambda: vec![rounded(best.lambda[0] * factor)],
         ..best.clone()
     };
     let mut near = vec![scaled(FINER), scaled(1.0 / FINER)];
+    if let Some(base) = best.base.value().filter(|&base| base > 0.0) {
+        // trace(M) keeps its share of the sum.
+        let both = |factor: f64| TrainConfig {
+            base: BaseWeight::Value(rounded(base * factor)),
+            ..scaled(factor)
+        };
+        near.extend([both(FINER), both(1.0 / FINER)]);
+    }
     if params.uses(Ablation::Losses) && best.loss == LossKind::SmoothedHinge {
         near.push(TrainConfig {
             loss: LossKind::SquaredHinge,
@@ -94,20 +211,16 @@ pub(super) fn around(params: &TuneConfig, best: &TrainConfig) -> Vec<TrainConfig
     near
 }
 
-/// The mean square of the values that are stored, after preprocessing.
-fn mean_square(rows: &Rows, preprocess: Preprocess) -> f64 {
-    let scaled = Preprocessor::fit(preprocess, rows).apply(rows);
-    let sum: f64 = scaled.values().iter().map(|v| v * v).sum();
-    match sum > 0.0 {
-        true => sum / scaled.nnz() as f64,
-        false => 1.0,
-    }
-}
-
-/// Rounded to one digit, so that it is easily typed.
-fn to_one_digit(lambda: f64) -> f64 {
-    let unit = 10f64.powi(lambda.log10().floor() as i32);
-    ((lambda / unit).round() * unit).max(f64::MIN_POSITIVE)
+/// Rounded to two digits, so that it is easily typed.
+fn rounded(value: f64) -> f64 {
+    let unit = 10f64.powi(value.log10().floor() as i32 - 1);
+    // Division by a whole number gives the nearest of the decimal fractions, multiplication by a fraction may not.
+    let digits = (value / unit).round();
+    let rounded = match unit < 1.0 {
+        true => digits / (1.0 / unit).round(),
+        false => digits * unit,
+    };
+    rounded.max(f64::MIN_POSITIVE)
 }
 
 /// The prediction rules tried at each checkpoint, without those that need more neighbors than there are training rows.
@@ -134,26 +247,4 @@ pub(super) fn rules(params: &TuneConfig, folds: &Folds) -> Vec<PredictionRule> {
     normalizations
         .flat_map(|normalization| votes.iter().map(move |&vote| rule(normalization, vote)))
         .collect()
-}
-
-/// Iterations of a round: more classes take more features to tell apart, and more rows support more features.
-fn iterations(labels: &Labels) -> usize {
-    let classes = labels.counts().iter().filter(|&&count| count > 0).count();
-    (100 * classes).max(labels.len() / 3).clamp(400, 800)
-}
-
-/// The iterations of a round after which validation errors are computed: dense at first, where the path changes fastest.
-/// With a limit on atoms, also early iterations, since each adds at most one atom.
-pub(super) fn checkpoints(params: &TuneConfig, labels: &Labels) -> Vec<usize> {
-    let iterations = params.round_iter.unwrap_or_else(|| iterations(labels));
-    let parts = [1, 2, 4, 6, 8, 12, 16, 20, 24, 28, 32, 36, 40].into_iter();
-    let mut at: Vec<usize> = parts.map(|part| (iterations * part).div_ceil(40)).collect();
-    if let Some(most) = params.max_atoms {
-        let early = [most.saturating_sub(1), most / 2, most / 4];
-        at.extend(early.into_iter().filter(|&at| at < iterations));
-    }
-    at.retain(|&at| at > 0);
-    at.sort_unstable();
-    at.dedup();
-    at
 }

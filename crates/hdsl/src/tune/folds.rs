@@ -1,49 +1,157 @@
 //! Validation schemes: which rows are trained on, and which errors are computed on.
 
+use super::journal::Losses;
 use super::params::ValidationScheme;
+use crate::cancel::CancelToken;
 use crate::data::{Labels, Preprocess, Preprocessor, Rows, RowsView, stratified_split};
 use crate::error::{Error, Result};
+use crate::knn::{PredictionRule, Predictor};
+use crate::model::TrainConfig;
+use crate::similarity::Similarity;
 use crate::train::hold_out;
+use crate::triplets::{TripletSource, Triplets};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Fewer labeled rows than this are cross-validated rather than a fraction of them held out.
-const FEW_ROWS: usize = 3000;
+/// Fewer labeled rows than this are cross-validated from the beginning.
+pub(super) const FEW_ROWS: usize = 3000;
+
+/// Fewer labeled rows than this are cross-validated at the end, for the best trials. With more, a fraction is held out.
+const MANY_ROWS: usize = 20_000;
+
+/// Folds of a cross-validation.
+const N_FOLDS: usize = 5;
+
+/// Folds are repeated, with other rows in each, until errors are computed on this many predictions.
+const ENOUGH_PREDICTIONS: usize = 1500;
+
+/// At most this many repetitions.
+const MOST_REPEATS: usize = 3;
+
+/// Errors are computed on at most this many validation rows of a fold: more would change the choice little, and take longer
+/// than learning.
+const MOST_VALIDATION_ROWS: usize = 5000;
 
 /// Training rows and validation rows, with the same class codes.
 pub(super) struct Fold {
     pub(super) train: Rows,
     pub(super) labels: Labels,
     validation: Rows,
-    pub(super) truth: Labels,
+    truth: Labels,
     /// The number of its first validation row among those of all folds.
     first: u32,
+    /// By preprocessing. Trials share them.
+    prepared: Mutex<HashMap<Preprocess, Arc<Prepared>>>,
+}
+
+/// The rows of a fold by a preprocessing fitted on its training rows.
+pub(super) struct Prepared {
+    pub(super) train: Rows,
+    validation: Rows,
+    /// Triplets of neighbors, which take long to mine.
+    neighbors: OnceLock<Triplets>,
+}
+
+impl Prepared {
+    /// The triplets of a source.
+    pub(super) fn triplets(
+        &self,
+        config: &TrainConfig,
+        labels: &Labels,
+        cancel: CancelToken<'_>,
+    ) -> Result<Triplets> {
+        let mine = || {
+            let labels = Some(labels);
+            config
+                .triplets
+                .triplets(&self.train, labels, config.seed, cancel)
+        };
+        if !matches!(config.triplets, TripletSource::Neighbors { .. }) {
+            return mine();
+        }
+        if let Some(mined) = self.neighbors.get() {
+            return Ok(mined.clone());
+        }
+        let mined = mine()?;
+        Ok(self.neighbors.get_or_init(|| mined).clone())
+    }
 }
 
 impl Fold {
-    /// Training rows and validation rows, by a preprocessing fitted on the training rows.
-    pub(super) fn preprocessed(&self, kind: Preprocess) -> (Rows, Rows) {
+    fn new(rows: RowsView<'_>, labels: &Labels, parts: [&[u32]; 2], first: usize) -> Self {
+        let [train, validation] = parts;
+        Self {
+            train: rows.select(train),
+            labels: labels.select(train),
+            validation: rows.select(validation),
+            truth: labels.select(validation),
+            first: first as u32,
+            prepared: Mutex::default(),
+        }
+    }
+
+    /// Its rows by a preprocessing.
+    pub(super) fn prepared(&self, kind: Preprocess) -> Arc<Prepared> {
+        let known = || self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(prepared) = known().get(&kind) {
+            return prepared.clone();
+        }
+        // Not under the lock, which other trials need. Two may do the same work, with the same result.
         let fitted = Preprocessor::fit(kind, &self.train);
-        (fitted.apply(&self.train), fitted.apply(&self.validation))
+        let prepared = Arc::new(Prepared {
+            train: fitted.apply(&self.train),
+            validation: fitted.apply(&self.validation),
+            neighbors: OnceLock::new(),
+        });
+        known().entry(kind).or_insert(prepared).clone()
+    }
+
+    /// The losses of a similarity under each prediction rule: 1 for each validation row that is predicted wrong.
+    pub(super) fn losses(
+        &self,
+        prepared: &Prepared,
+        similarity: &dyn Similarity,
+        rules: &[PredictionRule],
+        cancel: CancelToken<'_>,
+    ) -> Result<Vec<Losses>> {
+        let predictor = Predictor::new(&prepared.train, &self.labels, &prepared.validation)?;
+        let predicted = predictor
+            .with_cancel(cancel)
+            .predictions(similarity, rules)?;
+        Ok(predicted.iter().map(|p| self.wrong(p)).collect())
     }
 
     /// The validation rows that are predicted wrong, by their number among those of all folds.
-    pub(super) fn wrong(&self, predicted: &[u32]) -> Vec<u32> {
+    fn wrong(&self, predicted: &[u32]) -> Losses {
         let rows = (self.first..).zip(predicted.iter().zip(self.truth.codes()));
         let wrong = rows.filter(|(_, (predicted, truth))| predicted != truth);
-        wrong.map(|(row, _)| row).collect()
+        Losses::wrong(wrong.map(|(row, _)| row).collect())
     }
 }
 
 /// The folds of a search. One fold is a set of validation rows that is given or held out.
 pub(super) struct Folds {
     pub(super) folds: Vec<Fold>,
+    /// The number of predictions: validation rows of all folds. If folds are repeated, each row is counted as often.
     pub(super) n_validation: usize,
+    /// The different rows among them.
+    pub(super) n_rows: usize,
+    /// The validation row of each prediction, numbered from 0.
+    pub(super) row_of: Vec<u32>,
+    /// Whether these are a sample of the rows.
+    pub(super) is_sample: bool,
 }
 
 impl Folds {
     /// One fold for each list of validation rows, which increase; all other rows are trained on.
-    pub(super) fn new(rows: RowsView<'_>, labels: &Labels, lists: &[Vec<u32>]) -> Result<Self> {
+    pub(super) fn new(
+        rows: RowsView<'_>,
+        labels: &Labels,
+        lists: &[Vec<u32>],
+        seed: u64,
+    ) -> Result<Self> {
         let mut folds = Vec::new();
-        let mut n_validation = 0;
+        let mut predicted: Vec<u32> = Vec::new();
         for validation in lists {
             let mut mine = validation.iter().peekable();
             let others: Vec<u32> = (0..labels.len() as u32)
@@ -55,42 +163,76 @@ impl Folds {
                     labels.len()
                 )));
             }
-            folds.push(Fold {
-                train: rows.select(&others),
-                labels: labels.select(&others),
-                validation: rows.select(validation),
-                truth: labels.select(validation),
-                first: n_validation as u32,
-            });
-            n_validation += validation.len();
+            let kept = at_most(MOST_VALIDATION_ROWS, validation, labels, seed)?;
+            folds.push(Fold::new(rows, labels, [&others, &kept], predicted.len()));
+            predicted.extend(kept);
         }
-        Ok(Self {
+        Ok(Self::of(folds, &predicted))
+    }
+
+    fn of(folds: Vec<Fold>, predicted: &[u32]) -> Self {
+        let mut numbers = HashMap::new();
+        let row_of = predicted.iter().map(|&row| {
+            let next = numbers.len() as u32;
+            *numbers.entry(row).or_insert(next)
+        });
+        let row_of: Vec<u32> = row_of.collect();
+        Self {
             folds,
-            n_validation,
-        })
+            n_validation: predicted.len(),
+            n_rows: numbers.len(),
+            row_of,
+            is_sample: false,
+        }
+    }
+
+    /// The first fold alone.
+    pub(super) fn first_only(&self) -> Self {
+        let fold = &self.folds[0];
+        let first = Fold {
+            train: fold.train.clone(),
+            labels: fold.labels.clone(),
+            validation: fold.validation.clone(),
+            truth: fold.truth.clone(),
+            first: 0,
+            prepared: Mutex::default(),
+        };
+        let predicted: Vec<u32> = (0..fold.truth.len() as u32).collect();
+        Self::of(vec![first], &predicted)
     }
 
     /// The first fold, made smaller with classes in proportion.
-    pub(super) fn sampled(&self, most: [usize; 2], seed: u64) -> Result<Self> {
-        let part = |rows: &Rows, labels: &Labels, most: usize| {
-            let share = (most as f64 / labels.len() as f64).min(1.0);
-            let parts = stratified_split(labels, &[share, 1.0 - share], seed)?;
-            Ok((rows.select(&parts[0]), labels.select(&parts[0])))
-        };
+    pub(super) fn sampled(&self, [train, validation]: [usize; 2], seed: u64) -> Result<Self> {
         let fold = &self.folds[0];
-        let (train, labels) = part(&fold.train, &fold.labels, most[0])?;
-        let (validation, truth) = part(&fold.validation, &fold.truth, most[1])?;
+        let part = |labels: &Labels, most| {
+            let all: Vec<u32> = (0..labels.len() as u32).collect();
+            at_most(most, &all, labels, seed)
+        };
+        let (train, held) = (part(&fold.labels, train)?, part(&fold.truth, validation)?);
+        let sampled = Fold {
+            train: fold.train.select(&train),
+            labels: fold.labels.select(&train),
+            validation: fold.validation.select(&held),
+            truth: fold.truth.select(&held),
+            first: 0,
+            prepared: Mutex::default(),
+        };
+        let all: Vec<u32> = (0..held.len() as u32).collect();
         Ok(Self {
-            n_validation: truth.len(),
-            folds: vec![Fold {
-                train,
-                labels,
-                validation,
-                truth,
-                first: 0,
-            }],
+            is_sample: true,
+            ..Self::of(vec![sampled], &all)
         })
     }
+}
+
+/// At most so many of these rows, with classes in proportion.
+fn at_most(most: usize, rows: &[u32], labels: &Labels, seed: u64) -> Result<Vec<u32>> {
+    if rows.len() <= most {
+        return Ok(rows.to_vec());
+    }
+    let share = most as f64 / rows.len() as f64;
+    let parts = stratified_split(&labels.select(rows), &[share, 1.0 - share], seed)?;
+    Ok(parts[0].iter().map(|&at| rows[at as usize]).collect())
 }
 
 /// The validation rows of each fold of a scheme.
@@ -100,15 +242,27 @@ pub(super) fn validation_rows(
     seed: u64,
 ) -> Result<Vec<Vec<u32>>> {
     let held_out = |fraction| Ok(vec![hold_out(labels, fraction, seed)?.1]);
-    let n_folds = match scheme {
+    let (n_folds, repeats) = match scheme {
         ValidationScheme::Holdout(fraction) => return held_out(fraction),
-        ValidationScheme::Auto if labels.len() >= FEW_ROWS => return held_out(0.2),
-        ValidationScheme::Auto => labels.len().min(5),
-        ValidationScheme::CrossValidation(count) => count,
+        ValidationScheme::Auto if labels.len() >= MANY_ROWS => return held_out(0.2),
+        ValidationScheme::Auto => {
+            let enough = ENOUGH_PREDICTIONS.div_ceil(labels.len().max(1));
+            (labels.len().min(N_FOLDS), enough.clamp(1, MOST_REPEATS))
+        }
+        ValidationScheme::CrossValidation(count) => (count, 1),
     };
     if n_folds < 2 || n_folds > labels.len() {
         let wanted = "at least 2 folds, and no more than there are rows";
         return Err(Error::param("cv", n_folds, wanted));
     }
-    stratified_split(labels, &vec![1.0 / n_folds as f64; n_folds], seed)
+    let mut lists = Vec::new();
+    for repeat in 0..repeats as u64 {
+        let shares = vec![1.0 / n_folds as f64; n_folds];
+        lists.extend(stratified_split(
+            labels,
+            &shares,
+            seed.wrapping_add(repeat),
+        )?);
+    }
+    Ok(lists)
 }

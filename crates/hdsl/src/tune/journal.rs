@@ -1,6 +1,6 @@
 //! The journal: finished jobs in a file beside the output, so that a search that was killed can be resumed.
 //!
-//! One line that says what is searched, then one of JSON for each round of a trial on a fold, written when it is done. A
+//! One line that says what is searched, then one of JSON for each segment of a trial on a fold, written when it is done. A
 //! last line that was cut short is dropped.
 
 use crate::error::{Error, Result};
@@ -10,46 +10,87 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Which round of which configuration on which fold.
+/// Which segment of which configuration on which fold.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Job {
     /// Whether on a sample of the rows.
     pub(super) sampled: bool,
     pub(super) configuration: String,
     pub(super) fold: usize,
-    pub(super) round: usize,
+    /// The segments of the path up to this one, in words.
+    pub(super) segments: String,
 }
 
-/// The result of a round of one configuration on one fold.
+/// The result of a segment of one configuration on one fold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Round {
+pub(super) struct Segment {
     pub(super) checkpoints: Vec<Checkpoint>,
-    /// Seconds of training, of this round alone.
+    /// Seconds of training, of this segment alone.
     pub(super) seconds: f64,
-    /// Whether there may be another round.
-    pub(super) may_continue: bool,
+    /// Whether no checkpoint is missing because it was cancelled.
+    pub(super) is_whole: bool,
+    /// Whether more iterations make sense: this segment used all of its own.
+    pub(super) may_extend: bool,
+    /// Whether a mining round makes sense.
+    pub(super) may_mine: bool,
 }
 
-/// The validation errors at one iterate of a round.
+/// The losses at one iterate of a path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Checkpoint {
-    /// Iterations of the round that were allowed; the run may have ended before.
+    /// Iterations of the mining round that were allowed; the run may have ended before.
     pub(super) iteration: usize,
     pub(super) atoms: usize,
     pub(super) features: usize,
-    /// The validation rows that are predicted wrong, for each prediction rule, by their number among all folds.
-    pub(super) wrong: Vec<Vec<u32>>,
+    /// For each prediction rule.
+    pub(super) losses: Vec<Losses>,
+}
+
+/// The validation rows with a loss above 0, by their number among all folds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Losses {
+    rows: Vec<u32>,
+    /// The loss of each, from 0 to 1; empty if all are 1.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    sizes: Vec<f32>,
+}
+
+impl Losses {
+    /// A loss of 1 for each of these rows.
+    pub(super) fn wrong(rows: Vec<u32>) -> Self {
+        Self {
+            rows,
+            sizes: Vec::new(),
+        }
+    }
+
+    /// Rows and their losses.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, f64)> + '_ {
+        let size = |at: usize| self.sizes.get(at).map_or(1.0, |&size| f64::from(size));
+        (0..).zip(&self.rows).map(move |(at, &row)| (row, size(at)))
+    }
+
+    /// The sum of all losses.
+    pub(super) fn sum(&self) -> f64 {
+        self.iter().map(|loss| loss.1).sum()
+    }
+
+    /// Adds the losses of other rows.
+    pub(super) fn append(&mut self, other: &Losses) {
+        self.rows.extend_from_slice(&other.rows);
+        self.sizes.extend_from_slice(&other.sizes);
+    }
 }
 
 /// A job with its result, and the seconds of the search so far over all its runs.
-type Entry = (Job, Round, f64);
+type Entry = (Job, Segment, f64);
 
 /// Without a file it records nothing.
 #[derive(Default)]
 pub(super) struct Journal {
     file: Option<(PathBuf, File)>,
-    /// The jobs of earlier runs.
-    pub(super) finished: HashMap<Job, Round>,
+    /// All finished jobs, also those of earlier runs.
+    pub(super) finished: HashMap<Job, Segment>,
     /// Seconds spent by earlier runs of the search.
     pub(super) spent: f64,
 }
@@ -98,8 +139,10 @@ impl Journal {
     }
 
     /// Records a finished job.
-    pub(super) fn record(&mut self, job: Job, result: &Round, spent: f64) -> Result<()> {
-        self.write(serde_json::to_string(&(job, result, spent)).expect("plain data becomes JSON"))
+    pub(super) fn record(&mut self, job: Job, result: &Segment, spent: f64) -> Result<()> {
+        let line = serde_json::to_string(&(&job, result, spent)).expect("plain data becomes JSON");
+        self.finished.insert(job, result.clone());
+        self.write(line)
     }
 
     /// One write, so that a kill leaves a whole line or the beginning of one.
@@ -133,25 +176,27 @@ fn cannot_write(path: &Path, source: io::Error) -> Error {
 mod tests {
     use super::*;
 
-    fn job(round: usize) -> Job {
+    fn job(segment: usize) -> Job {
         Job {
             sampled: false,
             configuration: "unit random:20 100 smoothed-hinge".into(),
             fold: 2,
-            round,
+            segments: format!("{segment}"),
         }
     }
 
-    fn result() -> Round {
-        Round {
+    fn result() -> Segment {
+        Segment {
             checkpoints: vec![Checkpoint {
                 iteration: 10,
                 atoms: 3,
                 features: 5,
-                wrong: vec![vec![0, 7], vec![]],
+                losses: vec![Losses::wrong(vec![0, 7]), Losses::default()],
             }],
             seconds: 0.25,
-            may_continue: true,
+            is_whole: true,
+            may_extend: true,
+            may_mine: false,
         }
     }
 

@@ -1,23 +1,24 @@
 //! Automatic search: the best similarity for a data set, without a λ to choose.
 //!
-//! A search over configurations by successive halving: many configurations get a short first round, the better ones
-//! continue to further mining rounds, and new configurations are tried around the best. At a dozen checkpoints of each
-//! path, every prediction rule is evaluated at the cost of one search for neighbors. With many rows, the first rung runs
-//! on a sample of them.
+//! Plain similarities come first: the dot product, the cosine, the tf-idf cosine. They are the references, and an answer
+//! from the first second on. Then many configurations, on a base and without, get a few iterations; the better ones get
+//! twice as many, again and again, as long as their validation errors fall, or mining rounds (successive halving). At
+//! checkpoints of each path, every prediction rule is evaluated at the cost of one search for neighbors. With many rows,
+//! the first rung runs on a sample of them.
 //!
 //! The point to take is chosen on rows that were not trained on, and the error to expect of it is estimated on rows that
 //! did not choose. The final model is one ordinary [`train`](crate::train()) with the configuration found, so that one
-//! line reproduces it.
+//! line reproduces it; or a reference, if nothing learned is better.
 //!
 //! | file | job |
 //! |---|---|
 //! | `params.rs` | what a search is asked to do |
-//! | `configuration.rs` | the configurations, checkpoints and prediction rules that are tried |
+//! | `configuration.rs` | the configurations and prediction rules that are tried |
 //! | `folds.rs` | validation schemes |
-//! | `journal.rs` | results of rounds, and resuming a search that was killed |
+//! | `journal.rs` | results of segments, and resuming a search that was killed |
 //! | `choice.rs` | which point to take, and the error to expect of it |
 //! | `search.rs` | parameters, observer and time limit, shared by all trials |
-//! | `trial.rs` | one configuration, round by round on all folds |
+//! | `trial.rs` | one configuration, segment by segment on all folds |
 //! | `rungs.rs` | successive halving |
 //! | `result.rs` | the result |
 
@@ -34,22 +35,26 @@ mod trial;
 pub use params::{Ablation, Preset, TuneConfig, ValidationScheme};
 pub use result::{AblationResult, Candidate, Tuned};
 
-use crate::data::{Labels, Preprocess, Rows};
+use crate::cancel::CancelToken;
+use crate::data::{Labels, Rows};
 use crate::error::{Error, Result};
-use crate::knn::{PredictionRule, Predictor};
 use crate::model::TrainConfig;
 use crate::observer::{Event, Observer};
-use crate::similarity::Dot;
 use crate::train::{Labeled, TrainData, Trained, train};
 use choice::Scored;
-use folds::{Folds, validation_rows};
+use folds::{FEW_ROWS, Folds, validation_rows};
 use journal::Journal;
-use rungs::Found;
-use search::{Search, lock};
+use rungs::{Found, SAMPLE};
+use search::{Search, Shared, lock, watched};
 use std::hash::Hash;
+use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+use trial::Reached;
+
+/// The final training may take this much longer than the time limit: a tenth of it, and half a second.
+const GRACE: (f64, f64) = (1.1, 0.5);
 
 /// Finds the best similarity: searches configurations under a time limit, chooses on validation rows (or by a
 /// [`ValidationScheme`]), and trains the winner on all rows.
@@ -88,39 +93,51 @@ pub fn tune(
         Some(path) => Journal::open(path, &fingerprint(&folds, params))?,
         None => Journal::default(),
     };
-    let dot_error = dot_error(&folds)?;
-    let started_event = Event::SearchStarted {
-        n_validation: folds.n_validation,
-        n_folds: folds.folds.len(),
-        dot_error,
-        resumed: journal.finished.len(),
-    };
+    let (observer, stopped) = (Mutex::new(Shared(observer)), AtomicBool::new(false));
     let mut search = Search {
         params,
         rules: configuration::rules(params, &folds),
-        checkpoints: configuration::checkpoints(params, labels),
         journal: Mutex::new(journal),
-        observer: Mutex::new(observer),
+        observer: &observer,
         started,
         all_rows: all.rows.n_rows(),
         deadline: None,
-        stopped: AtomicBool::new(false),
+        stopped: &stopped,
+        has_finals: false,
         finished: true,
     };
-    search.tell(&started_event);
-    let found = search.run(&folds)?;
+    search.tell(&Event::SearchStarted {
+        n_validation: folds.n_rows,
+        n_folds: folds.folds.len(),
+        resumed: lock(&search.journal).finished.len(),
+    });
+    let is_best = params.preset == Preset::Best;
+    let sample = match is_best && folds.folds[0].train.n_rows() > SAMPLE[0] {
+        true => Some(folds.sampled(SAMPLE, params.seed)?),
+        false => None,
+    };
+    // With many rows, one fold is enough to give up most trials.
+    let first = match is_best && folds.n_rows >= FEW_ROWS && folds.folds.len() > 1 {
+        true => Some(folds.first_only()),
+        false => None,
+    };
+    let run = || match &first {
+        Some(first) => search.run(first, sample.as_ref(), Some(&folds)),
+        None => search.run(&folds, sample.as_ref(), None),
+    };
+    let found = watched(&observer, &stopped, run)?;
     let leaderboard = leaderboard(&found, params)?;
     let n_rows = all.rows.n_rows();
     search.tell(&Event::FinalTraining { n_rows });
-    let config = TrainConfig {
-        added_rows: refitted,
-        ..leaderboard[0].config.clone()
-    };
     let data = TrainData {
         names: data.names,
         ..TrainData::new(all)
     };
-    let trained = train_within(&data, config, params.max_atoms)?;
+    let config = TrainConfig {
+        added_rows: refitted,
+        ..leaderboard[0].config.clone()
+    };
+    let trained = search.final_training(&data, config)?;
     lock(&search.journal).remove();
     Ok(Tuned {
         trained,
@@ -129,11 +146,39 @@ pub fn tune(
         leaderboard,
         ablations: ablations(&found, params),
         expected_error: found.choice(params, None).expected_error(params.seed),
-        dot_error,
-        n_validation: found.n_validation,
-        n_points: found.trials.iter().map(|t| t.points.len()).sum(),
+        n_validation: found.folds.n_rows,
+        n_points: found.n_points(),
         finished: search.finished,
     })
+}
+
+impl Search<'_> {
+    /// Trains the winner, for a little longer than the time limit at most.
+    fn final_training(&self, data: &TrainData<'_>, config: TrainConfig) -> Result<Trained> {
+        let end = self.params.time.and_then(|time| {
+            let seconds = GRACE.0 * time.as_secs_f64() + GRACE.1 - lock(&self.journal).spent;
+            let limit = Duration::try_from_secs_f64(seconds.max(0.0)).ok()?;
+            self.started.checked_add(limit)
+        });
+        let mut observer = Until(CancelToken::NEVER.until(end));
+        train_within(data, config, self.params.max_atoms, &mut observer)
+    }
+}
+
+/// Ends a run when the token is cancelled.
+struct Until(CancelToken<'static>);
+
+impl Observer for Until {
+    fn on_event(&mut self, _: &Event<'_>) -> ControlFlow<()> {
+        match self.0.is_cancelled() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+
+    fn cancel_token(&self) -> CancelToken<'_> {
+        self.0
+    }
 }
 
 /// The folds to validate on, and the rows of the final training.
@@ -145,10 +190,15 @@ fn folds_and_rows<'a>(
 ) -> Result<(Folds, Labeled<'a>)> {
     let Some((rows, labels)) = joined else {
         let validation = validation_rows(labels, params.validation, params.seed)?;
-        return Ok((Folds::new(train.rows, labels, &validation)?, train));
+        let folds = Folds::new(train.rows, labels, &validation, params.seed)?;
+        return Ok((folds, train));
     };
-    let validation = train.rows.n_rows() as u32..rows.n_rows() as u32;
-    let folds = Folds::new(rows.view(), labels, &[validation.collect()])?;
+    // Few validation rows say less than folds of all rows.
+    let validation = match labels.len() < FEW_ROWS && !params.no_refit {
+        true => validation_rows(labels, params.validation, params.seed)?,
+        false => vec![(train.rows.n_rows() as u32..rows.n_rows() as u32).collect()],
+    };
+    let folds = Folds::new(rows.view(), labels, &validation, params.seed)?;
     let all = Labeled {
         rows: rows.view(),
         labels: Some(labels),
@@ -158,10 +208,11 @@ fn folds_and_rows<'a>(
 }
 
 /// The best point, then those of the other trials.
-fn leaderboard(found: &Found, params: &TuneConfig) -> Result<Vec<Candidate>> {
+fn leaderboard(found: &Found<'_>, params: &TuneConfig) -> Result<Vec<Candidate>> {
     let choice = found.choice(params, None);
     let Some(best) = choice.best() else {
-        let nothing = found.trials.iter().all(|trial| trial.points.is_empty());
+        let learned = found.trials.iter().filter(|trial| !trial.is_plain);
+        let nothing = learned.into_iter().all(|trial| trial.points.is_empty());
         return Err(Error::data(match nothing {
             true => "the search was stopped before anything was learned; give it more time",
             false => "no model within the limits on features and atoms was found",
@@ -170,11 +221,16 @@ fn leaderboard(found: &Found, params: &TuneConfig) -> Result<Vec<Candidate>> {
     let mut chosen = choice.by_trial();
     chosen.retain(|(point, _)| point.trial != best.0.trial);
     chosen.insert(0, best);
+    let references = found.references();
+    if params.is_limited() {
+        // They cannot be chosen, but are shown.
+        chosen.extend(references.by_trial());
+    }
     Ok(chosen.into_iter().map(|c| candidate(found, c)).collect())
 }
 
 /// What would have been chosen without each part of the search.
-fn ablations(found: &Found, params: &TuneConfig) -> Vec<AblationResult> {
+fn ablations(found: &Found<'_>, params: &TuneConfig) -> Vec<AblationResult> {
     let parts = Ablation::ALL.into_iter().filter(|&part| params.uses(part));
     let results = parts.filter_map(|part| {
         let choice = found.choice(params, Some(part));
@@ -188,16 +244,22 @@ fn ablations(found: &Found, params: &TuneConfig) -> Vec<AblationResult> {
 }
 
 /// A point with the configuration that trains it.
-fn candidate(found: &Found, (point, score): Scored<'_>) -> Candidate {
-    let config = &found.trials[point.trial].config;
+fn candidate(found: &Found<'_>, (point, score): Scored<'_>) -> Candidate {
+    let trial = &found.trials[point.trial];
+    let mut config = trial.config.clone();
+    config.rule = point.rule;
+    if point.round == 0 {
+        config.max_iter = point.iteration;
+    } else {
+        // Every round has as many iterations as the first.
+        config.max_iter = Reached::after(&trial.segments).iteration;
+        config.mining_rounds = point.round;
+        config.last_round_iter = (point.iteration < config.max_iter).then_some(point.iteration);
+    }
     Candidate {
-        config: TrainConfig {
-            mining_rounds: point.round,
-            last_round_iter: (point.iteration < config.max_iter).then_some(point.iteration),
-            rule: point.rule,
-            ..config.clone()
-        },
-        error: point.wrong.len() as f64 / found.n_validation as f64,
+        config,
+        is_reference: trial.is_plain,
+        error: point.losses.sum() / found.folds.n_validation as f64,
         score,
         features: point.features,
         atoms: point.atoms,
@@ -220,8 +282,9 @@ fn train_within(
     data: &TrainData<'_>,
     mut config: TrainConfig,
     max_atoms: Option<usize>,
+    observer: &mut dyn Observer,
 ) -> Result<Trained> {
-    let trained = train(data, &config, &mut ())?;
+    let trained = train(data, &config, observer)?;
     let path = trained.model.path();
     let last = path.last_within(None, max_atoms, path.len());
     let last = last.ok_or_else(|| Error::data("no model within the limit on atoms was found"))?;
@@ -234,7 +297,7 @@ fn train_within(
     let before = if round == 0 { 0 } else { ends[round - 1] };
     config.mining_rounds = round;
     config.last_round_iter = Some((last - before).max(1));
-    train(data, &config, &mut ())
+    train(data, &config, observer)
 }
 
 /// What is searched, in one line: a journal of anything else is not resumed.
@@ -246,7 +309,7 @@ fn fingerprint(folds: &Folds, params: &TuneConfig) -> String {
         rows.values()
             .iter()
             .for_each(|value| value.to_bits().hash(&mut hasher));
-        (fold.labels.codes(), fold.truth.codes()).hash(&mut hasher);
+        fold.labels.codes().hash(&mut hasher);
     }
     // These do not change what is found.
     let params = TuneConfig {
@@ -257,17 +320,4 @@ fn fingerprint(folds: &Folds, params: &TuneConfig) -> String {
     };
     let version = env!("CARGO_PKG_VERSION");
     format!("hdsl {version} data {:08x} {params:?}", hasher.finalize())
-}
-
-/// The 3-NN error of the dot product, under the paper's preprocessing.
-fn dot_error(folds: &Folds) -> Result<f64> {
-    let mut wrong = 0;
-    for fold in &folds.folds {
-        let (rows, validation) = fold.preprocessed(Preprocess::Max);
-        let rule = PredictionRule::nearest(3.min(rows.n_rows()));
-        let predicted =
-            Predictor::new(&rows, &fold.labels, &validation)?.predictions(&Dot, &[rule])?;
-        wrong += fold.wrong(&predicted[0]).len();
-    }
-    Ok(wrong as f64 / folds.n_validation as f64)
 }

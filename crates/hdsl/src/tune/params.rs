@@ -15,7 +15,7 @@ use std::time::Duration;
 named_enum! {
 /// What is searched over.
 pub enum Preset as "preset" = "best" | "paper", default Best {
-    /// Preprocessing, triplets, mining rounds, λ, losses, ensembles and prediction rules.
+    /// Base, preprocessing, triplets, mining rounds, λ, losses, iterations, ensembles and prediction rules.
     Best,
     /// The paper's recipe: [0, 1] preprocessing, 3 x 5 static neighbors, λ from 1 to 10^9, the majority of 3.
     Paper,
@@ -24,8 +24,12 @@ pub enum Preset as "preset" = "best" | "paper", default Best {
 
 named_enum! {
 /// A part of the search that can be left out, to see what it contributes.
-pub enum Ablation as "ablate" = "mining-rounds" | "ensembles" | "votes" | "cosine" | "random" | "neighbors" | "unit"
-    | "losses" {
+pub enum Ablation as "ablate" = "base" | "term-weights" | "mining-rounds" | "ensembles" | "votes" | "cosine" | "random"
+    | "neighbors" | "unit" | "losses" {
+    /// Similarities learned on top of a base.
+    Base,
+    /// Preprocessing by tf-idf or BM25.
+    TermWeights,
     /// Triplets mined under the similarity learned so far.
     MiningRounds,
     /// Averages of several models.
@@ -54,6 +58,10 @@ impl Ablation {
             normalization,
         } = point.rule;
         match self {
+            Self::Base => !config.base.is_none(),
+            Self::TermWeights => {
+                matches!(config.preprocess, Preprocess::Tfidf | Preprocess::Bm25)
+            }
             Self::MiningRounds => point.round > 0,
             Self::Ensembles => config.n_estimators > 1,
             Self::Votes => k != 3 || vote != Vote::Majority,
@@ -70,8 +78,9 @@ impl Ablation {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum ValidationScheme {
-    /// Five-fold cross-validation for fewer than 3,000 rows (fewer folds for fewer rows than folds), a fifth of the rows
-    /// held out otherwise.
+    /// For fewer than 3,000 rows, five-fold cross-validation (fewer folds for fewer rows than folds), repeated up to three
+    /// times until there are 1,500 predictions. For fewer than 20,000 rows, the first of five folds, and all of them for
+    /// the best trials at the end. A fifth of the rows held out otherwise.
     #[default]
     Auto,
     /// Cross-validation with this many folds.
@@ -98,7 +107,8 @@ pub struct TuneConfig {
     pub max_atoms: Option<usize>,
     /// Parts of the search that are left out.
     pub ablate: Vec<Ablation>,
-    /// Iterations of a round; by default they depend on the number of classes and of rows.
+    /// Iterations of the first rung; later rungs double them. 128 by default; for the paper's preset, they depend on the
+    /// number of classes and of rows.
     pub round_iter: Option<usize>,
     /// Seed of everything random.
     pub seed: u64,
@@ -124,6 +134,11 @@ impl TuneConfig {
             )),
             false => Ok(()),
         }
+    }
+
+    /// Whether the size of the model is limited.
+    pub(super) fn is_limited(&self) -> bool {
+        self.max_features.is_some() || self.max_atoms.is_some()
     }
 
     /// Whether a point is within the limits of a model.

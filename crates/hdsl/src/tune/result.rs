@@ -10,14 +10,32 @@ use crate::train::Trained;
 pub struct Candidate {
     /// The configuration that trains it.
     pub config: TrainConfig,
+    /// Whether this is a reference: the dot product of preprocessed rows, with nothing learned.
+    pub is_reference: bool,
     /// Validation error.
     pub error: f64,
     /// What it was ranked by: the error shrunk towards that of its neighborhood.
     pub score: f64,
-    /// Features in use; the most of all folds.
+    /// Features of the learned part; the most of all folds.
     pub features: usize,
     /// Atoms; the most of all folds.
     pub atoms: usize,
+}
+
+impl Candidate {
+    /// What a reference is called, by its preprocessing.
+    pub fn reference_name(&self) -> Option<String> {
+        use crate::data::Preprocess::*;
+        self.is_reference.then(|| match self.config.preprocess {
+            None => "dot product".to_owned(),
+            Unit => "cosine".to_owned(),
+            Tfidf => "tf-idf cosine".to_owned(),
+            Bm25 => "BM25-weighted cosine".to_owned(),
+            MaxUnit => "cosine, scaled by maximum".to_owned(),
+            Max => "dot product, scaled by maximum".to_owned(),
+            other => format!("dot product, {other}"),
+        })
+    }
 }
 
 /// What would have been chosen without a part of the search.
@@ -42,18 +60,24 @@ pub struct Tuned {
     pub n_rows: usize,
     /// Whether the validation rows are among them.
     pub refitted: bool,
-    /// Every trial at its best; the first is the winner.
+    /// Every trial at its best, references among them; the first is the winner.
     pub leaderboard: Vec<Candidate>,
     /// What would have been chosen without each part that was searched over and can be left out.
     pub ablations: Vec<AblationResult>,
     /// The error to expect on new rows, with its standard deviation: that of the choice, on rows that did not choose.
     pub expected_error: Option<(f64, f64)>,
-    /// 3-NN error of the dot product on the validation rows.
-    pub dot_error: f64,
     /// Rows that errors were computed on.
     pub n_validation: usize,
     /// Points that were compared.
     pub n_points: usize,
     /// Whether all that was planned was done.
     pub finished: bool,
+}
+
+impl Tuned {
+    /// The best of the references.
+    pub fn reference(&self) -> Option<&Candidate> {
+        let references = self.leaderboard.iter().filter(|c| c.is_reference);
+        references.min_by(|a, b| a.error.total_cmp(&b.error))
+    }
 }

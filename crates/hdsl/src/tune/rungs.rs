@@ -1,14 +1,14 @@
-//! Successive halving: rungs of trials, run side by side. Each rung gives its trials one more mining round, and the best
-//! of them continue to the next.
+//! Successive halving: rungs of trials, run side by side. Plain similarities come first, since they cost least; each rung
+//! after that doubles the iterations of fewer trials, as long as their errors fall.
 
 use super::choice::{Choice, Point};
 use super::configuration;
 use super::folds::Folds;
 use super::params::{Ablation, Preset, TuneConfig};
 use super::search::{Search, lock};
-use super::trial::Trial;
-use crate::error::Result;
-use crate::model::TrainConfig;
+use super::trial::{Grow, Reached, Trial};
+use crate::data::Preprocess;
+use crate::error::{Error, Result};
 use crate::observer::Event;
 use crate::parallel::prelude::*;
 use std::sync::Mutex;
@@ -16,169 +16,318 @@ use std::time::{Duration, Instant};
 
 /// With more training rows than the first number, the first rung runs on a sample of that size, and computes errors on a
 /// sample of at most the second number of validation rows.
-const SAMPLE: [usize; 2] = [4000, 2000];
+pub(super) const SAMPLE: [usize; 2] = [8000, 2000];
 
-/// How many trials continue to each rung after the first.
-const SURVIVORS: [usize; 3] = [5, 3, 2];
+/// How many trials continue to each rung after the first; the last number holds for all later ones.
+const SURVIVORS: [usize; 4] = [8, 5, 3, 2];
+
+/// Mining rounds at most.
+const MOST_ROUNDS: usize = 3;
 
 /// Models of an ensemble.
 const N_ESTIMATORS: usize = 3;
 
-/// Rungs at most: a first one, one per further round, and one for ensembles.
-const RUNGS: usize = SURVIVORS.len() + 2;
-
-/// When each rung has to be done, as a share of the time for the search.
-const TIME_SHARES: [f64; RUNGS] = [0.35, 0.6, 0.72, 0.8, 1.0];
+/// The share of the time left that a rung may take: the references, the first rung, later ones.
+const TIME_SHARES: [f64; 3] = [0.4, 0.4, 0.7];
 
 /// Time reserved for the final training, as a multiple of what it took in the search.
-const RESERVE: f64 = 1.5;
+const RESERVE: f64 = 1.2;
 
-/// The trials of a search, and the number of rows their errors are computed on.
-pub(super) struct Found {
+/// The trials that are cross-validated at the end, and the share of the time that is reserved for it.
+const FINALISTS: (usize, f64) = (5, 0.4);
+
+/// The trials of a search, and the folds their errors are computed on.
+pub(super) struct Found<'f> {
     pub(super) trials: Vec<Trial>,
-    pub(super) n_validation: usize,
+    pub(super) folds: &'f Folds,
 }
 
-impl Found {
-    fn new(configurations: impl IntoIterator<Item = TrainConfig>, folds: &Folds) -> Self {
-        let configurations = configurations.into_iter();
+impl<'f> Found<'f> {
+    fn new(folds: &'f Folds) -> Self {
         Self {
-            trials: configurations.map(|c| Trial::new(c, folds)).collect(),
-            n_validation: folds.n_validation,
+            trials: Vec::new(),
+            folds,
         }
     }
 
-    /// The choice among the points within the limits of a model that do not use a part of the search.
+    /// The points to choose among. References have no size to be limited.
     pub(super) fn choice(&self, params: &TuneConfig, without: Option<Ablation>) -> Choice<'_> {
-        let points = self.trials.iter().flat_map(|trial| {
+        let trials = self.trials.iter();
+        let allowed = trials.filter(|trial| !(trial.is_plain && params.is_limited()));
+        let points = allowed.flat_map(|trial| {
             let uses = move |point: &&Point| {
-                without.is_some_and(|part| part.is_used_by(&trial.config, point))
+                let part = without.filter(|_| !trial.is_plain);
+                part.is_some_and(|part| part.is_used_by(&trial.config, point))
             };
             trial.points.iter().filter(move |point| !uses(point))
         });
         let points = points.filter(|point| params.allows(point));
-        Choice::new(points, self.n_validation)
+        Choice::new(points, self.folds)
+    }
+
+    /// The references.
+    pub(super) fn references(&self) -> Choice<'_> {
+        let plain = self.trials.iter().filter(|trial| trial.is_plain);
+        Choice::new(plain.flat_map(|trial| &trial.points), self.folds)
+    }
+
+    /// The number of points of all trials.
+    pub(super) fn n_points(&self) -> usize {
+        self.trials.iter().map(|trial| trial.points.len()).sum()
+    }
+
+    /// The trials with a path that have points, the best first.
+    fn ranked(&self, params: &TuneConfig) -> Vec<usize> {
+        let best = self.choice(params, None).by_trial();
+        let trials = best.iter().map(|(point, _)| point.trial);
+        trials.filter(|&at| !self.trials[at].is_plain).collect()
+    }
+
+    /// The preprocessings of the references, the best first.
+    fn ranked_references(&self) -> Vec<Preprocess> {
+        let best = self.references().by_trial();
+        let trials = best.iter().map(|(point, _)| &self.trials[point.trial]);
+        trials.map(|trial| trial.config.preprocess).collect()
     }
 }
 
-/// A stage of the search.
+/// What a trial does in a rung.
 #[derive(Clone, Copy)]
-struct Rung {
-    /// Which, from 0.
-    number: usize,
-    /// The round up to which its trials run.
-    round: usize,
-    n_estimators: usize,
-    /// Whether on a sample of the rows.
-    sampled: bool,
+enum Work {
+    Evaluate,
+    Grow(Grow),
+    /// All that is planned.
+    Replay,
 }
 
 impl Search<'_> {
-    /// Whether there are rungs after the first.
-    fn halves(&self) -> bool {
-        self.params.preset == Preset::Best
+    /// All rungs. The first uses the sample, and the last all folds, where they are given.
+    pub(super) fn run<'f>(
+        &mut self,
+        folds: &'f Folds,
+        sample: Option<&'f Folds>,
+        finals: Option<&'f Folds>,
+    ) -> Result<Found<'f>> {
+        self.has_finals = finals.is_some();
+        let found = self.screen(folds, sample)?;
+        self.has_finals = false;
+        match finals {
+            Some(all) if !self.stops() => self.finals(found, all),
+            _ => {
+                self.finished &= finals.is_none();
+                Ok(found)
+            }
+        }
     }
 
-    /// All rungs.
-    pub(super) fn run(&mut self, folds: &Folds) -> Result<Found> {
-        let train = &folds.folds[0].train;
-        let max_iter = self.checkpoints[self.checkpoints.len() - 1];
-        let configurations = configuration::first(self.params, train, max_iter);
-        let sample = match self.halves() && train.n_rows() > SAMPLE[0] {
-            true => Some(folds.sampled(SAMPLE, self.params.seed)?),
-            false => None,
-        };
-        let first = Rung {
-            number: 0,
-            round: 0,
-            n_estimators: 1,
-            sampled: sample.is_some(),
-        };
-        let first_folds = sample.as_ref().unwrap_or(folds);
-        let mut found = Found::new(configurations, first_folds);
-        let every: Vec<usize> = (0..found.trials.len()).collect();
-        self.rung(first, first_folds, &mut found, &every)?;
-        if !self.halves() {
+    /// The best trials again, on all folds, as far as they went. What was done on the first is not done again.
+    fn finals<'f>(&mut self, screened: Found<'f>, all: &'f Folds) -> Result<Found<'f>> {
+        let mut found = Found::new(all);
+        self.references(&mut found)?;
+        let mut active = Vec::new();
+        for at in screened.ranked(self.params).into_iter().take(FINALISTS.0) {
+            let trial = &screened.trials[at];
+            active.push((found.trials.len(), Work::Replay));
+            let mut again = Trial::new(trial.config.clone(), all);
+            again.planned = trial.segments.clone();
+            found.trials.push(again);
+        }
+        self.rung(1.0, &mut found, &active)?;
+        let none = found
+            .trials
+            .iter()
+            .all(|t| t.is_plain || t.points.is_empty());
+        Ok(if none { screened } else { found })
+    }
+
+    /// All rungs but the last.
+    fn screen<'f>(&mut self, folds: &'f Folds, sample: Option<&'f Folds>) -> Result<Found<'f>> {
+        let first = sample.unwrap_or(folds);
+        let mut found = Found::new(first);
+        match self.first_rungs(&mut found) {
+            Err(Error::Stopped) => self.finished = false,
+            done => done?,
+        }
+        if self.params.preset == Preset::Paper || self.stops() {
             return Ok(found);
         }
-        let mut ranked = self.ranked(&found);
-        let mut on_sample = None;
-        if first.sampled {
-            let again = ranked.iter().map(|&at| found.trials[at].config.clone());
-            let on_all = Found::new(again, folds);
-            on_sample = Some(std::mem::replace(&mut found, on_all));
-            ranked = (0..ranked.len()).collect();
+        if sample.is_some() {
+            let on_all = self.on_all_rows(&found, folds)?;
+            // If there was no time for all rows, the sample decides.
+            if on_all
+                .trials
+                .iter()
+                .all(|t| t.is_plain || t.points.is_empty())
+            {
+                return Ok(found);
+            }
+            found = on_all;
         }
-        self.halve(&mut found, ranked, folds)?;
-        self.ensembles(&mut found, folds)?;
-        match on_sample {
-            // There was no time for all rows.
-            Some(on_sample) if found.trials.iter().all(|t| t.points.is_empty()) => Ok(on_sample),
-            _ => Ok(found),
-        }
+        self.double(&mut found)?;
+        self.ensemble(&mut found)?;
+        Ok(found)
     }
 
-    /// The rungs after the first, each with fewer trials and one more mining round.
-    fn halve(&mut self, found: &mut Found, mut ranked: Vec<usize>, folds: &Folds) -> Result<()> {
-        let mines = self.params.uses(Ablation::MiningRounds);
-        // Without mining rounds there is one more rung, for the configurations around the best.
-        let n_rungs = if mines { SURVIVORS.len() } else { 1 };
-        for (at, &keep) in SURVIVORS[..n_rungs].iter().enumerate() {
-            let may_continue = ranked.iter().filter(|&&at| found.trials[at].may_continue);
-            let mut active: Vec<usize> = may_continue.take(keep).copied().collect();
-            if at == 0 {
-                self.add_promising(found, &mut active, &ranked, folds);
+    /// The references, and the first configurations.
+    fn first_rungs(&mut self, found: &mut Found<'_>) -> Result<()> {
+        let folds = found.folds;
+        self.references(found)?;
+        self.deadline = self.share_of_time(TIME_SHARES[1], found);
+        let ranked = found.ranked_references();
+        let new = configuration::first(self, folds, &ranked)?;
+        let work = Work::Grow(self.first_segment(folds));
+        let first = found.trials.len();
+        found
+            .trials
+            .extend(new.into_iter().map(|c| Trial::new(c, folds)));
+        let active: Vec<_> = (first..found.trials.len()).map(|at| (at, work)).collect();
+        self.rung(TIME_SHARES[1], found, &active)
+    }
+
+    fn first_segment(&self, folds: &Folds) -> Grow {
+        configuration::first_segment(self.params, &folds.folds[0].labels)
+    }
+
+    /// The plain similarities.
+    fn references(&mut self, found: &mut Found<'_>) -> Result<()> {
+        let folds = found.folds;
+        for kind in configuration::references(self.params, &folds.folds[0].train) {
+            let config = configuration::reference(self.params, kind);
+            found.trials.push(Trial::plain(config, folds));
+        }
+        let all: Vec<_> = (0..found.trials.len())
+            .map(|at| (at, Work::Evaluate))
+            .collect();
+        self.rung(TIME_SHARES[0], found, &all)
+    }
+
+    /// The best configurations of a sample, on all rows.
+    fn on_all_rows<'f>(&mut self, sampled: &Found<'_>, folds: &'f Folds) -> Result<Found<'f>> {
+        let mut found = Found::new(folds);
+        self.references(&mut found)?;
+        let ranked = sampled.ranked(self.params);
+        let best = self.survivors(&ranked, sampled, SURVIVORS[0]);
+        let work = Work::Grow(self.first_segment(folds));
+        let mut active = Vec::new();
+        for at in best {
+            active.push((found.trials.len(), work));
+            let config = sampled.trials[at].config.clone();
+            found.trials.push(Trial::new(config, folds));
+        }
+        self.rung(TIME_SHARES[2], &mut found, &active)?;
+        Ok(found)
+    }
+
+    /// Whether there is no more time, or the observer asked to stop.
+    fn stops(&self) -> bool {
+        let time = self.params.time.map(|time| self.started.checked_add(time));
+        let is_over = time.flatten().is_some_and(|end| Instant::now() >= end);
+        is_over || self.stopped.load(std::sync::atomic::Ordering::SeqCst)
+    }
+
+    /// The rungs after the first, each with fewer trials of twice the iterations, or one more mining round.
+    fn double(&mut self, found: &mut Found<'_>) -> Result<()> {
+        let mut in_race: Vec<usize> = (0..found.trials.len()).collect();
+        for rung in 0.. {
+            let keep = SURVIVORS[rung.min(SURVIVORS.len() - 1)];
+            let mut ranked = found.ranked(self.params);
+            ranked.retain(|at| in_race.contains(at));
+            let mut active: Vec<(usize, Work)> = Vec::new();
+            for at in self.survivors(&ranked, found, keep) {
+                active.extend(next(&found.trials[at]).map(|grow| (at, Work::Grow(grow))));
             }
-            let rung = Rung {
-                number: at + 1,
-                round: if mines { at + 1 } else { 0 },
-                n_estimators: 1,
-                sampled: false,
-            };
-            self.rung(rung, folds, found, &active)?;
+            if rung == 0 {
+                self.add_around(found, &mut active, &ranked);
+            }
+            if rung == 1 {
+                self.add_mining(found, &mut active, &ranked);
+            }
+            if active.is_empty() || self.stops() {
+                return Ok(());
+            }
+            let before = found.n_points();
+            self.rung(TIME_SHARES[2], found, &active)?;
+            if found.n_points() == before {
+                return Ok(());
+            }
+            in_race = active.iter().map(|active| active.0).collect();
             for (at, trial) in found.trials.iter_mut().enumerate() {
-                if !active.contains(&at) {
+                if !in_race.contains(&at) {
                     trial.models.iter_mut().for_each(Vec::clear);
                 }
             }
-            ranked = self.ranked(found);
         }
         Ok(())
     }
 
-    /// After the first rung: trials of the other triplet source, and new ones around the best two.
-    fn add_promising(
-        &self,
-        found: &mut Found,
-        active: &mut Vec<usize>,
-        ranked: &[usize],
-        folds: &Folds,
-    ) {
-        let trials = &mut found.trials;
-        // Triplets of neighbors gain most from mining rounds: they are not given up before the first.
-        let others = ranked.iter().copied().filter(|&at| {
-            let other_source = trials[at].is_random() != trials[ranked[0]].is_random();
-            trials[at].may_continue && other_source
-        });
-        let others: Vec<usize> = others.take(2).filter(|at| !active.contains(at)).collect();
-        active.extend(others);
-        let near = |&at: &usize| configuration::around(self.params, &trials[at].config);
-        let near: Vec<TrainConfig> = ranked.iter().take(2).flat_map(near).collect();
+    /// The best trials that may continue. Each of the three manners to learn (on a base, alone from neighbors, alone from
+    /// random triplets) stays in the first rungs: they gain from iterations and mining rounds in different ways.
+    fn survivors(&self, ranked: &[usize], found: &Found<'_>, keep: usize) -> Vec<usize> {
+        let manner = |at: usize| {
+            let trial = &found.trials[at];
+            (trial.config.base.is_none(), trial.is_random())
+        };
+        let open: Vec<usize> = ranked
+            .iter()
+            .copied()
+            .filter(|&at| next(&found.trials[at]).is_some())
+            .collect();
+        let mut kept: Vec<usize> = open.iter().copied().take(keep).collect();
+        if keep > SURVIVORS[2] {
+            for &at in &open {
+                if kept.iter().all(|&other| manner(other) != manner(at)) {
+                    kept.push(at);
+                }
+            }
+        }
+        kept
+    }
+
+    /// New configurations around the best two.
+    fn add_around(&self, found: &mut Found<'_>, active: &mut Vec<(usize, Work)>, ranked: &[usize]) {
+        let near = |&at: &usize| configuration::around(self.params, &found.trials[at].config);
+        let near: Vec<_> = ranked.iter().take(2).flat_map(near).collect();
+        let Grow::Extend(first) = self.first_segment(found.folds) else {
+            return;
+        };
         for new in near {
-            if trials.iter().all(|trial| trial.config != new) {
-                active.push(trials.len());
-                trials.push(Trial::new(new, folds));
+            if found.trials.iter().all(|trial| trial.config != new) {
+                active.push((found.trials.len(), Work::Grow(Grow::Extend(2 * first))));
+                found.trials.push(Trial::new(new, found.folds));
             }
         }
     }
 
-    /// The last rung: an ensemble of the best configuration with random triplets, up to its best round. Models of the
+    /// The best configurations again, with mining rounds: the best on a base and the best two learned alone.
+    fn add_mining(&self, found: &mut Found<'_>, active: &mut Vec<(usize, Work)>, ranked: &[usize]) {
+        if !self.params.uses(Ablation::MiningRounds) {
+            return;
+        }
+        let is_alone = |at: &usize| found.trials[*at].config.base.is_none();
+        let open = ranked
+            .iter()
+            .copied()
+            .filter(|&at| found.trials[at].may_mine);
+        let (alone, on_base): (Vec<usize>, Vec<usize>) = open.partition(is_alone);
+        let chosen: Vec<usize> = on_base
+            .into_iter()
+            .take(1)
+            .chain(alone.into_iter().take(2))
+            .collect();
+        for at in chosen {
+            let fork = found.trials[at].fork();
+            let length = Reached::after(&fork.segments).iteration;
+            active.push((found.trials.len(), Work::Grow(Grow::Mine(length))));
+            found.trials.push(fork);
+        }
+    }
+
+    /// The last rung: an ensemble of the best configuration with random triplets, up to its best iterate. Models of the
     /// same neighbors would be too similar for their average to be any better.
     ///
     /// There is none if features or atoms are limited: each model would be within the limit, but not their average.
-    fn ensembles(&mut self, found: &mut Found, folds: &Folds) -> Result<()> {
-        let limited = self.params.max_features.is_some() || self.params.max_atoms.is_some();
-        if limited || !self.params.uses(Ablation::Ensembles) {
+    fn ensemble(&mut self, found: &mut Found<'_>) -> Result<()> {
+        if self.params.is_limited() || !self.params.uses(Ablation::Ensembles) || self.stops() {
             return Ok(());
         }
         let best = found.choice(self.params, None).by_trial();
@@ -186,54 +335,42 @@ impl Search<'_> {
         let Some(&(best, _)) = random else {
             return Ok(());
         };
-        let rung = Rung {
-            number: RUNGS - 1,
-            round: best.round,
-            n_estimators: N_ESTIMATORS,
-            sampled: false,
-        };
-        let ensemble = TrainConfig {
-            n_estimators: N_ESTIMATORS,
-            ..found.trials[best.trial].config.clone()
-        };
+        let single = &found.trials[best.trial];
+        let mut config = single.config.clone();
+        config.n_estimators = N_ESTIMATORS;
+        let segments = single.segments[..=best.segment].to_vec();
         let at = found.trials.len();
-        found.trials.push(Trial::new(ensemble, folds));
-        self.rung(rung, folds, found, &[at])
+        found.trials.push(Trial::new(config, found.folds));
+        for grow in segments {
+            self.rung(1.0, found, &[(at, Work::Grow(grow))])?;
+        }
+        Ok(())
     }
 
-    /// The trials that have points, the best first.
-    fn ranked(&self, found: &Found) -> Vec<usize> {
-        let best = found.choice(self.params, None).by_trial();
-        best.iter().map(|(point, _)| point.trial).collect()
-    }
-
-    /// One rung: each of the `active` trials does the rounds it lacks, up to that of the rung. Trials begin in the order
-    /// given, so that the most promising are done first if there is not enough time.
-    fn rung(
-        &mut self,
-        rung: Rung,
-        folds: &Folds,
-        found: &mut Found,
-        active: &[usize],
-    ) -> Result<()> {
+    /// One rung. Trials begin in the order given, so that the most promising are done first if there is not enough time.
+    fn rung(&mut self, share: f64, found: &mut Found<'_>, active: &[(usize, Work)]) -> Result<()> {
+        let folds = found.folds;
+        self.deadline = self.share_of_time(share, found);
         self.tell(&Event::RungStarted {
-            rung: rung.number,
-            of: if self.halves() { RUNGS } else { 1 },
             configurations: active.len(),
-            n_estimators: rung.n_estimators,
-            sampled: rung.sampled,
+            rows: folds.folds[0].train.n_rows(),
         });
-        self.deadline = self.deadline_of(rung, found, folds);
+        let sampled = folds.is_sample;
         let search = &*self;
         let n_done = Mutex::new(0);
-        let run = |(number, trial): (usize, &mut Trial)| {
-            let before = trial.rounds;
-            let complete = trial.run(number, rung.round, folds, rung.sampled, search)?;
+        let run = |(number, trial, work): (usize, &mut Trial, Work)| {
+            let before = trial.points.len();
+            let complete = match work {
+                Work::Evaluate => trial.evaluate(number, folds, sampled, search),
+                Work::Grow(grow) => trial.grow(number, grow, folds, sampled, search),
+                Work::Replay => trial.replay(number, folds, search),
+            }?;
             let mut n_done = lock(&n_done);
             *n_done += 1;
-            if trial.rounds > before {
+            if trial.points.len() > before {
                 search.tell(&Event::TrialDone {
                     configuration: &trial.config.to_string(),
+                    is_reference: trial.is_plain,
                     error: trial.error(folds.n_validation),
                     done: *n_done,
                     of: active.len(),
@@ -242,27 +379,45 @@ impl Search<'_> {
             Ok(complete)
         };
         let mut trials: Vec<Option<&mut Trial>> = found.trials.iter_mut().map(Some).collect();
-        let active = active
+        let active: Vec<_> = active
             .iter()
-            .filter_map(|&at| Some((at, trials[at].take()?)));
-        let complete: Result<Vec<bool>> = active.par_bridge().map(run).collect();
+            .filter_map(|&(at, work)| Some((at, trials[at].take()?, work)))
+            .collect();
+        let complete: Result<Vec<bool>> = active.into_iter().par_bridge().map(run).collect();
         self.finished &= complete?.into_iter().all(|complete| complete);
         Ok(())
     }
 
-    /// When a rung has to be done.
-    fn deadline_of(&self, rung: Rung, found: &Found, folds: &Folds) -> Option<Instant> {
-        let budget = self.params.time?.as_secs_f64();
-        let spent = lock(&self.journal).spent;
-        let last = self.ranked(found).first().map_or(0.0, |&at| {
-            let trial = &found.trials[at];
-            let more = self.all_rows as f64 / folds.folds[0].train.n_rows() as f64;
-            let per_round = trial.seconds / (trial.rounds * folds.folds.len()) as f64;
-            RESERVE * more * per_round * ((rung.round + 1) * rung.n_estimators) as f64
-        });
-        let search = (budget - spent - last).max(0.0) * TIME_SHARES[rung.number];
+    /// When a rung has to be done that may take this share of the time left for the search.
+    fn share_of_time(&self, share: f64, found: &Found<'_>) -> Option<Instant> {
+        let mut budget = self.params.time?.as_secs_f64();
+        if self.has_finals {
+            budget *= 1.0 - FINALISTS.1;
+        }
+        let spent = lock(&self.journal).spent + self.started.elapsed().as_secs_f64();
+        let left = (budget - spent - self.final_seconds(found)).max(0.0);
         // A time beyond what the clock can represent is no limit.
-        self.started
-            .checked_add(Duration::try_from_secs_f64(search).ok()?)
+        Instant::now().checked_add(Duration::try_from_secs_f64(share * left).ok()?)
+    }
+
+    /// Seconds that the final training will take if the best trial continues once more.
+    fn final_seconds(&self, found: &Found<'_>) -> f64 {
+        let Some(&best) = found.ranked(self.params).first() else {
+            return 0.0;
+        };
+        let more_rows = self.all_rows as f64 / found.folds.folds[0].train.n_rows() as f64;
+        let per_fold = found.trials[best].seconds / found.folds.folds.len() as f64;
+        RESERVE * more_rows * 2.0 * per_fold
+    }
+}
+
+/// The next segment of a trial, if it may continue: as many iterations as it has had so far, or a mining round.
+fn next(trial: &Trial) -> Option<Grow> {
+    let at = Reached::after(&trial.segments);
+    let grows = trial.is_improving() && !trial.points.is_empty();
+    match trial.mines() {
+        false if grows && trial.may_extend => Some(Grow::Extend(at.iteration)),
+        true if grows && trial.may_mine && at.round < MOST_ROUNDS => Some(Grow::Mine(at.iteration)),
+        _ => None,
     }
 }

@@ -1,36 +1,96 @@
-//! One configuration, round by round on all folds, with validation errors at checkpoints of its paths.
+//! One configuration, segment by segment on all folds, with validation errors at checkpoints of its paths.
+//!
+//! A segment continues a path: with the same triplets, or after a mining round. A trial of a plain similarity has no path.
 
 use super::choice::Point;
-use super::folds::{Fold, Folds};
-use super::journal::{Checkpoint, Job, Round};
+use super::folds::{Fold, Folds, Prepared};
+use super::journal::{Checkpoint, Job, Losses, Segment};
 use super::search::Search;
 use crate::atoms::ActiveSet;
-use crate::cancel::CancelToken;
-use crate::data::Rows;
 use crate::error::Result;
-use crate::knn::Predictor;
 use crate::model::TrainConfig;
-use crate::observer::{Event, Stop};
+use crate::observer::{Event, Observer, Stop};
 use crate::parallel::prelude::*;
-use crate::similarity::BilinearModel;
+use crate::similarity::{BilinearModel, Dot, Normalization};
 use crate::train::ensemble::average;
 use crate::train::rounds::MiningRun;
 use crate::triplets::TripletSource;
 use std::borrow::Cow;
+use std::fmt;
 use std::ops::ControlFlow;
+use std::time::Instant;
 
 /// The models of a configuration on a fold; none if they have to be trained again, or nothing was begun.
 type Models = Vec<MiningRun<'static>>;
 
-/// A configuration with the rounds it has done.
+/// What a segment of a path does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Grow {
+    /// So many more iterations with the same triplets.
+    Extend(usize),
+    /// A mining round of so many iterations.
+    Mine(usize),
+}
+
+impl Grow {
+    fn iterations(self) -> usize {
+        match self {
+            Self::Extend(count) | Self::Mine(count) => count,
+        }
+    }
+}
+
+impl fmt::Display for Grow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Extend(count) => write!(f, "+{count}"),
+            Self::Mine(count) => write!(f, "m{count}"),
+        }
+    }
+}
+
+/// Where a path is after some segments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Reached {
+    /// The number of its last mining round, from 0.
+    pub(super) round: usize,
+    /// The iterations of that round.
+    pub(super) iteration: usize,
+}
+
+impl Reached {
+    pub(super) fn after(segments: &[Grow]) -> Self {
+        segments
+            .iter()
+            .fold(Self::default(), |at, segment| match segment {
+                Grow::Extend(count) => Self {
+                    iteration: at.iteration + count,
+                    ..at
+                },
+                Grow::Mine(count) => Self {
+                    round: at.round + 1,
+                    iteration: *count,
+                },
+            })
+    }
+}
+
+/// A configuration with the segments it has done.
 pub(super) struct Trial {
     pub(super) config: TrainConfig,
+    /// Whether this is the dot product of preprocessed rows, without a learned part.
+    pub(super) is_plain: bool,
+    /// Those done on all folds.
+    pub(super) segments: Vec<Grow>,
+    /// Those that [`Trial::replay`] does.
+    pub(super) planned: Vec<Grow>,
     /// On each fold.
     pub(super) models: Vec<Models>,
     pub(super) points: Vec<Point>,
-    /// Rounds that are done on all folds.
-    pub(super) rounds: usize,
-    pub(super) may_continue: bool,
+    /// Whether more iterations make sense.
+    pub(super) may_extend: bool,
+    /// Whether a mining round makes sense.
+    pub(super) may_mine: bool,
     /// Seconds of training, on all folds.
     pub(super) seconds: f64,
 }
@@ -39,11 +99,35 @@ impl Trial {
     pub(super) fn new(config: TrainConfig, folds: &Folds) -> Self {
         Self {
             config,
+            is_plain: false,
+            segments: Vec::new(),
+            planned: Vec::new(),
             models: vec![Vec::new(); folds.folds.len()],
             points: Vec::new(),
-            rounds: 0,
-            may_continue: true,
+            may_extend: true,
+            may_mine: true,
             seconds: 0.0,
+        }
+    }
+
+    pub(super) fn plain(config: TrainConfig, folds: &Folds) -> Self {
+        Self {
+            is_plain: true,
+            may_extend: false,
+            may_mine: false,
+            ..Self::new(config, folds)
+        }
+    }
+
+    /// The same configuration and the same models, to be continued in another way.
+    pub(super) fn fork(&self) -> Self {
+        Self {
+            config: self.config.clone(),
+            segments: self.segments.clone(),
+            planned: Vec::new(),
+            models: self.models.clone(),
+            points: Vec::new(),
+            ..*self
         }
     }
 
@@ -51,83 +135,173 @@ impl Trial {
         matches!(self.config.triplets, TripletSource::Random { .. })
     }
 
-    /// The lowest error so far.
-    pub(super) fn error(&self, n_validation: usize) -> f64 {
-        let least = self.points.iter().map(|p| p.wrong.len()).min();
-        least.map_or(1.0, |least| least as f64 / n_validation as f64)
+    /// Whether it has a mining round.
+    pub(super) fn mines(&self) -> bool {
+        Reached::after(&self.segments).round > 0
     }
 
-    /// Runs the rounds that are missing up to round `last`. Returns whether there was time for all of them.
-    pub(super) fn run(
+    /// The lowest error so far.
+    pub(super) fn error(&self, n_validation: usize) -> f64 {
+        self.least(|_| true) / n_validation as f64
+    }
+
+    /// The lowest sum of losses of these points.
+    fn least(&self, of: impl Fn(&&Point) -> bool) -> f64 {
+        let points = self.points.iter().filter(of);
+        let least = points.map(|p| p.losses.sum()).min_by(f64::total_cmp);
+        least.unwrap_or(f64::INFINITY)
+    }
+
+    /// Whether the last segment lowered the error, or is one of the first two, which prove little.
+    pub(super) fn is_improving(&self) -> bool {
+        let last = self.segments.len();
+        let now = self.least(|p| p.segment + 1 == last);
+        last <= 2 || now < self.least(|p| p.segment + 1 < last)
+    }
+
+    /// Evaluates a plain similarity. Returns whether there was time.
+    pub(super) fn evaluate(
         &mut self,
         number: usize,
-        last: usize,
         folds: &Folds,
         sampled: bool,
         search: &Search<'_>,
     ) -> Result<bool> {
-        while self.rounds <= last && self.may_continue {
-            let (config, round) = (&self.config, self.rounds);
-            let on_fold = |(fold, models): (usize, &mut Models)| {
-                let job = Job {
-                    sampled,
-                    configuration: config.to_string(),
-                    fold,
-                    round,
+        let config = &self.config;
+        let on_fold = |fold: usize| {
+            let job = Job {
+                sampled,
+                configuration: format!("plain {}", config.preprocess),
+                fold,
+                segments: String::new(),
+            };
+            search.recorded(job, || {
+                let fold = &folds.folds[fold];
+                let prepared = fold.prepared(config.preprocess);
+                let rules = search.rules.iter().copied();
+                let rules: Vec<_> = rules
+                    .filter(|rule| rule.normalization == Normalization::Dot)
+                    .collect();
+                let losses = fold.losses(&prepared, &Dot, &rules, search.cancel_token())?;
+                let checkpoint = Checkpoint {
+                    iteration: 0,
+                    atoms: 0,
+                    features: 0,
+                    losses,
                 };
-                search.recorded(job, || {
-                    run_round(search, config, &folds.folds[fold], round, models)
-                })
-            };
-            let done = self.models.par_iter_mut().enumerate().map(on_fold);
-            let Some(done) = done.collect::<Result<Option<Vec<Round>>>>()? else {
-                return Ok(false);
-            };
-            self.add(number, search, &done);
-            if !done.iter().all(|round| search.is_whole(round)) {
-                return Ok(false);
-            }
-        }
+                Ok(Some(Segment {
+                    checkpoints: vec![checkpoint],
+                    seconds: 0.0,
+                    is_whole: true,
+                    may_extend: false,
+                    may_mine: false,
+                }))
+            })
+        };
+        let done = (0..folds.folds.len()).into_par_iter().map(on_fold);
+        let Some(done) = done.collect::<Result<Option<Vec<Segment>>>>()? else {
+            return Ok(false);
+        };
+        self.segments.push(Grow::Extend(0));
+        self.add(number, search, &done);
         Ok(true)
     }
 
-    /// Adds a round that is done on all folds.
-    fn add(&mut self, number: usize, search: &Search<'_>, folds: &[Round]) {
-        let reached = folds.iter().map(|r| r.checkpoints.len()).min().unwrap_or(0);
-        for (at, &iteration) in search.checkpoints[..reached].iter().enumerate() {
-            let checkpoints = || folds.iter().map(|round| &round.checkpoints[at]);
+    /// Continues the path on all folds. Returns whether there was time for all of it.
+    pub(super) fn grow(
+        &mut self,
+        number: usize,
+        segment: Grow,
+        folds: &Folds,
+        sampled: bool,
+        search: &Search<'_>,
+    ) -> Result<bool> {
+        let mut segments = self.segments.clone();
+        segments.push(segment);
+        let config = &self.config;
+        let on_fold = |(fold, models): (usize, &mut Models)| {
+            let words: Vec<String> = segments.iter().map(Grow::to_string).collect();
+            let job = Job {
+                sampled,
+                configuration: config.to_string(),
+                fold,
+                segments: words.concat(),
+            };
+            search.recorded(job, || {
+                run_segment(search, config, &folds.folds[fold], &segments, models)
+            })
+        };
+        let done = self.models.par_iter_mut().enumerate().map(on_fold);
+        let Some(done) = done.collect::<Result<Option<Vec<Segment>>>>()? else {
+            return Ok(false);
+        };
+        self.segments = segments;
+        self.add(number, search, &done);
+        Ok(done.iter().all(|segment| segment.is_whole))
+    }
+
+    /// All segments that are planned. Returns whether there was time for all of them.
+    pub(super) fn replay(
+        &mut self,
+        number: usize,
+        folds: &Folds,
+        search: &Search<'_>,
+    ) -> Result<bool> {
+        for segment in self.planned.clone() {
+            if !self.grow(number, segment, folds, false, search)? {
+                return Ok(false);
+            }
+        }
+        self.models.iter_mut().for_each(Vec::clear);
+        Ok(true)
+    }
+
+    /// Adds the points of a segment that is done on all folds.
+    fn add(&mut self, number: usize, search: &Search<'_>, folds: &[Segment]) {
+        let reached = folds.iter().map(|s| s.checkpoints.len()).min().unwrap_or(0);
+        let round = Reached::after(&self.segments).round;
+        for at in 0..reached {
+            let checkpoints = || folds.iter().map(|segment| &segment.checkpoints[at]);
             for (index, &rule) in search.rules.iter().enumerate() {
+                let mut losses = Losses::default();
+                let Some(()) = checkpoints().try_for_each(|c| {
+                    losses.append(c.losses.get(index)?);
+                    Some(())
+                }) else {
+                    // A plain similarity is not evaluated under all rules.
+                    break;
+                };
                 self.points.push(Point {
                     trial: number,
-                    round: self.rounds,
-                    iteration,
+                    segment: self.segments.len() - 1,
+                    round,
+                    iteration: checkpoints().map(|c| c.iteration).max().unwrap_or(0),
                     atoms: checkpoints().map(|c| c.atoms).max().unwrap_or(0),
                     features: checkpoints().map(|c| c.features).max().unwrap_or(0),
                     n_estimators: self.config.n_estimators,
                     rule,
-                    wrong: checkpoints()
-                        .flat_map(|c| c.wrong[index].iter().copied())
-                        .collect(),
+                    losses,
                 });
             }
         }
-        self.rounds += 1;
-        self.may_continue = folds.iter().all(|round| round.may_continue);
-        self.seconds += folds.iter().map(|round| round.seconds).sum::<f64>();
+        let all = |of: fn(&Segment) -> bool| folds.iter().all(|s| s.is_whole && of(s));
+        self.may_extend = all(|segment| segment.may_extend);
+        self.may_mine = all(|segment| segment.may_mine);
+        self.seconds += folds.iter().map(|segment| segment.seconds).sum::<f64>();
     }
 }
 
-/// The next round of a configuration on a fold. `models` are as the last round left them, or lost; then the rounds before
-/// are run again. None if cancelled before the first checkpoint.
-fn run_round(
+/// The last of these segments of a configuration on a fold. `models` are as the segment before left them, or lost; then the
+/// segments before are run again. None if cancelled before the first checkpoint.
+fn run_segment(
     search: &Search<'_>,
     config: &TrainConfig,
     fold: &Fold,
-    round: usize,
+    segments: &[Grow],
     models: &mut Models,
-) -> Result<Option<Round>> {
-    let (rows, validation) = fold.preprocessed(config.preprocess);
-    let seconds = |models: &Models| models.iter().map(|m| m.run.seconds).sum::<f64>();
+) -> Result<Option<Segment>> {
+    let started = Instant::now();
+    let prepared = fold.prepared(config.preprocess);
     let begun = std::mem::take(models);
     let trained: Result<Models> = (0..config.n_estimators)
         .into_par_iter()
@@ -136,101 +310,180 @@ fn run_round(
                 seed: config.seed.wrapping_add(number as u64),
                 ..config.clone()
             };
-            train(search, &config, fold, &rows, round, begun.get(number))
+            let begun = begun.get(number).cloned();
+            train(search, &config, fold, &prepared, segments, begun)
         })
         .collect();
     let trained = trained?;
-    let predictor = Predictor::new(&rows, &fold.labels, &validation)?;
-    let mut checkpoints: Vec<Checkpoint> = Vec::new();
+    let seconds = started.elapsed().as_secs_f64();
+    let planned = checkpoints(segments, search.params.max_atoms);
+    let mut done: Vec<Checkpoint> = Vec::new();
     let mut last = ActiveSet::default();
-    for (&iteration, active) in search
-        .checkpoints
-        .iter()
-        .zip(iterates(search, &trained, round)?)
-    {
-        let wrong = match checkpoints.last() {
+    for (&iteration, active) in planned.iter().zip(iterates(&trained, segments, &planned)?) {
+        let losses = match done.last() {
             // A run that has ended stays where it is.
-            Some(before) if last == active => before.wrong.clone(),
+            Some(before) if last == active => before.losses.clone(),
             _ => {
-                let (n_features, lambda) = (rows.n_features(), config.lambda[0]);
-                let base = config.solver(lambda, round)?.base;
+                let (lambda, n_features) = (config.lambda[0], prepared.train.n_features());
+                let base = config.solver(lambda, 0)?.base;
                 let similarity = BilinearModel::on_base(n_features, lambda, &active, base)?;
-                let predictions = predictor.predictions(&similarity, &search.rules)?;
-                predictions.iter().map(|p| fold.wrong(p)).collect()
+                let cancel = search.cancel_token();
+                match fold.losses(&prepared, &similarity, &search.rules, cancel) {
+                    Err(crate::Error::Stopped) => break,
+                    losses => losses?,
+                }
             }
         };
-        checkpoints.push(Checkpoint {
+        done.push(Checkpoint {
             iteration,
             atoms: active.len(),
             features: active.n_features(),
-            wrong,
+            losses,
         });
         last = active;
     }
-    if checkpoints.is_empty() {
+    if done.is_empty() {
         return Ok(None);
     }
-    let result = Round {
-        checkpoints,
-        seconds: seconds(&trained) - seconds(&begun),
-        may_continue: trained.iter().all(MiningRun::may_continue),
+    let result = Segment {
+        is_whole: done.len() == planned.len(),
+        checkpoints: done,
+        seconds,
+        may_extend: trained.iter().all(|m| m.run.stop == Stop::MaxIter),
+        may_mine: trained.iter().all(MiningRun::may_continue),
     };
     *models = trained;
     Ok(Some(result))
 }
 
-/// One model of a configuration up to the end of a round, or until cancelled.
+/// The iterations of its mining round after which the losses of the last segment are computed: more at the beginning of a
+/// path, where it changes fastest. With a limit on atoms, also early iterations, since each adds at most one atom.
+fn checkpoints(segments: &[Grow], max_atoms: Option<usize>) -> Vec<usize> {
+    let (last, before) = segments.split_last().expect("there is a segment");
+    let start = match last {
+        Grow::Extend(_) => Reached::after(before).iteration,
+        Grow::Mine(_) => 0,
+    };
+    let count = last.iterations();
+    let parts: &[usize] = match (last, before.len()) {
+        (Grow::Extend(_), 0) => &[4, 8],
+        (Grow::Extend(_), _) => &[4, 8],
+        (Grow::Mine(_), _) => &[1, 2, 4, 8],
+    };
+    let mut at: Vec<usize> = parts.iter().map(|p| (count * p).div_ceil(8)).collect();
+    if let Some(most) = max_atoms {
+        let early = [most.saturating_sub(1), most / 2, most / 4];
+        at.extend(early.into_iter().filter(|&at| at < count));
+    }
+    at.retain(|&at| at > 0);
+    at.sort_unstable();
+    at.dedup();
+    at.into_iter().map(|at| start + at).collect()
+}
+
+/// Passes no events on, and ends a run when the search is cancelled.
+struct Quiet<'a, 's>(&'a Search<'s>);
+
+impl Observer for Quiet<'_, '_> {
+    fn on_event(&mut self, _: &Event<'_>) -> ControlFlow<()> {
+        match self.0.is_cancelled() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+
+    fn cancel_token(&self) -> crate::CancelToken<'_> {
+        self.0.cancel_token()
+    }
+}
+
+/// One model of a configuration up to the end of the last segment, or until cancelled.
 fn train(
     search: &Search<'_>,
     config: &TrainConfig,
     fold: &Fold,
-    rows: &Rows,
-    round: usize,
-    begun: Option<&MiningRun<'static>>,
+    prepared: &Prepared,
+    segments: &[Grow],
+    begun: Option<MiningRun<'static>>,
 ) -> Result<MiningRun<'static>> {
-    let solver = |round| config.solver(config.lambda[0], round);
-    let mut observer = |_: &Event<'_>| match search.is_cancelled() {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
+    let rows = &prepared.train;
+    let observer = &mut Quiet(search);
+    let solver = |segment: usize| {
+        let mut params = config.solver(config.lambda[0], 0)?;
+        params.max_iter = segments[segment].iterations();
+        // Other random starts than in the segments before.
+        params.seed = params.seed.wrapping_add(0x5e67 * segment as u64);
+        Ok::<_, crate::Error>(params)
     };
     let mut model = match begun {
-        Some(model) => model.clone(),
+        Some(model) => model,
         None => {
-            let (source, labels) = (&config.triplets, Some(&fold.labels));
-            let triplets = source.triplets(rows, labels, config.seed, CancelToken::NEVER)?;
-            let run = solver(0)?.build()?.fit(rows, &triplets, &mut observer)?;
+            let triplets = prepared.triplets(config, &fold.labels, observer.cancel_token())?;
+            let run = solver(0)?.build()?.fit(rows, &triplets, observer)?;
             MiningRun::new(run, Cow::Owned(triplets))
         }
     };
-    model.continue_to(round, rows, &fold.labels, solver, &mut observer)?;
+    while model.ends.len() < segments.len() && model.run.stop != Stop::ObserverAsked {
+        let segment = model.ends.len();
+        let params = solver(segment)?;
+        match segments[segment] {
+            Grow::Extend(_) => model.extend(rows, params, observer)?,
+            Grow::Mine(_) => model.round(rows, &fold.labels, params, observer)?,
+        }
+    }
     Ok(model)
 }
 
-/// The average of the models at each checkpoint of a round that all of them reached.
-fn iterates(search: &Search<'_>, models: &Models, round: usize) -> Result<Vec<ActiveSet>> {
-    let mut reached = search.checkpoints.len();
+/// The average of the models at each checkpoint of the last segment that all of them reached.
+fn iterates(models: &Models, segments: &[Grow], planned: &[usize]) -> Result<Vec<ActiveSet>> {
+    let last = segments.len() - 1;
+    // Checkpoints count from the beginning of the mining round, steps from the beginning of the segment.
+    let offset = match segments[last] {
+        Grow::Extend(_) => Reached::after(&segments[..last]).iteration,
+        Grow::Mine(_) => 0,
+    };
+    let mut reached = planned.len();
     let mut paths = Vec::new();
     for model in models {
-        // Cancelled in a round before.
-        let Some(&end) = model.ends.get(round) else {
+        // Cancelled in a segment before.
+        let Some(&end) = model.ends.get(last) else {
             return Ok(Vec::new());
         };
-        let start = if round == 0 { 0 } else { model.ends[round - 1] };
-        let at: Vec<usize> = search.checkpoints.iter().map(|at| start + at).collect();
+        let start = if last == 0 { 0 } else { model.ends[last - 1] };
+        let at: Vec<usize> = planned.iter().map(|at| start + at - offset).collect();
         if model.run.stop == Stop::ObserverAsked {
             reached = reached.min(at.iter().filter(|&&at| at <= end).count());
         }
         let at: Vec<usize> = at.into_iter().map(|at| at.min(end)).collect();
         paths.push(model.run.path.at_each(&at)?);
     }
-    (0..reached)
-        .map(|at| {
-            average(
-                &paths
-                    .iter()
-                    .map(|path| path[at].clone())
-                    .collect::<Vec<_>>(),
-            )
-        })
-        .collect()
+    let at_each = |at: usize| {
+        paths
+            .iter()
+            .map(|path| path[at].clone())
+            .collect::<Vec<_>>()
+    };
+    (0..reached).map(|at| average(&at_each(at))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checkpoints_count_from_the_last_mining_round() {
+        let segments = [Grow::Extend(128), Grow::Extend(128), Grow::Mine(256)];
+        assert_eq!(checkpoints(&segments[..1], None), [64, 128]);
+        assert_eq!(checkpoints(&segments[..2], None), [192, 256]);
+        assert_eq!(checkpoints(&segments, None), [32, 64, 128, 256]);
+        assert_eq!(checkpoints(&segments[..1], Some(9)), [2, 4, 8, 64, 128]);
+        let reached = |n: usize| {
+            let Reached { round, iteration } = Reached::after(&segments[..n]);
+            (round, iteration)
+        };
+        assert_eq!(
+            [reached(1), reached(2), reached(3)],
+            [(0, 128), (0, 256), (1, 256)]
+        );
+    }
 }

@@ -3,9 +3,10 @@
 Sparse similarities give many pairs the same score. Every measure is therefore its expected value over all orders of documents
 with equal scores, and a tied triplet counts one half.
 
-The measures of rankings take gains and scores in the order of scikit-learn's metrics, so that
-``make_scorer(ndcg_score, response_method="decision_function")`` is a scorer. The score of :class:`hdsl.TripletHDSL` is
-:func:`triplet_accuracy`.
+The measures of rankings take gains and scores in the order of scikit-learn's metrics, so that `make_scorer` makes scorers of
+them: ``make_scorer(ndcg_score)`` for regressors, whose predictions rank the samples, and
+``make_scorer(average_precision, response_method="decision_function")`` for classes 0 and 1. The score of
+:class:`hdsl.TripletHDSL` is :func:`triplet_accuracy`.
 """
 
 from __future__ import annotations

@@ -112,6 +112,18 @@ fn held_out_triplets_stop_a_run_and_choose_lambda() {
 }
 
 #[test]
+fn settings_are_chosen_where_labeled_rows_have_triplets_of_a_file() {
+    let scratch = scratch();
+    for holdout in ["", " --holdout 0.3"] {
+        let line =
+            format!("train train.svm --triplets t.txt --max-iter 30{holdout} -o m.hdsl --json");
+        let value = scratch.hdsl(&line).json();
+        assert_eq!(value["choice"].is_null(), !holdout.is_empty(), "{value}");
+        assert!(number(&value["base"]) > 0.0 && number(&value["lambda"]) > 0.0);
+    }
+}
+
+#[test]
 fn held_out_queries_are_ranked() {
     let scratch = scratch();
     let line =

@@ -42,7 +42,9 @@ Examples:
   hdsl evaluate m.hdsl --train train.svm.bz2 test.svm.bz2 -k 15 --vote weighted --normalization cosine
   hdsl evaluate identity --train train.svm.bz2 test.svm.bz2 --json             the plain dot product
   hdsl evaluate m.hdsl --train train.svm.bz2 test.svm.bz2 --max-features 50    a sparser model
-  hdsl evaluate m.hdsl rows.svm --triplets judgments:test-qrels.txt            judgments of other queries",
+  hdsl evaluate m.hdsl rows.svm --triplets judgments:qrels.txt                 rankings by judgments",
+    override_usage = "hdsl evaluate [OPTIONS] --train <FILE> <MODEL> <TEST>\n       \
+                      hdsl evaluate [OPTIONS] --triplets <SOURCE> <MODEL> <TEST>",
     mut_arg("train", |train| train.required(false).required_unless_present("triplets"))
 )]
 pub(crate) struct Evaluate {

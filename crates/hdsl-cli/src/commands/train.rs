@@ -53,7 +53,7 @@ Examples:
       stops when the objective is certified to be within 0.01 of the minimum
   hdsl train rows.svm --triplets clicks:log.txt --lambda 100 -o m.hdsl
       learns from a click log; labels are not needed
-  hdsl train rows.svm --triplets judgments:qrels.txt --lambda 10,100 --holdout 0.2 --patience 100 -o m.hdsl
+  hdsl train rows.svm --triplets judgments:qrels.txt --lambda 10,100 --holdout 0.2 -o m.hdsl
       keeps the lambda and the iterate with the highest nDCG@10 on a fifth of the queries
 
 Ctrl-C stops training and keeps the best model so far; a second Ctrl-C ends the program at once."
@@ -78,13 +78,13 @@ pub(crate) struct Train {
 
     #[command(flatten)]
     validation: ValidationFiles,
-    /// Hold out this fraction of the supervision for validation, drawn with --seed
+    /// Hold out this fraction of the rows, or of the anchors of triplets from a file, for validation, drawn with --seed
     ///
-    /// With triplets mined from labels, it is this fraction of the rows, by class, and the validation error is the prediction
-    /// error on them. With triplets or clicks from a file, it is this fraction of the anchors with all their triplets, and the
-    /// error is 1 - the accuracy on those triplets, a tie counting one half. With judgments, it is this fraction of the
-    /// queries, and the error is 1 - nDCG@10 of rankings of the judged documents of each query. Held-out anchors and queries
-    /// have no triplets to learn from; their rows still are near or far rows of others.
+    /// With triplets mined from labels, rows are held out, by class, and the validation error is the prediction error on them.
+    /// With triplets or clicks from a file, anchors are held out with all their triplets, and the error is 1 - the accuracy on
+    /// those triplets, where a tie counts one half. With judgments, queries are held out, and the error is 1 - nDCG@10 of
+    /// rankings of the judged documents of each query. Held-out anchors and queries have no triplets to learn from; their rows
+    /// may still be near or far rows of other anchors.
     #[arg(long, value_name = "FRACTION", value_parser = fraction, allow_negative_numbers = true, conflicts_with = "valid", help_heading = VALIDATION)]
     holdout: Option<f64>,
     /// Number of neighbors that vote on a validation row; saved in the model

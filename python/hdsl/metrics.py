@@ -204,7 +204,7 @@ def _ties(gains: NDArray[np.float64], scores: NDArray[np.float64]) -> _Ties:
     _, group, n = np.unique(-scores, return_inverse=True, return_counts=True)
     group = group.reshape(-1)
     relevant = np.bincount(group, weights=gains > 0, minlength=len(n)).astype(np.int64)
-    gain = np.bincount(group, weights=gains, minlength=len(n))
+    gain = np.bincount(group, weights=gains, minlength=len(n)).astype(np.float64)
     return _Ties(np.cumsum(n) - n, n, relevant, gain, -np.sort(-gains[gains > 0]))
 
 

@@ -42,7 +42,7 @@ fn number(value: &Value) -> f64 {
 
 /// The model and the rows it was learned from, preprocessed.
 fn model_and_rows(scratch: &Scratch, file: &str) -> (Model, Rows) {
-    let model = Model::read(&scratch.path(file)).unwrap();
+    let model = Model::read(scratch.path(file)).unwrap();
     let data = read_dataset(&scratch.path("bare.data"), &ReadOptions::default()).unwrap();
     let rows = model.preprocess().apply(&data.rows);
     (model, rows)

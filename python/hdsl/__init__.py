@@ -20,7 +20,7 @@ HDSLClassifier(n_neighbors=1, scale=2)
 array([ True])
 """
 
-from hdsl import datasets, model_selection, plot
+from hdsl import datasets, metrics, model_selection, plot
 from hdsl._classifier import HDSLClassifier
 from hdsl._core import __version__
 from hdsl._diagonal import DiagonalSimilarity
@@ -38,6 +38,7 @@ __all__ = [
     "TripletHDSL",
     "__version__",
     "datasets",
+    "metrics",
     "mine_triplets",
     "model_selection",
     "plot",

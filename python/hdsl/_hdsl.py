@@ -86,10 +86,13 @@ class HDSL(HDSLLearner):
     memory : int or None, default=None
         Refuse to start if training needs more bytes than this; by default, than are free.
     early_stopping : bool, default=False
-        Stop when the k-NN error on validation rows has not decreased for `n_iter_no_change` iterations, and keep the
-        iterate of the lowest error. Validation rows are a fraction of the training rows, unless :meth:`fit` is given some.
+        Stop when the validation error has not decreased for `n_iter_no_change` iterations, and keep the iterate of the
+        lowest error. For :meth:`fit`, it is the k-NN error on a fraction of the training rows, or on the validation rows that
+        it is given. For `fit_triplets`, it is 1 - :func:`hdsl.metrics.triplet_accuracy` on the triplets of a fraction of the
+        anchors, none of which has triplets to learn from.
     validation_fraction : float, default=0.1
-        The fraction of the training rows used for validation, stratified by class, if `early_stopping`.
+        The fraction of the training rows used for validation, stratified by class, if `early_stopping`; for `fit_triplets`,
+        the fraction of the anchors.
     n_iter_no_change : int or None, default=100
         Iterations to wait for a lower validation error; None never stops. Only if `early_stopping`.
     eval_every : int, default=10
@@ -155,7 +158,9 @@ class HDSL(HDSLLearner):
     gap_certified_ : bool
         Whether `gap_` is certified.
     valid_error_ : float or None
-        The k-NN error of the iterate in use on the validation rows.
+        The validation error of the iterate in use.
+    valid_measure_ : str or None
+        What that error is: ``"prediction-error"`` on validation rows, or ``"triplet-error"`` on held-out triplets.
     n_triplets_ : int
         The number of triplets learned from.
     tuned_params_ : dict

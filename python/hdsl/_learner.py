@@ -85,8 +85,6 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
     # -- learning -----------------------------------------------------------------------------------------------------------
 
     def _check_without_labels(self) -> None:
-        if self.early_stopping:
-            raise ValueError("early_stopping needs labels to compute a validation error; use `fit`, or stop by max_iter.")
         if self.mining_rounds:
             raise ValueError("mining_rounds needs labels to mine triplets from; use `fit`, or set mining_rounds=0.")
         if isinstance(self.scale, str):
@@ -105,7 +103,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
         Only the new triplets are learned from. The more iterations, the more of the earlier triplets' effect is lost where
         the new ones disagree; to keep both, pass both to :meth:`fit_triplets` with ``warm_start=True``. The preprocessing of
         known features is kept; that of new ones is learned from `X`. Neighbors are still searched among the rows that were
-        fitted first.
+        fitted first. There is no early stopping.
 
         Parameters
         ----------
@@ -172,7 +170,10 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
             learner = copy.copy(self).set_params(**(found or {}))
             # Given triplets are not mined again, and a fit that continues from a model gives one model.
             learner.mining_rounds, learner.last_round_iter, learner.n_estimators = 0, None, 1
-        chosen = settings(learner, validated=valid is not None or holdout is not None, holdout=holdout)
+        if triplets is not None and self.early_stopping and not keep_preprocess:
+            holdout = self.validation_fraction
+        validated = valid is not None or holdout is not None
+        chosen = settings(learner, validated=validated, holdout=holdout, by_anchor=triplets is not None)
         if row_weights is not None and self.mining_rounds:
             raise ValueError("sample_weight cannot be used with mining_rounds: triplets that are mined later have no weights.")
         if max_iter is not None:
@@ -220,6 +221,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
         self.gap_: float = facts["gap"]
         self.gap_certified_: bool = facts["gap_certified"]
         self.valid_error_: float | None = facts["valid_error"]
+        self.valid_measure_: str | None = facts["valid_measure"]
         self.n_triplets_: int = facts["n_triplets"]
         self._train_seconds: float = facts["train_seconds"]
         self.choice_: dict[str, Any] | None = facts["choice"]

@@ -99,8 +99,14 @@ def seed(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
-def settings(estimator: Any, *, validated: bool, holdout: float | None) -> dict[str, Any]:
-    """The parameters of an estimator as fields of the library's configuration."""
+def settings(
+    estimator: Any, *, validated: bool, holdout: float | None, by_anchor: bool = False
+) -> dict[str, Any]:
+    """The parameters of an estimator as fields of the library's configuration.
+
+    `holdout` is a fraction of the rows, or of the anchors of given triplets if `by_anchor`.
+    """
+    held_out = {"holdout-anchors" if by_anchor else "holdout": holdout}
     check_source(estimator.triplets)
     several = scales(estimator)
     if len(several) > 1 and not validated:
@@ -128,7 +134,7 @@ def settings(estimator: Any, *, validated: bool, holdout: float | None) -> dict[
         "time_limit": estimator.time,
         "rule": {"k": estimator.n_neighbors, "vote": estimator.vote, "normalization": estimator.normalization},
         "patience": estimator.n_iter_no_change if validated and estimator.early_stopping else None,
-        "validation": {"holdout": holdout} if holdout is not None else "rows" if validated else "none",
+        "validation": held_out if holdout is not None else "rows" if validated else "none",
         "seed": seed(estimator.random_state),
     }
 

@@ -14,6 +14,7 @@ from hdsl._fit import given_triplets
 from hdsl._learner import HDSLLearner
 from hdsl._matrix import DTYPES, as_csr
 from hdsl._settings import LEARNED, keep
+from hdsl.metrics import triplet_accuracy
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -24,10 +25,6 @@ WITHOUT_LABELS: dict[str, Any] = {
     "mining_rounds": 0,
     "last_round_iter": None,
     "n_estimators": 1,
-    "early_stopping": False,
-    "validation_fraction": 0.1,
-    "n_iter_no_change": None,
-    "eval_every": 10,
     "vote": "majority",
 }
 
@@ -45,8 +42,10 @@ class TripletHDSL(HDSLLearner):
         The raw rows that the triplets refer to.
     scale, base, preprocess, loss, search, steps, batch, max_iter, tol, certify, max_features, time, memory
         As for :class:`hdsl.HDSL`.
+    early_stopping, validation_fraction, n_iter_no_change, eval_every
+        As for `fit_triplets` of :class:`hdsl.HDSL`: the triplets of a fraction of the anchors are held out.
     n_neighbors, normalization, n_components, warm_start, callback, random_state, n_jobs, verbose
-        As for :class:`hdsl.HDSL`; `scale` is a number or None, since a search needs labels.
+        As for :class:`hdsl.HDSL`; `scale` is not ``"auto"``, since a search needs labels.
 
     Attributes
     ----------
@@ -82,7 +81,7 @@ class TripletHDSL(HDSLLearner):
     def __init__(
         self,
         preprocessor: Any = None,
-        scale: float | None = None,
+        scale: float | ArrayLike | None = None,
         *,
         base: float | str | None = None,
         preprocess: str | None = None,
@@ -96,6 +95,10 @@ class TripletHDSL(HDSLLearner):
         time: float | None = None,
         memory: int | None = None,
         max_features: int | None = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int | None = 100,
+        eval_every: int = 10,
         n_neighbors: int = 3,
         normalization: str = "dot",
         n_components: int | None = None,
@@ -160,24 +163,24 @@ class TripletHDSL(HDSLLearner):
         Returns
         -------
         agrees : ndarray of shape (n_triplets,)
-            1 where the anchor is more similar to the second row than to the third, else -1.
+            1 where the anchor is more similar to the second row than to the third, else -1, also for equal scores.
         """
         return np.where(self.decision_function(triplets) > 0, 1, -1)
 
-    def score(self, triplets: ArrayLike, y: Any = None) -> float:
-        """The fraction of triplets that the similarity agrees with.
+    def score(self, triplets: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """The fraction of triplets that the similarity agrees with; a tie counts one half.
 
         Parameters
         ----------
-        triplets, y
+        triplets, y, sample_weight
             As for :meth:`fit`.
 
         Returns
         -------
         accuracy : float
-            1 is perfect; 0.5 is chance.
+            1 is perfect; 0.5 is chance. As :func:`hdsl.metrics.triplet_accuracy` of :meth:`decision_function`.
         """
-        return float(np.mean(self.predict(triplets) == 1))
+        return triplet_accuracy(self.decision_function(triplets), sample_weight=sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

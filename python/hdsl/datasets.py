@@ -1,5 +1,6 @@
-"""Public high-dimensional sparse data sets: downloaded once, verified, cached, and read as sparse matrices.
+"""Public high-dimensional sparse data sets, and files of triplets, clicks and judgments.
 
+Data sets are downloaded once, verified, cached, and read as sparse matrices.
 The original files of UCI and LIBSVM are stored in the cache of the command line's `hdsl fetch`: the folder of the
 environment variable ``HDSL_DATA``, or ``hdsl`` in the user's cache folder. An interrupted download resumes where it stopped.
 Without a network, the error names the address to download from and the place to put the file.
@@ -19,6 +20,7 @@ from typing import Any, TextIO
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from hdsl import _core
@@ -37,6 +39,9 @@ __all__ = [
     "fetch_real_sim",
     "fetch_sector",
     "names",
+    "read_clicks",
+    "read_judgments",
+    "read_triplets",
 ]
 
 #: Seconds between two lines of progress if standard error is not a terminal.
@@ -115,6 +120,109 @@ def fetch(
         filenames=[os.fspath(data) for _, data, _ in files],
         DESCR=_describe(facts, [part for part, _, _ in files]),
     )
+
+
+def read_triplets(
+    path: str | os.PathLike[str], *, n_rows: int | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
+    """Read a file of triplets, as the command line does.
+
+    Lines are ``anchor near far [weight]``: rows counted from 0, separated by blanks or commas. ``#`` starts a comment.
+    Compressed files are fine.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    n_rows : int or None, default=None
+        The number of rows that the triplets are of; a line that names another row is an error. None does not check.
+
+    Returns
+    -------
+    triplets : ndarray of shape (n_triplets, 3)
+        For `fit_triplets` of :class:`hdsl.HDSL`.
+    sample_weight : ndarray of shape (n_triplets,) or None
+        The weights, if any differs from 1.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from hdsl.datasets import read_triplets
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = os.path.join(folder, "triplets.txt")
+    ...     with open(file, "w") as out:
+    ...         _ = out.write("0 1 2\\n0 3 2 2.5\\n")
+    ...     read_triplets(file)
+    (array([[0, 1, 2],
+           [0, 3, 2]]), array([1. , 2.5]))
+    """
+    return _given(path, "file", n_rows)
+
+
+def read_clicks(
+    path: str | os.PathLike[str], *, n_rows: int | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
+    """Read a click log of lines ``query clicked skipped [count]``, otherwise as :func:`read_triplets`.
+
+    Equal triplets become one, whose weight is the sum of the counts.
+
+    Parameters
+    ----------
+    path, n_rows
+        As for :func:`read_triplets`.
+
+    Returns
+    -------
+    triplets, sample_weight
+        As from :func:`read_triplets`.
+    """
+    return _given(path, "clicks", n_rows)
+
+
+def read_judgments(
+    path: str | os.PathLike[str], *, n_rows: int | None = None, lower_is_better: bool = False
+) -> Any:
+    """Read judgments of lines ``query document grade``; queries and documents are rows of the same matrix.
+
+    Parameters
+    ----------
+    path, n_rows
+        As for :func:`read_triplets`.
+    lower_is_better : bool, default=False
+        Whether lower grades are better.
+
+    Returns
+    -------
+    :class:`~sklearn.utils.Bunch`
+        One entry per judgment, by query: ``query``, ``document``, ``grade``, and ``gain``, which the functions of
+        :mod:`hdsl.metrics` take as `y_true`: the grade, and 0 for grades below 0; or, if lower is better, the highest grade of
+        all plus 1 minus the grade. ``triplets`` of shape (n_triplets, 3): every query with two documents of different
+        grades, the better one first.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from hdsl.datasets import read_judgments
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = os.path.join(folder, "qrels.txt")
+    ...     with open(file, "w") as out:
+    ...         _ = out.write("0 7 1\\n0 8 3\\n")
+    ...     judgments = read_judgments(file)
+    >>> judgments.document, judgments.gain
+    (array([7, 8]), array([1., 3.]))
+    >>> judgments.triplets
+    array([[0, 8, 7]])
+    """
+    format = "judgments-low" if lower_is_better else "judgments"
+    query, document, grade, gain, flat = _core.read_judgments(path, format, n_rows)
+    return Bunch(query=query, document=document, grade=grade, gain=gain, triplets=flat.reshape(-1, 3))
+
+
+def _given(
+    path: str | os.PathLike[str], format: str, n_rows: int | None
+) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
+    flat, weights = _core.read_triplets(path, format, n_rows)
+    return flat.reshape(-1, 3), weights
 
 
 def _facts(name: str) -> dict[str, Any]:

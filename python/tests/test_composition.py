@@ -153,7 +153,11 @@ def test_a_triplet_estimator_in_cross_validation():
     a, n, f = triplets.T
     np.testing.assert_allclose(margins, S[a, n] - S[a, f], atol=1e-9)
     np.testing.assert_array_equal(learner.predict(triplets), np.where(margins > 0, 1, -1))
-    assert learner.score(triplets) == (margins > 0).mean()
+    right = np.where(margins == 0, 0.5, margins > 0)  # a tie counts one half
+    assert learner.score(triplets) == right.mean()
+    weights = np.arange(len(triplets)) % 3
+    expected = np.average(right, weights=weights)
+    assert learner.score(triplets, sample_weight=weights) == pytest.approx(expected)
     with pytest.raises(ValueError, match="preprocessor"):
         TripletHDSL().fit(triplets)
 

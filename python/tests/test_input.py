@@ -208,7 +208,7 @@ def test_parameters_that_do_not_go_together(problem):
         HDSL(scale=[1, 10]).fit(X, y)
     with pytest.raises(ValueError, match="X_val and y_val"):
         HDSL().fit(X, y, X_val=X)
-    with pytest.raises(ValueError, match="early_stopping"):
+    with pytest.raises(ValueError, match="validation_fraction.*1 anchors"):
         HDSL(early_stopping=True).fit_triplets(X, [[0, 1, 2]])
     with pytest.raises(MemoryError, match="memory"):
         HDSL(memory=1000).fit(X, y)

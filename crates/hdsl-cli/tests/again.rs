@@ -80,5 +80,6 @@ fn every_triplet_source() {
     ] {
         let call = format!("train.svm --lambda 10 --max-iter 15 --triplets {source}");
         trains_again(&scratch, &call, files());
+        trains_again(&scratch, &format!("{call} --holdout 0.4"), files());
     }
 }

@@ -232,12 +232,6 @@ fn triplets_that_name_missing_rows() {
         let line = format!("train good.svm --triplets {kind}:t.txt --lambda 1 -o m.out");
         refused(&scratch, &line, &["t.txt:1:", "9"]);
     }
-    scratch.write("t.txt", "0 1 2\n");
-    refused(
-        &scratch,
-        "train good.svm --triplets t.txt --holdout 0.3 --lambda 1 -o m.out",
-        &["--holdout", "--valid"],
-    );
 }
 
 #[test]

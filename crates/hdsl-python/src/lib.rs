@@ -12,6 +12,7 @@ mod labels;
 mod listening;
 mod matrix;
 mod model;
+mod reading;
 mod report;
 mod settings;
 mod training;
@@ -56,6 +57,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(labels::vote, module)?)?;
     module.add_function(wrap_pyfunction!(report::report, module)?)?;
     module.add_function(wrap_pyfunction!(report::compact, module)?)?;
+    module.add_function(wrap_pyfunction!(reading::read_triplets, module)?)?;
+    module.add_function(wrap_pyfunction!(reading::read_judgments, module)?)?;
     #[cfg(feature = "fetch")]
     {
         module.add_function(wrap_pyfunction!(fetching::fetch_set, module)?)?;

@@ -7,7 +7,7 @@ use crate::matrix::{Csr, Parts, row_numbers, view};
 use crate::model::Model;
 use crate::settings::Settings;
 use hdsl::data::{IndexBase, RowsView};
-use hdsl::model::Validation;
+use hdsl::model::{Validation, ValidationMeasure};
 use hdsl::observer::Event;
 use hdsl::train::hold_out;
 use hdsl::{
@@ -102,6 +102,8 @@ pub(crate) fn facts<'py>(py: Python<'py>, trained: &Trained) -> PyResult<Bound<'
     facts.set_item("gap_certified", trained.run.gap.is_certified())?;
     facts.set_item("iterations", trained.run.iterations)?;
     facts.set_item("valid_error", trained.run.valid_error)?;
+    let measure = trained.model.parts().config.validation_measure();
+    facts.set_item("valid_measure", measure.map(ValidationMeasure::name))?;
     facts.set_item("n_triplets", trained.run.n_triplets)?;
     facts.set_item("train_seconds", trained.run.train_seconds)?;
     let grid: Vec<(f64, f64, usize, usize, Option<f64>, String)> = trained

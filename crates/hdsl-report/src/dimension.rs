@@ -5,6 +5,7 @@ use crate::ranking::Rankings;
 use crate::sample::spaced;
 use hdsl::Result;
 use hdsl::knn::evaluate_similarity;
+use hdsl::model::ValidationMeasure;
 use serde::Serialize;
 
 /// Iterates evaluated on test rows.
@@ -90,6 +91,12 @@ impl DimensionSection {
             section.n_evaluated = sample.len();
             section.n_test = test.rows.n_rows();
             section.dot_error = r.dot.evaluation.as_ref().map(|e| e.error);
+        }
+        // Errors on triplets or queries do not belong beside errors of predictions.
+        let measure = model.parts().config.validation_measure();
+        let is_other = measure.is_some_and(|m| m != ValidationMeasure::PredictionError);
+        if is_other && !section.test.is_empty() {
+            section.valid.clear();
         }
         let on_validation = section.valid.len() >= MIN_VALIDATION_POINTS || section.test.is_empty();
         section.suggestion = match on_validation {

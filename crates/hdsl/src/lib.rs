@@ -40,6 +40,7 @@
 //! | [`similarity`] | dot product, cosine, learned bilinear form, explanations | [`Similarity`], [`BilinearModel`] |
 //! | [`knn`] | exact neighbors under any similarity, prediction rules, error rates | [`KnnIndex`], [`PredictionRule`] |
 //! | [`triplets`] | by neighbors, at random, from lists, clicks and judgments | [`TripletSource`], [`Triplets`] |
+//! | [`measures`] | triplet accuracy; nDCG, average precision, recall and reciprocal rank | [`measures::TripletAccuracy`], [`measures::RankedGains`] |
 //! | [`objective`] | the losses of a margin | [`LossKind`] |
 //! | [`solver`] | Alg. 1 on triplets and preprocessed rows | [`SolverParams`], [`Solver::fit`] |
 //! | [`baselines`] | the methods that the paper compares with: one weight per feature, OASIS | [`baselines::Diagonal`], [`baselines::Oasis`] |
@@ -61,6 +62,7 @@ pub mod data;
 pub mod error;
 pub mod format;
 pub mod knn;
+pub mod measures;
 pub mod model;
 mod named;
 pub mod objective;

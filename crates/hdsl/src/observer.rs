@@ -82,13 +82,13 @@ pub enum Event<'a> {
         /// The preprocessing of the rows.
         preprocess: Preprocess,
     },
-    /// Validation rows were classified under the iterate.
+    /// The validation error of the iterate was computed.
     Evaluated {
         /// The iteration that gave the iterate.
         iteration: &'a Iteration,
         /// The iterate.
         active: &'a ActiveSet,
-        /// k-NN error on the validation rows.
+        /// The validation error.
         error: f64,
     },
     /// The run for one λ has ended.

@@ -85,8 +85,8 @@ pub(crate) struct RankingArgs {
     #[arg(value_name = "MODEL", value_hint = ValueHint::FilePath)]
     pub(crate) model: ModelArg,
     /// Rows among which neighbors are searched, usually the training rows of the model
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) train: PathBuf,
+    #[arg(long, value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    pub(crate) train: Option<PathBuf>,
     /// Preprocessing for `identity`, fitted on --train [default: max]; a model has its own
     #[arg(long, value_name = "HOW", value_parser = named!(Preprocess))]
     pub(crate) preprocess: Option<Preprocess>,

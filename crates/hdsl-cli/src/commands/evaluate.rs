@@ -1,4 +1,7 @@
-//! `hdsl evaluate`: the prediction error of a model, or of the plain dot product.
+//! `hdsl evaluate`: the prediction error of a model, or of the plain dot product, or how well they agree with triplets and
+//! judgments.
+
+mod supervision;
 
 use crate::args::{RankingArgs, RuleArgs, heading::FILES};
 use crate::failure::Failure;
@@ -6,7 +9,7 @@ use crate::files::Ranker;
 use crate::output::{self, Log, count, percent, thousands};
 use clap::{Args, ValueHint};
 use hdsl::knn::{Evaluation, evaluate_similarity};
-use hdsl::{Normalization, PredictionRule, Vote};
+use hdsl::{Normalization, PredictionRule, TripletSource, Vote};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -14,14 +17,22 @@ use std::time::Instant;
 /// The table of classes is printed for at most this many.
 const CLASSES_SHOWN: usize = 20;
 
-/// Measure the prediction error of a model, or of the plain dot product, on labeled rows
+/// Measure a model, or the plain dot product, on labeled rows, triplets or judgments
 ///
-///   error            fraction of rows whose predicted class is wrong
-///   balanced error   mean over the classes of the error of each class, whatever their sizes
+/// On labeled rows, whose classes are predicted by their nearest training rows:
 ///
-/// The class of a row is predicted by its nearest training rows. With `identity` instead of a model
-/// file, rows are ranked by the dot product, after the preprocessing that `train` uses by default, so
-/// that both errors can be compared.
+///   error              fraction of rows whose predicted class is wrong
+///   balanced error     mean over the classes of the error of each class, whatever their sizes
+///
+/// With --triplets, on triplets or judgments of the rows of TEST:
+///
+///   triplet accuracy   fraction of triplets with S(x, y) > S(x, z); a tie counts one half
+///   nDCG@10, MAP,      means over queries, of rankings of the documents judged for the query, and of
+///   recall@10, @100,   rankings of all documents that the file names; a grade above 0 is relevant, and
+///   MRR                so is every judged document if lower grades are better; ties in expectation
+///
+/// With `identity` instead of a model file, rows are ranked by the dot product, after the
+/// preprocessing that `train` uses by default, so that both can be compared.
 #[derive(Args, Debug)]
 #[command(
     verbatim_doc_comment,
@@ -30,14 +41,24 @@ Examples:
   hdsl evaluate m.hdsl --train train.svm.bz2 test.svm.bz2
   hdsl evaluate m.hdsl --train train.svm.bz2 test.svm.bz2 -k 15 --vote weighted --normalization cosine
   hdsl evaluate identity --train train.svm.bz2 test.svm.bz2 --json             the plain dot product
-  hdsl evaluate m.hdsl --train train.svm.bz2 test.svm.bz2 --max-features 50    a sparser model"
+  hdsl evaluate m.hdsl --train train.svm.bz2 test.svm.bz2 --max-features 50    a sparser model
+  hdsl evaluate m.hdsl rows.svm --triplets judgments:qrels.txt                 rankings by judgments",
+    override_usage = "hdsl evaluate [OPTIONS] --train <FILE> <MODEL> <TEST>\n       \
+                      hdsl evaluate [OPTIONS] --triplets <SOURCE> <MODEL> <TEST>",
+    mut_arg("train", |train| train.required(false).required_unless_present("triplets"))
 )]
 pub(crate) struct Evaluate {
     #[command(flatten)]
     ranking: RankingArgs,
-    /// Labeled test rows
+    /// Labeled test rows, or the rows that --triplets names
     #[arg(value_name = "TEST", value_hint = ValueHint::FilePath)]
     test: PathBuf,
+    /// Measure on triplets or judgments instead of labels: a FILE, clicks:FILE, judgments:FILE or judgments-low:FILE
+    ///
+    /// Lines are as for `train`, and name rows of TEST, counted from 0. --train is not needed: `identity` fits its
+    /// preprocessing on TEST then.
+    #[arg(long, value_name = "SOURCE", conflicts_with_all = ["labels", "k", "vote"])]
+    triplets: Option<TripletSource>,
     #[command(flatten)]
     rule: RuleArgs,
     /// Labels of the TEST rows, one per line, for formats without labels
@@ -49,6 +70,13 @@ pub(crate) struct Evaluate {
 }
 
 pub(crate) fn run(args: &Evaluate, log: &Log) -> Result<(), Failure> {
+    match &args.triplets {
+        Some(source) => supervision::run(args, source, log),
+        None => on_labels(args, log),
+    }
+}
+
+fn on_labels(args: &Evaluate, log: &Log) -> Result<(), Failure> {
     let started = Instant::now();
     let mut ranker = Ranker::open(&args.ranking, log)?;
     let labels = ranker.labels()?.clone();
@@ -78,19 +106,23 @@ fn rule_in_words(rule: &PredictionRule, n_train: usize) -> String {
     text
 }
 
+/// What the similarity uses.
+fn uses(ranker: &Ranker<'_>) -> String {
+    match &ranker.model {
+        Some(model) => output::usage_of(model),
+        None => {
+            let features = count(ranker.preprocess.n_features(), "feature");
+            format!("the plain dot product of {features}")
+        }
+    }
+}
+
 fn to_text(
     args: &Evaluate,
     ranker: &Ranker<'_>,
     rule: &PredictionRule,
     evaluation: &Evaluation,
 ) -> String {
-    let uses = match &ranker.model {
-        Some(model) => output::usage_of(model),
-        None => {
-            let features = count(ranker.preprocess.n_features(), "feature");
-            format!("the plain dot product of {features}")
-        }
-    };
     let error = format!(
         "{}  ({} of {} wrong; {})",
         percent(evaluation.error),
@@ -100,7 +132,7 @@ fn to_text(
     );
     let text = output::fields(&[
         ("model", args.ranking.model.to_string()),
-        ("uses", uses),
+        ("uses", uses(ranker)),
         ("error", error),
         ("balanced error", percent(evaluation.balanced_error)),
     ]);

@@ -11,12 +11,12 @@ use crate::files::{self, TrainingData};
 use crate::output::{self, Log, count, percent, short, thousands};
 use crate::progress::{self, TrainingProgress};
 use clap::Args;
-use hdsl::model::{BaseWeight, Validation};
+use hdsl::model::{BaseWeight, Validation, ValidationMeasure};
 use hdsl::solver::Search;
 use hdsl::train::Choice;
 use hdsl::{
-    Dataset, LossKind, Normalization, PredictionRule, Preprocess, StepRule, Stop, TrainConfig,
-    TrainData, Trained, TripletSource, Vote, train,
+    Dataset, LossKind, Model, Normalization, PredictionRule, Preprocess, StepRule, Stop,
+    TrainConfig, TrainData, Trained, TripletSource, Vote, train,
 };
 use serde_json::{Value, json};
 use std::io::Write;
@@ -32,8 +32,8 @@ use std::time::{Duration, Instant};
 /// An atom with a plus makes two rows more similar if one has feature i and the other feature j; an
 /// atom with a minus makes them less similar. Each iteration adds one atom or reduces the weight of
 /// one (Frank-Wolfe with away steps), so after k iterations at most 2(k+1) features are in use. Early
-/// stopping regularizes: with validation rows, the iterate with the lowest prediction error on them
-/// is kept; without, the last one.
+/// stopping regularizes: with validation rows or held-out triplets (--valid, --holdout), the iterate
+/// with the lowest error on them is kept; without, the last one.
 ///
 /// The model file contains the whole path of iterates: other commands can use an earlier, sparser one
 /// with --max-features, --max-atoms or --iteration, without training again. It also contains the
@@ -53,11 +53,13 @@ Examples:
       stops when the objective is certified to be within 0.01 of the minimum
   hdsl train rows.svm --triplets clicks:log.txt --lambda 100 -o m.hdsl
       learns from a click log; labels are not needed
+  hdsl train rows.svm --triplets judgments:qrels.txt --lambda 10,100 --holdout 0.2 -o m.hdsl
+      keeps the lambda and the iterate with the highest nDCG@10 on a fifth of the queries
 
 Ctrl-C stops training and keeps the best model so far; a second Ctrl-C ends the program at once."
 )]
 pub(crate) struct Train {
-    /// Size lambda of the domain, above 0: one number, or several to compare on the validation rows [default: chosen from
+    /// Size lambda of the domain, above 0: one number, or several to compare by validation error [default: chosen from
     /// the data]
     ///
     /// Without it, everything that is not given is chosen from the data: --preprocess auto, --base auto, and a lambda
@@ -76,7 +78,13 @@ pub(crate) struct Train {
 
     #[command(flatten)]
     validation: ValidationFiles,
-    /// Hold out this fraction of the training rows as validation rows, by class, drawn with --seed
+    /// Hold out this fraction of the rows, or of the anchors of triplets from a file, for validation, drawn with --seed
+    ///
+    /// With triplets mined from labels, rows are held out, by class, and the validation error is the prediction error on them.
+    /// With triplets or clicks from a file, anchors are held out with all their triplets, and the error is 1 - the accuracy on
+    /// those triplets, where a tie counts one half. With judgments, queries are held out, and the error is 1 - nDCG@10 of
+    /// rankings of the judged documents of each query. Held-out anchors and queries have no triplets to learn from; their rows
+    /// may still be near or far rows of other anchors.
     #[arg(long, value_name = "FRACTION", value_parser = fraction, allow_negative_numbers = true, conflicts_with = "valid", help_heading = VALIDATION)]
     holdout: Option<f64>,
     /// Number of neighbors that vote on a validation row; saved in the model
@@ -88,7 +96,7 @@ pub(crate) struct Train {
     /// Normalization of the similarity when neighbors are ranked; saved in the model
     #[arg(long, value_name = "HOW", value_parser = named!(Normalization), default_value_t, help_heading = VALIDATION)]
     normalization: Normalization,
-    /// Iterations between evaluations on the validation rows
+    /// Iterations between evaluations of the validation error
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = positive, allow_negative_numbers = true, help_heading = VALIDATION)]
     eval_every: usize,
     /// Early stopping: end a run when its validation error has not improved for N iterations [default: never]
@@ -205,15 +213,16 @@ pub(crate) fn run(args: &Train, log: &Log) -> Result<(), Failure> {
     let output = &args.files.output;
     let out = files::create(output)?;
     let mut data = TrainingData::read(&args.files, &args.validation, &args.added, log)?;
-    if args.is_validated() && data.train.labels.is_none() {
+    let config = args.config();
+    let predicts = config.validation_measure() == Some(ValidationMeasure::PredictionError);
+    if predicts && data.train.labels.is_none() {
         return Err(Failure::no_labels(&args.files.train, "--labels"));
     }
-    let config = args.config();
     files::check_values(config.preprocess, &args.files.train, &data.train.rows)?;
     if let (Some(path), Some(valid)) = (&args.validation.valid, &data.valid) {
         files::check_values(config.preprocess, path, &valid.rows)?;
     }
-    if let Some(fraction) = args.holdout {
+    if let Validation::Holdout(fraction) = config.validation {
         hold_out(&mut data, fraction, args.seed)?;
     }
 
@@ -260,7 +269,7 @@ fn check(args: &Train) -> Result<(), Failure> {
     let validated = args.is_validated();
     if args.lambda.len() > 1 && !validated {
         return Err(Failure::usage(
-            "several values of --lambda need validation rows: pass --valid FILE or --holdout FRACTION",
+            "several values of --lambda need validation: pass --valid FILE or --holdout FRACTION",
         ));
     }
     if args.n_estimators > 1 && (args.lambda.len() > 1 || args.max_features.is_some()) {
@@ -271,17 +280,12 @@ fn check(args: &Train) -> Result<(), Failure> {
     }
     if args.patience.is_some() && !validated {
         return Err(Failure::usage(
-            "--patience needs validation rows: pass --valid FILE or --holdout FRACTION",
+            "--patience needs validation: pass --valid FILE or --holdout FRACTION",
         ));
     }
     if args.tolerance.is_some() && args.batch.is_some() {
         return Err(Failure::usage(
             "--tol cannot be combined with --batch: the gap over a batch of triplets certifies nothing",
-        ));
-    }
-    if args.holdout.is_some() && !args.source.triplets.is_mined() {
-        return Err(Failure::usage(
-            "--holdout cannot be combined with triplets from a file, which name rows of TRAIN: pass --valid FILE",
         ));
     }
     files::refuse_stdout_with_json(args.files.json, Some(&args.files.output))
@@ -343,7 +347,10 @@ impl Train {
         config.patience = self.patience;
         config.validation = match (&self.validation.valid, self.holdout) {
             (Some(_), _) => Validation::Rows,
-            (None, Some(fraction)) => Validation::Holdout(fraction),
+            (None, Some(fraction)) => match self.source.triplets.is_mined() {
+                true => Validation::Holdout(fraction),
+                false => Validation::HoldoutAnchors(fraction),
+            },
             (None, None) => Validation::None,
         };
         config.added_rows = self.added.add.is_some();
@@ -407,15 +414,22 @@ fn chosen_in_words(choice: &Choice) -> String {
 }
 
 /// What the validation error is the error of.
-fn error_name(rule: &PredictionRule) -> String {
+fn error_name(model: &Model) -> String {
+    let rule = model.rule();
     let cosine = match rule.normalization {
         Normalization::Dot => "",
         Normalization::Cosine => "cosine ",
     };
-    match rule.vote {
-        Vote::Majority => format!("{cosine}{}-NN error", rule.k),
-        Vote::Weighted => format!("weighted {cosine}{}-NN error", rule.k),
-        Vote::ClassMean => format!("{cosine}class-mean error"),
+    match (model.parts().config.validation_measure(), rule.vote) {
+        (Some(ValidationMeasure::TripletError), _) => {
+            format!("{cosine}error on held-out triplets, ties counted one half,")
+        }
+        (Some(ValidationMeasure::NdcgLoss), _) => {
+            format!("{cosine}1 - nDCG@10 of held-out queries")
+        }
+        (_, Vote::Majority) => format!("{cosine}{}-NN error", rule.k),
+        (_, Vote::Weighted) => format!("weighted {cosine}{}-NN error", rule.k),
+        (_, Vote::ClassMean) => format!("{cosine}class-mean error"),
     }
 }
 
@@ -467,7 +481,7 @@ impl TrainResult<'_> {
         }
         lines.push(("uses", output::usage_of(model)));
         if let Some(error) = trained.run.valid_error {
-            let error = format!("{} {}", error_name(&model.rule()), percent(error));
+            let error = format!("{} {}", error_name(model), percent(error));
             lines.push(("validation", error));
         }
         let solver = trained.run.train_seconds;
@@ -566,6 +580,7 @@ impl TrainResult<'_> {
             "vote": rule.vote,
             "normalization": rule.normalization,
             "valid_error": trained.run.valid_error,
+            "valid_measure": model.parts().config.validation_measure(),
             "choice": trained.choice.as_ref().map(|choice| json!({
                 "n_held_out": choice.n_held_out,
                 "base_error": choice.base_error,

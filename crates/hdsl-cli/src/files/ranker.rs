@@ -11,9 +11,9 @@ use std::path::Path;
 
 /// A model or the plain dot product, the preprocessing it needs, and the training rows.
 pub(crate) struct Ranker<'a> {
-    args: &'a RankingArgs,
     log: &'a Log,
     reader: Reader<'a>,
+    train_path: &'a Path,
     train: Dataset,
     /// The preprocessing, fitted on training rows.
     pub(crate) preprocess: Preprocessor,
@@ -24,6 +24,16 @@ pub(crate) struct Ranker<'a> {
 impl<'a> Ranker<'a> {
     /// Reads the model, if there is one, and the training rows.
     pub(crate) fn open(args: &'a RankingArgs, log: &'a Log) -> Result<Self, Failure> {
+        let train_path = args.train.as_deref().expect("clap requires --train");
+        Self::on_rows(args, train_path, log)
+    }
+
+    /// Reads the model, if there is one, and rows in place of those of `--train`.
+    pub(crate) fn on_rows(
+        args: &'a RankingArgs,
+        train_path: &'a Path,
+        log: &'a Log,
+    ) -> Result<Self, Failure> {
         let mut reader = Reader::new(&args.read, log);
         let model = match &args.model {
             ModelArg::Identity if args.point.is_given() => {
@@ -43,11 +53,11 @@ impl<'a> Ranker<'a> {
         let train = match &model {
             Some(model) => {
                 reader.number_as_model(model);
-                let mut train = reader.data(&args.train, labels)?;
-                reader.append(&mut train, &args.train, "--train-labels", &args.added)?;
+                let mut train = reader.data(train_path, labels)?;
+                reader.append(&mut train, train_path, "--train-labels", &args.added)?;
                 train
             }
-            None => reader.training(&args.train, labels, "--train-labels", &args.added)?,
+            None => reader.training(train_path, labels, "--train-labels", &args.added)?,
         };
         let preprocess = match &model {
             Some(model) => model.preprocess().clone(),
@@ -57,9 +67,9 @@ impl<'a> Ranker<'a> {
             }
         };
         Ok(Self {
-            args,
             log,
             reader,
+            train_path,
             train,
             preprocess,
             model,
@@ -88,13 +98,13 @@ impl<'a> Ranker<'a> {
 
     /// The labels of the training rows, which predictions need.
     pub(crate) fn labels(&self) -> Result<&Labels, Failure> {
-        let missing = || Failure::no_labels(&self.args.train, "--train-labels");
+        let missing = || Failure::no_labels(self.train_path, "--train-labels");
         self.train.labels.as_ref().ok_or_else(missing)
     }
 
     /// The training rows, preprocessed.
     pub(crate) fn train_rows(&self) -> Result<Rows, Failure> {
-        self.prepare(&self.args.train, &self.train)
+        self.prepare(self.train_path, &self.train)
     }
 
     /// Reads rows to be ranked, and preprocesses them.

@@ -1,7 +1,8 @@
 //! The command line that trains a model again.
 
-use super::config::{TrainConfig, Validation};
+use super::config::TrainConfig;
 use super::saved::Model;
+use super::validation::Validation;
 use crate::observer::Stop;
 use crate::triplets::TripletSource;
 use std::borrow::Cow;
@@ -81,7 +82,9 @@ impl Model {
                 line.file("--valid", &files.valid, "VALID");
                 line.file("--valid-labels", &files.valid_labels, "");
             }
-            Validation::Holdout(fraction) => line.option("--holdout", &fraction.to_string()),
+            Validation::Holdout(fraction) | Validation::HoldoutAnchors(fraction) => {
+                line.option("--holdout", &fraction.to_string())
+            }
         }
         if !parts.names.is_empty() {
             line.file("--names", &files.names, "NAMES");

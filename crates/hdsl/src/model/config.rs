@@ -4,6 +4,7 @@
 //! raw settings are found to be good or bad.
 
 use super::base_weight::BaseWeight;
+use super::validation::Validation;
 use crate::data::Preprocess;
 use crate::error::{Error, Result};
 use crate::knn::PredictionRule;
@@ -13,20 +14,6 @@ use crate::triplets::TripletSource;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
-
-/// Which rows chose the iterate to keep (and λ, where several were tried).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum Validation {
-    /// No rows: the last iterate is kept.
-    #[default]
-    None,
-    /// Rows of their own.
-    Rows,
-    /// This fraction of the training rows, by class, drawn with the seed of the training.
-    Holdout(f64),
-}
 
 /// Everything that decides what [`train`](crate::train()) makes of given rows. Nothing is checked until
 /// [`TrainConfig::check`], which training calls first.
@@ -41,14 +28,14 @@ pub enum Validation {
 /// config.max_iter = 500;
 /// config.check()?;
 /// config.patience = Some(50);
-/// assert!(config.check().is_err()); // early stopping needs validation rows
+/// assert!(config.check().is_err()); // early stopping needs validation
 /// # Ok::<(), hdsl::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct TrainConfig {
-    /// The λ to try; more than one needs validation rows to choose by. If there is none, λ is chosen from the data, and a
+    /// The λ to try; more than one needs validation to choose by. If there is none, λ is chosen from the data, and a
     /// base similarity is used alone if learning does not lower the error on held-out rows.
     pub lambda: Vec<f64>,
     /// Preprocessing of the features; [`Preprocess::Auto`] is chosen from the data.
@@ -90,7 +77,7 @@ pub struct TrainConfig {
     pub eval_every: usize,
     /// Early stopping: end a run when the validation error has not improved for this many iterations.
     pub patience: Option<usize>,
-    /// Which rows are the validation rows.
+    /// What the validation error is computed on.
     pub validation: Validation,
     /// Whether the training rows are those of two files (`--add`).
     pub added_rows: bool,
@@ -164,16 +151,23 @@ impl TrainConfig {
             refused("n_estimators", given, "1")
         };
         match (self.validation, self.patience, self.max_features) {
-            (Validation::Holdout(fraction), ..) if !(fraction > 0.0 && fraction < 1.0) => {
+            (Validation::Holdout(fraction) | Validation::HoldoutAnchors(fraction), ..)
+                if !(fraction > 0.0 && fraction < 1.0) =>
+            {
                 let wanted = "a fraction above 0 and below 1";
                 refused("holdout", fraction.to_string(), wanted)
             }
+            // Mined triplets have all rows as anchors.
+            (Validation::HoldoutAnchors(_), ..) if self.mining_rounds > 0 => {
+                let given = format!("{} with held-out anchors", self.mining_rounds);
+                refused("mining_rounds", given, "0")
+            }
             (Validation::None, ..) if n_lambda > 1 => {
-                let wanted = "one number, or validation rows to choose by";
+                let wanted = "one number, or validation rows or held-out triplets to choose by";
                 refused("lambda", format!("a list of {n_lambda}"), wanted)
             }
             (Validation::None, Some(patience), _) => {
-                let wanted = "validation rows, or no patience";
+                let wanted = "validation rows or held-out triplets, or no patience";
                 refused("patience", patience.to_string(), wanted)
             }
             _ if several && n_lambda > 1 => average(format!("{n_lambda} values of lambda")),

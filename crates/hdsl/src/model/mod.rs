@@ -6,8 +6,10 @@ mod config;
 mod file;
 mod saved;
 mod tensors;
+mod validation;
 
 pub use base_weight::BaseWeight;
 pub use command::{CommandFiles, shell_word};
-pub use config::{TrainConfig, Validation};
+pub use config::TrainConfig;
 pub use saved::{Model, ModelParts, TracePoint};
+pub use validation::{Validation, ValidationMeasure};

@@ -4,6 +4,7 @@ use super::judgments::{Judged, Judgments};
 use crate::data::Rows;
 use crate::error::Result;
 use crate::knn::KnnIndex;
+use crate::measures::RankedGains;
 use crate::random::rng;
 use crate::similarity::Similarity;
 use rand_chacha::rand_core::Rng;
@@ -38,28 +39,14 @@ impl Quality {
     /// assert!((quality.ndcg - (2.0 + 1.0 / 4f64.log2()) / ideal).abs() < 1e-15);
     /// ```
     pub fn of(ranked: &[u32], judged: &Judged) -> Self {
-        let discount = |place: usize| 1.0 / ((place + 2) as f64).log2();
-        let (mut dcg, mut found, mut precision) = (0.0, 0, 0.0);
-        for (place, &document) in ranked.iter().enumerate() {
-            let gain = judged.gain(document).unwrap_or(0.0);
-            if gain > 0.0 {
-                found += 1;
-                precision += f64::from(found) / (place + 1) as f64;
-                if place < TOP {
-                    dcg += gain * discount(place);
-                }
-            }
-        }
-        let mut gains: Vec<f64> = judged.answers().map(|answer| answer.1).collect();
-        gains.sort_unstable_by(|a, b| b.total_cmp(a));
-        let best = gains.iter().enumerate().take(TOP);
-        let best: f64 = best.map(|(place, gain)| gain * discount(place)).sum();
-        match gains.is_empty() {
-            true => Self::default(),
-            false => Self {
-                ndcg: dcg / best,
-                average_precision: precision / gains.len() as f64,
-            },
+        let gain = |&document: &u32| judged.gain(document).unwrap_or(0.0);
+        let ranked = RankedGains::in_order(
+            ranked.iter().map(gain),
+            judged.gains.iter().map(|judged| judged.1),
+        );
+        Self {
+            ndcg: ranked.ndcg(TOP),
+            average_precision: ranked.average_precision(),
         }
     }
 }

@@ -250,7 +250,8 @@ pub(super) fn choose(
     };
     let n_held_out: usize = folds.iter().map(|fold| fold.truth.len()).sum();
     let error = |errors: usize| errors as f64 / n_held_out as f64;
-    let learns = learns_if_better(config) && data.valid.is_none();
+    // A file of triplets names rows that folds do not have.
+    let learns = learns_if_better(config) && data.valid.is_none() && config.triplets.is_mined();
     // The final training has as much time as the run on each fold.
     let n_runs = if learns { folds.len() + 1 } else { 1 };
     let config = &TrainConfig {

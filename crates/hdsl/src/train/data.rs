@@ -1,5 +1,6 @@
 //! What a training is given: rows, labels, and optional parts beside them.
 
+use super::held_out::HeldOut;
 use crate::atoms::ActiveSet;
 use crate::data::{Dataset, IndexBase, Labels, Preprocessor, RowsView, stratified_split};
 use crate::error::{Error, Result};
@@ -40,7 +41,7 @@ impl<'a> Labeled<'a> {
 pub struct TrainData<'a> {
     /// The training rows.
     pub train: Labeled<'a>,
-    /// The validation rows.
+    /// The validation rows. [`Validation::HoldoutAnchors`](crate::model::Validation::HoldoutAnchors) needs none.
     pub valid: Option<Labeled<'a>>,
     /// Triplets of training rows, instead of those of [`TrainConfig::triplets`](crate::TrainConfig::triplets).
     pub triplets: Option<&'a Triplets>,
@@ -51,6 +52,8 @@ pub struct TrainData<'a> {
     pub start: Option<&'a ActiveSet>,
     /// A fitted preprocessing, instead of one to be fitted on the training rows.
     pub preprocessor: Option<&'a Preprocessor>,
+    /// Triplets or queries that were held out of the supervision.
+    pub(crate) held_out: Option<&'a HeldOut>,
 }
 
 impl<'a> TrainData<'a> {
@@ -63,6 +66,7 @@ impl<'a> TrainData<'a> {
             names: None,
             start: None,
             preprocessor: None,
+            held_out: None,
         }
     }
 }

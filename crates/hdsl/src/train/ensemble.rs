@@ -3,7 +3,7 @@
 
 use super::data::TrainData;
 use super::grid::{fitted, parts_of, train_grid};
-use super::validation::ValidationRows;
+use super::validation::ValidationSet;
 use super::{RunSummary, Trained};
 use crate::atoms::{ActiveSet, Path, Step};
 use crate::error::Result;
@@ -79,8 +79,8 @@ fn train_ensemble(
     let active = average(&iterates?)?;
     let first = &members[0];
     let (lambda, base) = (first.run.lambda, first.model.base());
-    let validation = ValidationRows::of(data, &preprocessor, config.rule)?;
-    let error = |validation: ValidationRows<'_>| {
+    let validation = ValidationSet::of(data, &preprocessor, config.rule)?;
+    let error = |validation: ValidationSet<'_>| {
         let train = preprocessor.apply(data.train.rows);
         validation.error(&train, (lambda, base), &active)
     };

@@ -3,7 +3,7 @@
 use super::base::with_weights;
 use super::data::TrainData;
 use super::rounds::MiningRun;
-use super::validation::{Candidate, RunObserver, ValidationRows};
+use super::validation::{Candidate, RunObserver, ValidationSet};
 use super::{RunSummary, Trained};
 use crate::atoms::{ActiveSet, Path};
 use crate::data::{IndexBase, Labels, Preprocessor, Rows};
@@ -38,7 +38,7 @@ pub(super) fn train_grid(
     observer.cancel_token().check()?;
     let mut rows = preprocessor.apply(data.train.rows);
     observer.cancel_token().check()?;
-    let validation = ValidationRows::of(data, &preprocessor, config.rule)?;
+    let validation = ValidationSet::of(data, &preprocessor, config.rule)?;
     let kind = preprocessor.kind();
     // The maxima of millions of features take memory, and can be found again.
     drop(preprocessor);
@@ -88,7 +88,7 @@ pub(super) fn train_grid(
 struct Grid<'a> {
     /// With numbers for β and λ.
     config: &'a TrainConfig,
-    validation: Option<&'a ValidationRows<'a>>,
+    validation: Option<&'a ValidationSet<'a>>,
     /// The preprocessed rows, where validation or mining rounds need them.
     rows: &'a Rows,
     /// Where there are mining rounds.

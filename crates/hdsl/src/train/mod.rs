@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `base.rs` | the weights of the base similarity and of the learned part, relative to the data |
 //! | `data.rs` | rows, labels and whatever else a training is given |
+//! | `held_out.rs` | triplets and judged queries that are held out, and errors on them |
 //! | `validation.rs` | validation errors on the way, the iterate to keep, early stopping |
 //! | `rounds.rs` | one run with its mining rounds |
 //! | `grid.rs` | one run per λ, and the best of them as a model |
@@ -17,6 +18,7 @@ pub(crate) mod base;
 mod data;
 pub(crate) mod ensemble;
 mod grid;
+mod held_out;
 pub(crate) mod rounds;
 mod validation;
 
@@ -51,7 +53,8 @@ pub struct RunSummary {
     pub chosen_objective: f64,
     /// The gap there.
     pub chosen_gap: Gap,
-    /// Error on the validation rows at that iterate.
+    /// The validation error at that iterate, see
+    /// [`TrainConfig::validation_measure`](crate::TrainConfig::validation_measure).
     pub valid_error: Option<f64>,
     /// Triplets learned from.
     pub n_triplets: usize,
@@ -77,7 +80,7 @@ pub struct Trained {
 
 /// Learns a similarity: fits the preprocessing on the training rows, makes triplets, runs the solver for each λ, and
 /// keeps the iterate with the lowest validation error (the earliest of equals, which uses the fewest features), or
-/// the last one without validation rows.
+/// the last one without validation.
 ///
 /// What the configuration leaves open is chosen from the data: [`Preprocess::Auto`](crate::Preprocess::Auto), a base of
 /// [`BaseWeight::Auto`](crate::model::BaseWeight::Auto), and no λ. The model contains the configuration with all choices
@@ -102,9 +105,16 @@ pub fn train(
         config.validation = Validation::Rows;
     }
     config.check()?;
-    if config.validation != Validation::None && data.valid.is_none() {
+    let split = held_out::split(data, &config)?;
+    if config.validation != Validation::None && data.valid.is_none() && split.is_none() {
         return Err(Error::data("there are no validation rows"));
     }
+    let mut data = *data;
+    if let Some(split) = &split {
+        data.triplets = Some(&split.learn);
+        data.held_out = Some(&split.held_out);
+    }
+    let data = &data;
     let kind = data
         .preprocessor
         .map_or(config.preprocess, Preprocessor::kind);

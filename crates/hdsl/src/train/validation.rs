@@ -2,6 +2,7 @@
 
 use super::RunSummary;
 use super::data::{Labeled, TrainData};
+use super::held_out::HeldOut;
 use super::rounds::MiningRun;
 use crate::atoms::ActiveSet;
 use crate::cancel::CancelToken;
@@ -10,35 +11,32 @@ use crate::error::{Error, Result};
 use crate::knn::{self, PredictionRule};
 use crate::model::TrainConfig;
 use crate::observer::{Event, Iteration, Observer, Stop};
-use crate::similarity::BilinearModel;
+use crate::similarity::{BilinearModel, Normalization};
 use std::ops::ControlFlow;
 
-/// Preprocessed validation rows with the labels of both sides.
-pub(super) struct ValidationRows<'a> {
-    labels: &'a Labels,
-    rows: Rows,
-    truth: &'a Labels,
-    rule: PredictionRule,
+/// What validation errors are computed on.
+pub(super) enum ValidationSet<'a> {
+    /// Rows whose classes are predicted.
+    Rows(ValidationRows<'a>),
+    /// Triplets or judged queries of training rows.
+    HeldOut(&'a HeldOut, Normalization),
 }
 
-impl<'a> ValidationRows<'a> {
-    /// Those of a training; none if it has none.
+impl<'a> ValidationSet<'a> {
+    /// That of a training; none if it has none.
     pub(super) fn of(
         data: &TrainData<'a>,
         preprocessor: &Preprocessor,
         rule: PredictionRule,
     ) -> Result<Option<Self>> {
-        let labels = |rows: &Labeled<'a>, which| rows.labels_for(which, "to compute an error with");
-        let Some(valid) = data.valid else {
-            return Ok(None);
-        };
-        rule.check(data.train.rows.n_rows())?;
-        Ok(Some(Self {
-            labels: labels(&data.train, "training")?,
-            truth: labels(&valid, "validation")?,
-            rows: preprocessor.apply(valid.rows),
-            rule,
-        }))
+        match (data.held_out, data.valid) {
+            (Some(held_out), _) => Ok(Some(Self::HeldOut(held_out, rule.normalization))),
+            (None, Some(valid)) => {
+                let rows = ValidationRows::new(data.train, valid, preprocessor, rule)?;
+                Ok(Some(Self::Rows(rows)))
+            }
+            (None, None) => Ok(None),
+        }
     }
 
     /// The error of an iterate, by preprocessed training rows.
@@ -49,8 +47,41 @@ impl<'a> ValidationRows<'a> {
         active: &ActiveSet,
     ) -> Result<f64> {
         let similarity = BilinearModel::on_base(train.n_features(), lambda, active, base)?;
+        match self {
+            Self::Rows(rows) => rows.error(train, &similarity),
+            Self::HeldOut(held_out, how) => Ok(held_out.error(train, &how.of(&similarity))),
+        }
+    }
+}
+
+/// Preprocessed validation rows with the labels of both sides.
+pub(super) struct ValidationRows<'a> {
+    labels: &'a Labels,
+    rows: Rows,
+    truth: &'a Labels,
+    rule: PredictionRule,
+}
+
+impl<'a> ValidationRows<'a> {
+    fn new(
+        train: Labeled<'a>,
+        valid: Labeled<'a>,
+        preprocessor: &Preprocessor,
+        rule: PredictionRule,
+    ) -> Result<Self> {
+        let labels = |rows: &Labeled<'a>, which| rows.labels_for(which, "to compute an error with");
+        rule.check(train.rows.n_rows())?;
+        Ok(Self {
+            labels: labels(&train, "training")?,
+            truth: labels(&valid, "validation")?,
+            rows: preprocessor.apply(valid.rows),
+            rule,
+        })
+    }
+
+    fn error(&self, train: &Rows, similarity: &BilinearModel) -> Result<f64> {
         let (labels, truth) = (self.labels, self.truth);
-        knn::evaluate_similarity(&similarity, train, labels, &self.rows, truth, &self.rule)
+        knn::evaluate_similarity(similarity, train, labels, &self.rows, truth, &self.rule)
             .map(|evaluation| evaluation.error)
     }
 }
@@ -66,8 +97,8 @@ pub(super) struct Candidate<'t> {
 /// Observes one run: passes iterations on, computes validation errors now and then, and stops early.
 pub(super) struct RunObserver<'a> {
     observer: &'a mut dyn Observer,
-    /// Validation rows, and the training rows that classify them.
-    validation: Option<(&'a ValidationRows<'a>, &'a Rows)>,
+    /// What errors are computed on, and the preprocessed training rows.
+    validation: Option<(&'a ValidationSet<'a>, &'a Rows)>,
     config: &'a TrainConfig,
     lambda: f64,
     /// β.
@@ -87,7 +118,7 @@ impl<'a> RunObserver<'a> {
     /// A run that is `stopped` ends after its first step, so that there is a model to keep.
     pub(super) fn new(
         observer: &'a mut dyn Observer,
-        validation: Option<(&'a ValidationRows<'a>, &'a Rows)>,
+        validation: Option<(&'a ValidationSet<'a>, &'a Rows)>,
         config: &'a TrainConfig,
         lambda: f64,
         stopped: bool,

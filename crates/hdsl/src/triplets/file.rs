@@ -1,6 +1,7 @@
 //! Files of triplets: lists, click logs and graded judgments.
 
 use super::Triplets;
+use super::judgments::Judgments;
 use crate::data::input::{Input, quote};
 use crate::data::number::{parse_f64, parse_u64};
 use crate::error::{Error, Parsed, Result};
@@ -40,7 +41,7 @@ impl TripletFormat {
     }
 
     /// What an empty file would have contained.
-    fn expected(self) -> String {
+    pub(super) fn expected(self) -> String {
         format!("lines of {}", self.fields())
     }
 }
@@ -100,7 +101,9 @@ fn read(input: Input<'_>, format: TripletFormat, n_rows: usize) -> Result<Triple
     let (triplets, reason) = match format {
         TripletFormat::List => (read_list(input, format, n_rows)?, none),
         TripletFormat::Clicks => (merge_equal(&read_list(input, format, n_rows)?), none),
-        _ => (read_judgments(input, format, n_rows)?, unequal),
+        TripletFormat::Judgments | TripletFormat::JudgmentsLow => {
+            (Judgments::of(input, format, n_rows)?.triplets(), unequal)
+        }
     };
     match triplets.is_empty() {
         true => Err(Error::File {
@@ -167,61 +170,11 @@ fn merge_equal(list: &Triplets) -> Triplets {
     triplets
 }
 
-/// One line of judgments.
-struct Judgment {
-    document: u32,
-    grade: f64,
-    line: u64,
-}
-
-fn read_judgments(input: Input<'_>, format: TripletFormat, n_rows: usize) -> Result<Triplets> {
-    let mut queries: Vec<(u32, Vec<Judgment>)> = Vec::new();
-    let mut places: HashMap<u32, usize> = HashMap::new();
-    each_record(input, |line, fields| {
-        let [query, document, grade] = *fields else {
-            return Err(wrong_count(fields.len(), format));
-        };
-        let (query, document) = (parse_row(query, n_rows)?, parse_row(document, n_rows)?);
-        let grade = parse_f64(grade)
-            .filter(|number| number.is_finite())
-            .ok_or_else(|| format!("grade {}, expected a finite number", quote(grade)))?;
-        let place = *places.entry(query).or_insert(queries.len());
-        if place == queries.len() {
-            queries.push((query, Vec::new()));
-        }
-        let judgments = &mut queries[place].1;
-        match judgments.iter().find(|other| other.document == document) {
-            Some(before) if before.grade != grade => {
-                return Err(format!(
-                    "document {document} has grade {grade} for query {query}, \
-                     but grade {} on line {}",
-                    before.grade, before.line
-                ));
-            }
-            Some(_) => {}
-            None => judgments.push(Judgment {
-                document,
-                grade,
-                line,
-            }),
-        }
-        Ok(())
-    })?;
-    let mut triplets = Triplets::new();
-    for (query, judgments) in queries {
-        for (at, a) in judgments.iter().enumerate() {
-            for b in judgments[at + 1..].iter().filter(|b| b.grade != a.grade) {
-                let a_is_better = (a.grade > b.grade) == (format == TripletFormat::Judgments);
-                let (better, worse) = if a_is_better { (a, b) } else { (b, a) };
-                triplets.push(query, better.document, worse.document);
-            }
-        }
-    }
-    Ok(triplets)
-}
-
 /// Calls `each` with the line number and fields of every line that has any.
-fn each_record(input: Input<'_>, mut each: impl FnMut(u64, &[&[u8]]) -> Parsed<()>) -> Result<()> {
+pub(super) fn each_record(
+    input: Input<'_>,
+    mut each: impl FnMut(u64, &[&[u8]]) -> Parsed<()>,
+) -> Result<()> {
     input.each_line(|number, line| {
         let line = match memchr::memchr(b'#', line) {
             Some(at) => &line[..at],
@@ -239,13 +192,13 @@ fn each_record(input: Input<'_>, mut each: impl FnMut(u64, &[&[u8]]) -> Parsed<(
 }
 
 /// The message about a line with too few or too many fields.
-fn wrong_count(n: usize, format: TripletFormat) -> String {
+pub(super) fn wrong_count(n: usize, format: TripletFormat) -> String {
     let fields = if n == 1 { "field" } else { "fields" };
     format!("{n} {fields}, expected {}", format.fields())
 }
 
 /// The number of a row that exists.
-fn parse_row(token: &[u8], n_rows: usize) -> Parsed<u32> {
+pub(super) fn parse_row(token: &[u8], n_rows: usize) -> Parsed<u32> {
     match parse_u64(token) {
         Some(row) if row < n_rows as u64 && row <= u64::from(u32::MAX) => Ok(row as u32),
         _ if token.iter().all(u8::is_ascii_digit) => Err(format!(

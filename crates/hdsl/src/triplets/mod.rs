@@ -2,12 +2,14 @@
 
 mod anchors;
 mod file;
+mod judgments;
 mod neighbors;
 mod random;
 mod source;
 
 pub(crate) use anchors::Anchors;
 pub use file::TripletFormat;
+pub use judgments::{JudgedQuery, Judgments};
 pub use source::TripletSource;
 
 use crate::error::{Error, Result};

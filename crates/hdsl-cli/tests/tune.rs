@@ -333,3 +333,60 @@ fn a_reference_is_made_again_by_its_line() {
     assert_eq!(ran.status, Some(2));
     assert!(ran.stderr.contains("max-iter"), "{}", ran.stderr);
 }
+
+#[test]
+fn triplets_and_judgments_are_tuned_by_held_out_anchors() {
+    let scratch = Scratch::planted();
+    // Anchors 0 to 79 of the planted rows: nearer to a row of their own class than to one of another.
+    let text = scratch.text("train.svm");
+    let class: Vec<&str> = text
+        .lines()
+        .map(|line| line.split(' ').next().unwrap())
+        .collect();
+    let (mut triplets, mut judgments) = (String::new(), String::new());
+    for anchor in 0..80 {
+        let class = &class;
+        let others = |same: bool| {
+            let rows = (80..160).filter(move |&row| (class[row] == class[anchor]) == same);
+            rows.skip(anchor % 7).step_by(5).take(4)
+        };
+        for (near, far) in others(true).zip(others(false)) {
+            triplets += &format!("{anchor} {near} {far}\n");
+            judgments += &format!("{anchor} {near} 1\n{anchor} {far} 0\n");
+        }
+    }
+    scratch.write("triplets.txt", &triplets);
+    scratch.write("judgments.txt", &judgments);
+    for (source, measure) in [
+        ("triplets.txt", "1 - accuracy of triplets"),
+        ("judgments:judgments.txt", "1 - nDCG@10"),
+    ] {
+        let told = scratch
+            .hdsl(&format!(
+                "tune train.svm --triplets {source} --cv 4 {QUICK} -o m.hdsl --json"
+            ))
+            .json();
+        assert_eq!(
+            (&told["measure"], &told["n_validation"]),
+            (&measure.into(), &80.into())
+        );
+        let model = scratch.read("m.hdsl");
+        let command = told["command"].as_str().expect("a line");
+        scratch
+            .hdsl(command.strip_prefix("hdsl ").expect("our own program"))
+            .ok();
+        assert!(scratch.read("m.hdsl") == model, "{command}");
+        let measured = scratch
+            .hdsl(&format!(
+                "evaluate m.hdsl train.svm --triplets {source} --json"
+            ))
+            .json();
+        assert!(
+            measured["triplet_accuracy"].as_f64().expect("a number") > 0.5,
+            "{measured}"
+        );
+    }
+    let ran = scratch.hdsl("tune train.svm --triplets knn:3:5 -o n.hdsl");
+    assert_eq!(ran.status, Some(2));
+    assert!(ran.stderr.contains("expected a file"), "{}", ran.stderr);
+}

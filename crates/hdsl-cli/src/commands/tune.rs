@@ -11,11 +11,11 @@ use crate::files::{self, TrainingData};
 use crate::output::{self, Log, count, percent, short, thousands};
 use crate::progress::{self, TuningProgress};
 use clap::Args;
-use hdsl::TrainData;
 use hdsl::model::{CommandFiles, shell_word};
 use hdsl::tune::{
     Ablation, AblationResult, Candidate, Preset, TuneConfig, Tuned, ValidationScheme, tune,
 };
+use hdsl::{TrainData, TripletSource};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::io::Write;
@@ -59,6 +59,14 @@ pub(crate) struct Tune {
     /// What is searched over
     #[arg(long, value_name = "WHAT", value_parser = named!(Preset), default_value_t)]
     preset: Preset,
+    /// Learn from and validate with a file instead of labels: clicks:FILE, judgments:FILE, judgments-low:FILE, or a
+    /// FILE of triplets
+    ///
+    /// Folds are of anchors (queries), so that none is both learned from and validated with. The error is 1 - the accuracy
+    /// on held-out triplets, where a tie counts one half; for judgments, 1 - nDCG@10 of rankings of all documents that the
+    /// file names. Without it, triplets are mined from labels, and how is part of the search.
+    #[arg(long, value_name = "SOURCE", conflicts_with_all = ["preset", "valid"])]
+    triplets: Option<TripletSource>,
     /// Leave parts of the search out, to see what they contribute
     #[arg(long, value_name = "PART,...", value_delimiter = ',', value_parser = named!(Ablation), conflicts_with = "preset")]
     ablate: Vec<Ablation>,
@@ -104,8 +112,16 @@ pub(crate) fn run(args: &Tune, log: &Log) -> Result<(), Failure> {
     files::refuse_stdout_with_json(files.json, Some(&files.output))?;
     let out = files::create(&files.output)?;
     let data = TrainingData::read(files, &args.validation, &AddedRows::default(), log)?;
-    if data.train.labels.is_none() {
-        return Err(Failure::no_labels(&files.train, "--labels"));
+    match &args.triplets {
+        Some(source) if source.is_mined() => {
+            return Err(Failure::usage(format!(
+                "--triplets is {source}, expected a file: the search tries triplets mined from labels by itself"
+            )));
+        }
+        None if data.train.labels.is_none() => {
+            return Err(Failure::no_labels(&files.train, "--labels or --triplets"));
+        }
+        _ => {}
     }
 
     progress::stop_on_ctrl_c();
@@ -140,6 +156,9 @@ impl Tune {
     fn config(&self) -> TuneConfig {
         let mut config = TuneConfig::default();
         config.preset = self.preset;
+        if let Some(source) = &self.triplets {
+            config.triplets = source.clone();
+        }
         config.validation = match (self.cv, self.holdout) {
             (Some(folds), _) => ValidationScheme::CrossValidation(folds),
             (None, Some(fraction)) => ValidationScheme::Holdout(fraction),
@@ -221,6 +240,19 @@ fn evaluation(args: &Tune, tuned: &Tuned) -> String {
     line + " TEST"
 }
 
+/// The same for triplets or judgments.
+fn supervised_evaluation(args: &Tune, source: &TripletSource) -> String {
+    let form = match source {
+        TripletSource::File { format, .. } => match format.to_string().as_str() {
+            "file" => "FILE".to_owned(),
+            other => format!("{other}:FILE"),
+        },
+        _ => "FILE".to_owned(),
+    };
+    let (model, rows) = (path(&args.files.output), path(&args.files.train));
+    format!("hdsl evaluate {model} {rows} --triplets {form}")
+}
+
 fn path(path: &Path) -> String {
     shell_word(&path.display().to_string()).into_owned()
 }
@@ -235,15 +267,20 @@ fn to_text(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> String {
     let mut lines = Vec::new();
     if let Some((error, deviation)) = tuned.expected_error {
         let expected = format!(
-            "{} error on new rows, bootstrap standard deviation {}",
+            "{} {}, bootstrap standard deviation {}",
             percent(error),
+            error_on_new(tuned),
             percent(deviation),
         );
         lines.push(("expect", expected));
     }
     lines.extend(against_reference(tuned).map(|text| ("reference", text)));
     let candidates = count(tuned.n_points, "candidate");
-    let validated = count(tuned.n_validation, "row");
+    let unit = match tuned.measure {
+        None => "row",
+        Some(_) => "anchor",
+    };
+    let validated = count(tuned.n_validation, unit);
     lines.push((
         "selected",
         format!("among {candidates} (checkpoints x prediction rules) by the error on {validated} not trained on"),
@@ -262,11 +299,25 @@ fn to_text(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> String {
         "\nTo train the same model again:\n  {}\n",
         command(args, tuned)
     );
-    text += &format!(
-        "\nTo measure its error on other rows:\n  {}\n",
-        evaluation(args, tuned)
-    );
+    text += &match &args.triplets {
+        None => format!(
+            "\nTo measure its error on other rows:\n  {}\n",
+            evaluation(args, tuned)
+        ),
+        Some(source) => format!(
+            "\nTo measure it on other anchors or queries of these rows:\n  {}\n",
+            supervised_evaluation(args, source)
+        ),
+    };
     text
+}
+
+/// What the errors are the errors of.
+fn error_on_new(tuned: &Tuned) -> String {
+    match tuned.measure {
+        None => "error on new rows".to_owned(),
+        Some(measure) => format!("error ({measure}) on new anchors or queries"),
+    }
 }
 
 /// What learning brings against the best plain similarity.
@@ -277,10 +328,10 @@ fn against_reference(tuned: &Tuned) -> Option<String> {
     let best = &tuned.leaderboard[0];
     Some(match best.is_reference {
         true => format!(
-            "no learned similarity is better than the {name}: {error} error on the validation rows; it is the result"
+            "no learned similarity is better than the {name}: {error} error in validation; it is the result"
         ),
         false => format!(
-            "{name}: {error} error on the validation rows, where the learned similarity has {}",
+            "{name}: {error} error in validation, where the learned similarity has {}",
             percent(best.error)
         ),
     })
@@ -373,6 +424,7 @@ fn to_json(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> Value {
         "reference_error": tuned.reference().map(|c| c.error),
         "learned": !tuned.leaderboard[0].is_reference,
         "n_validation": tuned.n_validation,
+        "measure": tuned.measure.unwrap_or("prediction error"),
         "n_models": tuned.n_points,
         "finished": tuned.finished,
         "refitted": tuned.refitted,

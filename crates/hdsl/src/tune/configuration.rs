@@ -106,23 +106,31 @@ pub(super) fn first(
         return Ok((0..10).map(paper).collect());
     }
     let fold = &folds.folds[0];
+    let neighbors = match fold.is_given() {
+        true => &params.triplets,
+        false => &PAPER_TRIPLETS,
+    };
     let mut on_base = Vec::new();
     for kind in base_kinds(params, ranked) {
         let prepared = fold.prepared(kind);
-        let config = configuration(kind, &PAPER_TRIPLETS, 1.0);
-        let triplets = prepared.triplets(&config, &fold.labels, search.cancel_token())?;
+        let config = configuration(kind, neighbors, 1.0);
+        let triplets = fold.triplets(&prepared, &config, search.cancel_token())?;
         for (margin, relative_trace) in BASES {
             let base = rounded(base_weight(&prepared.train, &triplets, margin));
             let lambda = rounded(lambda_beside(&prepared.train, base, relative_trace));
             on_base.push(TrainConfig {
                 base: BaseWeight::Value(base),
-                ..configuration(kind, &PAPER_TRIPLETS, lambda)
+                ..configuration(kind, neighbors, lambda)
             });
         }
     }
     let mut alone = Vec::new();
     for relative in RELATIVE_LAMBDAS {
-        for triplets in &triplet_sources(params, &fold.train) {
+        let sources = match fold.is_given() {
+            true => vec![params.triplets.clone()],
+            false => triplet_sources(params, &fold.train),
+        };
+        for triplets in &sources {
             for kind in kinds_alone(params, ranked) {
                 let lambda = rounded(lambda_alone(&fold.prepared(kind).train, relative));
                 alone.push(configuration(kind, triplets, lambda));
@@ -225,6 +233,19 @@ fn rounded(value: f64) -> f64 {
 
 /// The prediction rules tried at each checkpoint, without those that need more neighbors than there are training rows.
 pub(super) fn rules(params: &TuneConfig, folds: &Folds) -> Vec<PredictionRule> {
+    let used = |&n: &Normalization| n != Normalization::Cosine || params.uses(Ablation::Cosine);
+    if folds.folds[0].is_given() {
+        // Nothing is predicted.
+        let rule = |normalization| PredictionRule {
+            normalization,
+            ..PredictionRule::default()
+        };
+        return Normalization::ALL
+            .into_iter()
+            .filter(used)
+            .map(rule)
+            .collect();
+    }
     let n_rows = folds.folds.iter().map(|fold| fold.train.n_rows()).min();
     let n_rows = n_rows.unwrap_or(0);
     let mut votes = vec![(3.min(n_rows), Vote::Majority)];
@@ -237,7 +258,6 @@ pub(super) fn rules(params: &TuneConfig, folds: &Folds) -> Vec<PredictionRule> {
             .collect();
         votes.push((3, Vote::ClassMean));
     }
-    let used = |&n: &Normalization| n != Normalization::Cosine || params.uses(Ablation::Cosine);
     let rule = |normalization, (k, vote)| PredictionRule {
         k,
         vote,

@@ -1,7 +1,8 @@
 //! Validation schemes: which rows are trained on, and which errors are computed on.
 
 use super::journal::Losses;
-use super::params::ValidationScheme;
+use super::params::{TuneConfig, ValidationScheme};
+use super::supervision::{Given, Held};
 use crate::cancel::CancelToken;
 use crate::data::{Labels, Preprocess, Preprocessor, Rows, RowsView, stratified_split};
 use crate::error::{Error, Result};
@@ -11,6 +12,7 @@ use crate::similarity::Similarity;
 use crate::train::hold_out;
 use crate::triplets::{TripletSource, Triplets};
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Fewer labeled rows than this are cross-validated from the beginning.
@@ -20,7 +22,7 @@ pub(super) const FEW_ROWS: usize = 3000;
 const MANY_ROWS: usize = 20_000;
 
 /// Folds of a cross-validation.
-const N_FOLDS: usize = 5;
+pub(super) const N_FOLDS: usize = 5;
 
 /// Folds are repeated, with other rows in each, until errors are computed on this many predictions.
 const ENOUGH_PREDICTIONS: usize = 1500;
@@ -34,14 +36,16 @@ const MOST_VALIDATION_ROWS: usize = 5000;
 
 /// Training rows and validation rows, with the same class codes.
 pub(super) struct Fold {
-    pub(super) train: Rows,
+    pub(super) train: Arc<Rows>,
     pub(super) labels: Labels,
     validation: Rows,
     truth: Labels,
     /// The number of its first validation row among those of all folds.
     first: u32,
+    /// What is learned from and validated with in place of labels, if that is given.
+    given: Option<(Triplets, Held)>,
     /// By preprocessing. Trials share them.
-    prepared: Mutex<HashMap<Preprocess, Arc<Prepared>>>,
+    prepared: Arc<Mutex<HashMap<Preprocess, Arc<Prepared>>>>,
 }
 
 /// The rows of a fold by a preprocessing fitted on its training rows.
@@ -52,41 +56,55 @@ pub(super) struct Prepared {
     neighbors: OnceLock<Triplets>,
 }
 
-impl Prepared {
-    /// The triplets of a source.
-    pub(super) fn triplets(
-        &self,
-        config: &TrainConfig,
-        labels: &Labels,
-        cancel: CancelToken<'_>,
-    ) -> Result<Triplets> {
-        let mine = || {
-            let labels = Some(labels);
-            config
-                .triplets
-                .triplets(&self.train, labels, config.seed, cancel)
-        };
-        if !matches!(config.triplets, TripletSource::Neighbors { .. }) {
-            return mine();
-        }
-        if let Some(mined) = self.neighbors.get() {
-            return Ok(mined.clone());
-        }
-        let mined = mine()?;
-        Ok(self.neighbors.get_or_init(|| mined).clone())
-    }
-}
-
 impl Fold {
     fn new(rows: RowsView<'_>, labels: &Labels, parts: [&[u32]; 2], first: usize) -> Self {
         let [train, validation] = parts;
         Self {
-            train: rows.select(train),
+            train: Arc::new(rows.select(train)),
             labels: labels.select(train),
             validation: rows.select(validation),
             truth: labels.select(validation),
             first: first as u32,
-            prepared: Mutex::default(),
+            given: None,
+            prepared: Arc::default(),
+        }
+    }
+
+    /// The triplets that a configuration learns from.
+    pub(super) fn triplets(
+        &self,
+        prepared: &Prepared,
+        config: &TrainConfig,
+        cancel: CancelToken<'_>,
+    ) -> Result<Triplets> {
+        if let Some((learn, _)) = &self.given {
+            return Ok(learn.clone());
+        }
+        let mine = || {
+            let labels = Some(&self.labels);
+            config
+                .triplets
+                .triplets(&prepared.train, labels, config.seed, cancel)
+        };
+        if !matches!(config.triplets, TripletSource::Neighbors { .. }) {
+            return mine();
+        }
+        if let Some(mined) = prepared.neighbors.get() {
+            return Ok(mined.clone());
+        }
+        let mined = mine()?;
+        Ok(prepared.neighbors.get_or_init(|| mined).clone())
+    }
+
+    /// Whether its triplets are given, so that there are no labels to mine others from.
+    pub(super) fn is_given(&self) -> bool {
+        self.given.is_some()
+    }
+
+    /// What is learned from in place of labels.
+    pub(super) fn hash_given(&self, hasher: &mut impl Hasher) {
+        if let Some((learn, held)) = &self.given {
+            (learn.iter().collect::<Vec<_>>(), held.len()).hash(hasher);
         }
     }
 
@@ -97,9 +115,9 @@ impl Fold {
             return prepared.clone();
         }
         // Not under the lock, which other trials need. Two may do the same work, with the same result.
-        let fitted = Preprocessor::fit(kind, &self.train);
+        let fitted = Preprocessor::fit(kind, &*self.train);
         let prepared = Arc::new(Prepared {
-            train: fitted.apply(&self.train),
+            train: fitted.apply(&*self.train),
             validation: fitted.apply(&self.validation),
             neighbors: OnceLock::new(),
         });
@@ -114,6 +132,9 @@ impl Fold {
         rules: &[PredictionRule],
         cancel: CancelToken<'_>,
     ) -> Result<Vec<Losses>> {
+        if let Some((_, held)) = &self.given {
+            return Ok(held.losses(&prepared.train, similarity, rules, self.first));
+        }
         let predictor = Predictor::new(&prepared.train, &self.labels, &prepared.validation)?;
         let predicted = predictor
             .with_cancel(cancel)
@@ -170,6 +191,30 @@ impl Folds {
         Ok(Self::of(folds, &predicted))
     }
 
+    /// Folds of given supervision, over all rows.
+    pub(super) fn of_given(rows: RowsView<'_>, given: &Given, params: &TuneConfig) -> Result<Self> {
+        let enough = ENOUGH_PREDICTIONS.div_ceil(given.n_units().max(1));
+        let repeats = enough.clamp(1, MOST_REPEATS);
+        let mut folds = Vec::new();
+        let mut predicted: Vec<u32> = Vec::new();
+        // All folds have the same rows.
+        let (train, prepared) = (Arc::new(rows.to_rows()), Arc::default());
+        let none = Labels::from_names([""; 0]);
+        for held in given.folds(params.validation, params.seed, repeats)? {
+            folds.push(Fold {
+                train: Arc::clone(&train),
+                labels: none.clone(),
+                validation: Rows::new(rows.n_features()),
+                truth: none.clone(),
+                first: predicted.len() as u32,
+                given: Some(given.part(&held)?),
+                prepared: Arc::clone(&prepared),
+            });
+            predicted.extend(held);
+        }
+        Ok(Self::of(folds, &predicted))
+    }
+
     fn of(folds: Vec<Fold>, predicted: &[u32]) -> Self {
         let mut numbers = HashMap::new();
         let row_of = predicted.iter().map(|&row| {
@@ -195,7 +240,8 @@ impl Folds {
             validation: fold.validation.clone(),
             truth: fold.truth.clone(),
             first: 0,
-            prepared: Mutex::default(),
+            given: None,
+            prepared: Arc::default(),
         };
         let predicted: Vec<u32> = (0..fold.truth.len() as u32).collect();
         Self::of(vec![first], &predicted)
@@ -210,12 +256,13 @@ impl Folds {
         };
         let (train, held) = (part(&fold.labels, train)?, part(&fold.truth, validation)?);
         let sampled = Fold {
-            train: fold.train.select(&train),
+            train: Arc::new(fold.train.select(&train)),
             labels: fold.labels.select(&train),
             validation: fold.validation.select(&held),
             truth: fold.truth.select(&held),
             first: 0,
-            prepared: Mutex::default(),
+            given: None,
+            prepared: Arc::default(),
         };
         let all: Vec<u32> = (0..held.len() as u32).collect();
         Ok(Self {

@@ -64,6 +64,15 @@ impl Losses {
         }
     }
 
+    /// Losses of any size up to 1.
+    pub(super) fn sized(losses: impl Iterator<Item = (u32, f64)>) -> Self {
+        let above: Vec<(u32, f64)> = losses.filter(|loss| loss.1 > 0.0).collect();
+        Self {
+            rows: above.iter().map(|loss| loss.0).collect(),
+            sizes: above.iter().map(|loss| loss.1 as f32).collect(),
+        }
+    }
+
     /// Rows and their losses.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, f64)> + '_ {
         let size = |at: usize| self.sizes.get(at).map_or(1.0, |&size| f64::from(size));

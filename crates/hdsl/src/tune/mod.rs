@@ -15,6 +15,7 @@
 //! | `params.rs` | what a search is asked to do |
 //! | `configuration.rs` | the configurations and prediction rules that are tried |
 //! | `folds.rs` | validation schemes |
+//! | `supervision.rs` | given triplets, clicks and judgments, by folds of their anchors |
 //! | `journal.rs` | results of segments, and resuming a search that was killed |
 //! | `choice.rs` | which point to take, and the error to expect of it |
 //! | `search.rs` | parameters, observer and time limit, shared by all trials |
@@ -30,6 +31,7 @@ mod params;
 mod result;
 mod rungs;
 mod search;
+mod supervision;
 mod trial;
 
 pub use params::{Ablation, Preset, TuneConfig, ValidationScheme};
@@ -51,6 +53,7 @@ use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
+use supervision::Given;
 use trial::Reached;
 
 /// The final training may take this much longer than the time limit: a tenth of it, and half a second.
@@ -85,9 +88,25 @@ pub fn tune(
 ) -> Result<Tuned> {
     let started = Instant::now();
     params.check()?;
-    let labels = data.train.labels_for("training", "to tune by")?;
-    let joined = join(data, labels)?;
-    let (folds, all) = folds_and_rows(data.train, labels, joined.as_ref(), params)?;
+    let given = match data.triplets {
+        Some(triplets) => {
+            triplets.check(data.train.rows.n_rows())?;
+            Some(Given::triplets(triplets))
+        }
+        None => Given::read(&params.triplets, data.train.rows.n_rows())?,
+    };
+    let mut joined = None;
+    let (folds, all) = match &given {
+        Some(given) => {
+            let folds = Folds::of_given(data.train.rows, given, params)?;
+            (folds, data.train)
+        }
+        None => {
+            let labels = data.train.labels_for("training", "to tune by")?;
+            joined = join(data, labels)?;
+            folds_and_rows(data.train, labels, joined.as_ref(), params)?
+        }
+    };
     let refitted = joined.is_some() && !params.no_refit;
     let journal = match &params.journal {
         Some(path) => Journal::open(path, &fingerprint(&folds, params))?,
@@ -112,12 +131,13 @@ pub fn tune(
         resumed: lock(&search.journal).finished.len(),
     });
     let is_best = params.preset == Preset::Best;
-    let sample = match is_best && folds.folds[0].train.n_rows() > SAMPLE[0] {
+    let is_mined = given.is_none();
+    let sample = match is_best && is_mined && folds.folds[0].train.n_rows() > SAMPLE[0] {
         true => Some(folds.sampled(SAMPLE, params.seed)?),
         false => None,
     };
     // With many rows, one fold is enough to give up most trials.
-    let first = match is_best && folds.n_rows >= FEW_ROWS && folds.folds.len() > 1 {
+    let first = match is_best && is_mined && folds.n_rows >= FEW_ROWS && folds.folds.len() > 1 {
         true => Some(folds.first_only()),
         false => None,
     };
@@ -131,6 +151,8 @@ pub fn tune(
     search.tell(&Event::FinalTraining { n_rows });
     let data = TrainData {
         names: data.names,
+        // Those of a file are read again, and the model remembers which.
+        triplets: data.triplets,
         ..TrainData::new(all)
     };
     let config = TrainConfig {
@@ -147,6 +169,7 @@ pub fn tune(
         ablations: ablations(&found, params),
         expected_error: found.choice(params, None).expected_error(params.seed),
         n_validation: found.folds.n_rows,
+        measure: given.as_ref().map(Given::measure),
         n_points: found.n_points(),
         finished: search.finished,
     })
@@ -310,6 +333,7 @@ fn fingerprint(folds: &Folds, params: &TuneConfig) -> String {
             .iter()
             .for_each(|value| value.to_bits().hash(&mut hasher));
         fold.labels.codes().hash(&mut hasher);
+        fold.hash_given(&mut hasher);
     }
     // These do not change what is found.
     let params = TuneConfig {

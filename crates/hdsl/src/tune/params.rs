@@ -90,12 +90,15 @@ pub enum ValidationScheme {
 }
 
 /// The parameters of [`tune`](super::tune).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TuneConfig {
     /// What is searched over.
     pub preset: Preset,
-    /// Which rows errors are computed on, without validation rows.
+    /// A file of triplets, clicks or judgments to learn from and to validate with, in place of labels. Sources that mine
+    /// triplets from labels are searched over.
+    pub triplets: TripletSource,
+    /// Which rows errors are computed on, without validation rows; of given triplets, which anchors.
     pub validation: ValidationScheme,
     /// Whether validation rows stay out of the final training.
     pub no_refit: bool,
@@ -116,6 +119,25 @@ pub struct TuneConfig {
     pub memory_limit: Option<u64>,
     /// The file that records finished jobs, so that a search that was killed can be resumed.
     pub journal: Option<PathBuf>,
+}
+
+impl Default for TuneConfig {
+    fn default() -> Self {
+        Self {
+            preset: Preset::default(),
+            triplets: TrainConfig::new(1.0).triplets,
+            validation: ValidationScheme::default(),
+            no_refit: false,
+            time: None,
+            max_features: None,
+            max_atoms: None,
+            ablate: Vec::new(),
+            round_iter: None,
+            seed: 0,
+            memory_limit: None,
+            journal: None,
+        }
+    }
 }
 
 impl TuneConfig {

@@ -66,8 +66,10 @@ pub struct Tuned {
     pub ablations: Vec<AblationResult>,
     /// The error to expect on new rows, with its standard deviation: that of the choice, on rows that did not choose.
     pub expected_error: Option<(f64, f64)>,
-    /// Rows that errors were computed on.
+    /// Rows that errors were computed on; of given triplets or judgments, anchors or queries.
     pub n_validation: usize,
+    /// What the errors are, if they are not those of predicted classes: 1 - accuracy of triplets, or 1 - nDCG@10.
+    pub measure: Option<&'static str>,
     /// Points that were compared.
     pub n_points: usize,
     /// Whether all that was planned was done.

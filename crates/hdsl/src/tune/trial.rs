@@ -350,7 +350,7 @@ fn run_segment(
         checkpoints: done,
         seconds,
         may_extend: trained.iter().all(|m| m.run.stop == Stop::MaxIter),
-        may_mine: trained.iter().all(MiningRun::may_continue),
+        may_mine: !fold.is_given() && trained.iter().all(MiningRun::may_continue),
     };
     *models = trained;
     Ok(Some(result))
@@ -418,7 +418,7 @@ fn train(
     let mut model = match begun {
         Some(model) => model,
         None => {
-            let triplets = prepared.triplets(config, &fold.labels, observer.cancel_token())?;
+            let triplets = fold.triplets(prepared, config, observer.cancel_token())?;
             let run = solver(0)?.build()?.fit(rows, &triplets, observer)?;
             MiningRun::new(run, Cow::Owned(triplets))
         }

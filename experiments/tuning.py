@@ -14,13 +14,15 @@ from experiments.cells import Cell, Context, Found, Setting, cell
 from experiments.page import Page, count, percent, table
 
 TITLE = "One call: hdsl.tune"
-VERSION = 2
+VERSION = 3
 
 #: Test error in per cent and number of features to aim at, from linear SVMs on such splits.
 AIMS = {"dexter": (9.5, 400), "dorothea": (6.3, 400), "farm_ads": (10.0, 1500), "reuters_top4": (3.4, 900)}
 
 #: Descriptions of the parts.
 PARTS = {
+    "base": "similarities learned on top of a base",
+    "term-weights": "tf-idf and BM25",
     "mining-rounds": "mining rounds under the learned similarity",
     "ensembles": "averages of three models",
     "votes": "prediction rules other than the majority of 3",
@@ -153,12 +155,12 @@ def report(found: Found, page: Page) -> str:
         for cell, result in found.of(dataset=name):
             p = result["params"]
             lines.append([
-                data.DATASETS[name].title, cell.seed, p["preprocess"], p["triplets"], f"{p['scale']:g}", p["loss"],
+                data.DATASETS[name].title, cell.seed, p["preprocess"], f"{p['base']:g}", p["triplets"], "–" if p["scale"] is None else f"{p['scale']:g}", p["loss"],
                 p["mining_rounds"], p["n_estimators"], f"{p['vote']} of {p['n_neighbors']}" if p["vote"] != "class-mean" else p["vote"], p["normalization"],
                 percent(result["valid_error"]), percent(result["test_error"]), count(result["n_features"], "feature"),
             ])  # fmt: skip
     head = [
-        "dataset", "seed", "preprocess", "triplets", "λ", "loss", "mining rounds", "models", "vote", "normalization",
+        "dataset", "seed", "preprocess", "base", "triplets", "λ", "loss", "mining rounds", "models", "vote", "normalization",
         "validation", "test", "features",
     ]  # fmt: skip
-    return text + table(head, lines, right=[1, 4, 6, 7]) + "\n</details>\n"
+    return text + table(head, lines, right=[1, 3, 5, 7, 8]) + "\n</details>\n"

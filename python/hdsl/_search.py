@@ -34,7 +34,7 @@ class Tuning:
     expected_error: float | None
     """The expected error on new rows, estimated on rows that had no part in the choice; None if there were too few."""
     expected_error_deviation: float | None
-    """Its standard deviation."""
+    """Its standard deviation on a test set as large as a fold."""
     reference_error: float | None
     """The lowest error of a plain similarity (dot product, cosine, tf-idf cosine and others) on the validation rows."""
     learned: bool

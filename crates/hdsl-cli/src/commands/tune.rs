@@ -267,7 +267,7 @@ fn to_text(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> String {
     let mut lines = Vec::new();
     if let Some((error, deviation)) = tuned.expected_error {
         let expected = format!(
-            "{} {}, bootstrap standard deviation {}",
+            "{} {}; standard deviation {} on a test set as large as a fold",
             percent(error),
             error_on_new(tuned),
             percent(deviation),

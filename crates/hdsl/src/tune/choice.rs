@@ -68,6 +68,8 @@ pub(super) struct Choice<'a> {
     points: Vec<&'a Point>,
     /// The validation row of each prediction, and the number of rows.
     rows: (&'a [u32], usize),
+    /// The number of rows of a test set that the expected error is for.
+    n_test: usize,
 }
 
 /// A point with its score: its error, shrunk towards that of its neighborhood.
@@ -75,13 +77,22 @@ pub(super) type Scored<'a> = (&'a Point, f64);
 
 impl<'a> Choice<'a> {
     pub(super) fn new(points: impl IntoIterator<Item = &'a Point>, folds: &'a Folds) -> Self {
-        Self::of(points, (&folds.row_of, folds.n_rows))
+        let n_test = folds.n_validation / folds.folds.len();
+        Self::of(points, (&folds.row_of, folds.n_rows), n_test)
     }
 
-    fn of(points: impl IntoIterator<Item = &'a Point>, rows: (&'a [u32], usize)) -> Self {
+    fn of(
+        points: impl IntoIterator<Item = &'a Point>,
+        rows: (&'a [u32], usize),
+        n_test: usize,
+    ) -> Self {
         let mut points: Vec<&Point> = points.into_iter().collect();
         points.sort_by_key(|p| (p.neighborhood(), p.iteration, p.rule));
-        Self { points, rows }
+        Self {
+            points,
+            rows,
+            n_test,
+        }
     }
 
     /// The point to take; none if there are no points.
@@ -101,8 +112,9 @@ impl<'a> Choice<'a> {
         best
     }
 
-    /// The error to expect of the choice on new rows, and its standard deviation over bootstrap samples. None if there are
-    /// too few rows to leave any out.
+    /// The error to expect of the choice on new rows, and its standard deviation on a test set as large as a fold: the
+    /// estimate varies over bootstrap samples, and the error varies with the test rows. None if there are too few rows to
+    /// leave any out.
     pub(super) fn expected_error(&self, seed: u64) -> Option<(f64, f64)> {
         let n = self.rows.1;
         let contenders = self.contenders();
@@ -128,7 +140,8 @@ impl<'a> Choice<'a> {
         let count = errors.len() as f64;
         let mean = errors.iter().sum::<f64>() / count;
         let variance = errors.iter().map(|e| (e - mean).powi(2)).sum::<f64>() / count;
-        Some((mean, variance.sqrt()))
+        let of_test_rows = mean * (1.0 - mean) / self.n_test.max(1) as f64;
+        Some((mean, (variance + of_test_rows.max(0.0)).sqrt()))
     }
 
     fn row_of(&self, prediction: u32) -> usize {
@@ -149,7 +162,7 @@ impl<'a> Choice<'a> {
             }
             points.extend(near.iter().map(|scored| scored.0));
         }
-        Self::of(points, self.rows)
+        Self::of(points, self.rows, self.n_test)
     }
 
     /// All points, where row r counts `times[r]` times.
@@ -226,7 +239,7 @@ mod tests {
     };
 
     fn choice<'a>(points: impl IntoIterator<Item = &'a Point>, n: usize) -> Choice<'a> {
-        Choice::of(points, (&EACH[..n], n))
+        Choice::of(points, (&EACH[..n], n), n)
     }
 
     #[test]

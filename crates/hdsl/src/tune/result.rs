@@ -64,7 +64,8 @@ pub struct Tuned {
     pub leaderboard: Vec<Candidate>,
     /// What would have been chosen without each part that was searched over and can be left out.
     pub ablations: Vec<AblationResult>,
-    /// The error to expect on new rows, with its standard deviation: that of the choice, on rows that did not choose.
+    /// The error to expect on new rows: that of the choice, on rows that did not choose. With its standard deviation on a
+    /// test set as large as a fold.
     pub expected_error: Option<(f64, f64)>,
     /// Rows that errors were computed on; of given triplets or judgments, anchors or queries.
     pub n_validation: usize,

@@ -388,7 +388,7 @@ def test_scikit_learn_check(estimator, check, monkeypatch):
 
 @pytest.mark.usefixtures("heeds_ctrl_c")
 @pytest.mark.parametrize(("kind", "round_iter"), [("best", 300), ("reference", 10**7)])
-def test_ctrl_c_keeps_the_best_so_far(kind, round_iter, monkeypatch):
+def test_ctrl_c_keeps_the_best_so_far(kind, round_iter, tmp_path, monkeypatch):
     # A search of very many iterations, of which the signal comes after the first setting has been judged.
     monkeypatch.setattr(hdsl._search, "ROUND_ITER", round_iter)
     X, y = planted(600, 3000)
@@ -410,6 +410,8 @@ def test_ctrl_c_keeps_the_best_so_far(kind, round_iter, monkeypatch):
     if kind == "reference":  # a plain similarity is an answer, too
         assert not best.tuning_.learned and best.max_iter == 0 and best.n_active_features_ == 0
         assert clone(best).fit(X, y)._model == best._model
+        best.save(tmp_path / "m.hdsl")
+        assert clone(HDSLClassifier.load(tmp_path / "m.hdsl")).fit(X, y)._model == best._model
     assert best.predict(X).shape == y.shape
 
 

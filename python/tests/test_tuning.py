@@ -31,6 +31,14 @@ def short_rounds(monkeypatch):
     monkeypatch.setattr(hdsl._search, "ROUND_ITER", 12)
 
 
+@pytest.fixture
+def two_folds(monkeypatch):
+    """Not fifteen, where a test is about the estimator and not about the search."""
+    tune = hdsl._core.tune
+    few = lambda settings, *args, **more: tune({**settings, "cv": settings["cv"] or 2}, *args, **more)  # noqa: E731
+    monkeypatch.setattr(hdsl._core, "tune", few)
+
+
 @pytest.fixture(scope="module")
 def small():
     return planted(90, 60)
@@ -64,12 +72,15 @@ CASES = {
     "few atoms": (["--cv", 3, "--max-atoms", 5], dict(cv=3, max_atoms=5)),
     "validation rows": (["--valid", "valid.npz"], dict()),
     "validation rows kept apart": (["--valid", "valid.npz", "--no-refit"], dict(refit=False)),
+    "nothing to learn": (["--cv", 2], dict(cv=2)),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_program_finds_the_same(case, small, valid, tmp_path, program):
     flags, params = CASES[case]
+    if case == "nothing to learn":  # the only feature of a row is its class
+        small = sp.csr_matrix(np.eye(4)[small[1]]), small[1]
     write(tmp_path, "train", *small)
     write(tmp_path, "valid", *valid)
     if "--valid" in flags:
@@ -93,6 +104,8 @@ def test_the_program_finds_the_same(case, small, valid, tmp_path, program):
 
     # The line that makes it again says what the parameters say, and does what they do.
     words = told["command"].split()
+    assert best.tuning_.learned == ("--base 1 --max-iter 0" not in told["command"])
+    assert not (best.tuning_.learned and case == "nothing to learn")
     for flag, name in [
         ("--lambda", "scale"), ("--base", "base"), ("--triplets", "triplets"), ("--preprocess", "preprocess"), ("--max-iter", "max_iter"),
         ("--vote", "vote"), ("--normalization", "normalization"), ("--mining-rounds", "mining_rounds"), ("--last-round-iter", "last_round_iter"), ("--loss", "loss"),
@@ -110,6 +123,7 @@ def test_the_program_finds_the_same(case, small, valid, tmp_path, program):
     assert (tmp_path / "m.hdsl").read_bytes() == theirs
 
 
+@pytest.mark.usefixtures("two_folds")
 @pytest.mark.parametrize("refit", [True, False])
 def test_a_clone_on_the_same_rows_is_the_same(refit, small, valid):
     best = hdsl.tune(*small, X_val=valid[0], y_val=valid[1], refit=refit, random_state=np.random.RandomState(1))
@@ -137,6 +151,7 @@ def test_threads_change_nothing(small):
     assert one.leaderboard_.equals(two.leaderboard_)
 
 
+@pytest.mark.usefixtures("two_folds")
 def test_auto_is_tune_in_fit(small, valid):
     X, y = small
     best = hdsl.tune(X, y)
@@ -158,6 +173,7 @@ def test_auto_is_tune_in_fit(small, valid):
     assert auto.kneighbors(valid[0])[1].shape[1] == 2
 
 
+@pytest.mark.usefixtures("two_folds")
 def test_auto_with_validation_rows(small, valid):
     best = hdsl.tune(*small, X_val=valid[0], y_val=valid[1], max_features=10)
     auto = HDSLClassifier(scale="auto", max_features=10).fit(*small, X_val=valid[0], y_val=valid[1])
@@ -166,6 +182,7 @@ def test_auto_with_validation_rows(small, valid):
     np.testing.assert_array_equal(auto.predict(valid[0]), best.predict(valid[0]))
 
 
+@pytest.mark.usefixtures("two_folds")
 def test_the_decision_found_is_saved_and_loaded(small, valid, tmp_path, monkeypatch):
     tune = hdsl._core.tune
 
@@ -188,6 +205,7 @@ def test_the_decision_found_is_saved_and_loaded(small, valid, tmp_path, monkeypa
     np.testing.assert_array_equal(given.predict_proba(valid[0]), auto.predict_proba(valid[0]))
 
 
+@pytest.mark.usefixtures("two_folds")
 def test_pickled_and_copied(small, valid):
     for learner in (hdsl.tune(*small, cv=2), HDSLClassifier(scale="auto").fit(*small)):
         again = pickle.loads(pickle.dumps(learner))
@@ -199,6 +217,7 @@ def test_pickled_and_copied(small, valid):
         assert early.predict(valid[0]).shape == valid[1].shape
 
 
+@pytest.mark.usefixtures("two_folds")
 def test_in_pipelines_and_grids(small):
     X, y = small
     names = np.array(["a", "b", "c", "d"])[y]
@@ -217,6 +236,7 @@ def test_names_of_a_frame_are_kept(small):
     assert clone(best).fit(table, y)._model == best._model
 
 
+@pytest.mark.usefixtures("two_folds")
 def test_classes_that_only_validation_rows_have(small, valid):
     X, y = small
     known = y != 3
@@ -238,6 +258,7 @@ def test_without_pandas_the_leaderboard_is_a_list(small, monkeypatch):
     assert hdsl.tune(*small, cv=2).leaderboard_ == records(board)
 
 
+@pytest.mark.usefixtures("two_folds")
 def test_feedback_after_a_search(small):
     X, y = small
     auto = HDSLClassifier(scale="auto").fit(X, y)

@@ -180,7 +180,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
             chosen["max_iter"] = max_iter
         if start is not None:
             chosen |= continued(self, start)
-        per_model = chosen["max_iter"] * (1 + chosen["mining_rounds"])
+        per_model = chosen["max_iter"] * chosen["mining_rounds"] + (chosen["last_round_iter"] or chosen["max_iter"])
         hooks = Hooks(self, rows, y, per_model * max(len(chosen["lambda"]), 1) * chosen["n_estimators"])
         progress = Progress(per_model) if self.verbose else None
         names = getattr(self, "feature_names_in_", None)
@@ -394,6 +394,8 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
         known |= {"n_neighbors": config["rule"]["k"], "random_state": config["seed"]}
         if model.triplets is not None:
             known["triplets"] = model.triplets
+        if config["max_iter"] == 0:  # the base alone: a fit with these parameters learns nothing either
+            known |= {"scale": None, "max_iter": 0}
         known = {name: value for name, value in known.items() if name in cls._get_param_names()}
         estimator = cls(**{**known, **params})
         estimator.n_features_in_ = model.n_features

@@ -6,23 +6,33 @@ import sys
 import time
 from typing import Any, TextIO
 
-WIDTH = 25
+#: The width of the bar at most, and of the whole line.
+WIDTH, COLUMNS = 25, 79
 
 
 def describe(facts: dict[str, Any], max_iter: int) -> str:
-    """One line: progress, objective, number of features.
+    """One line of less than 80 columns: progress, objective, number of features. Large numbers take the place of the bar.
 
     >>> facts = {"iteration": 40, "objective": 0.25, "n_features": 12, "scale": 10.0, "valid_error": 0.05}
     >>> describe(facts, 100)
     '[##########               ] 40/100  objective 0.25, 12 features, error 5.0%'
+    >>> describe({**facts, "iteration": 400_000, "objective": 1.234e-5, "n_features": 1_355_191}, 1_000_000)
+    '[####       ] 400000/1000000  objective 1.234e-05, 1355191 features, error 5.0%'
     """
-    done = min(1.0, facts["iteration"] / max(1, max_iter))
-    bar = "#" * round(done * WIDTH)
-    line = f"[{bar:<{WIDTH}}] {facts['iteration']}/{max_iter}  objective {facts['objective']:.4g}"
+    line = f"{facts['iteration']}/{max_iter}  objective {facts['objective']:.4g}"
     line += f", {facts['n_features']} features"
     if facts["valid_error"] is not None:
         line += f", error {facts['valid_error']:.1%}"
-    return line
+    done = min(1.0, facts["iteration"] / max(1, max_iter))
+    return with_bar(done, WIDTH, line)
+
+
+def with_bar(done: float, width: int, line: str) -> str:
+    """The line after a bar of which a share is done: as wide as there is place for, none if there is hardly any."""
+    width = min(width, COLUMNS - len(line) - len("[] "))
+    if width < 5:
+        return line[:COLUMNS]
+    return f"[{'#' * round(done * width):<{width}}] {line}"
 
 
 class Progress:

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from hdsl import _core
 from hdsl._learner import warn_if_interrupted
 from hdsl._matrix import as_csr
-from hdsl._progress import Progress
+from hdsl._progress import Progress, with_bar
 from hdsl._settings import seed
 
 #: The width of the bar of a search.
@@ -140,25 +140,27 @@ def _sum_up(tuning: Tuning, learner: Any) -> str:
 
 
 def describe(facts: dict[str, Any], limit: float | None) -> str:
-    """One line of at most 80 columns: time used, number of trials, lowest errors.
+    """One line of less than 80 columns: time used, number of trials, lowest errors.
 
     >>> facts = {"trials": 19, "rows": 400, "best": (0.05, "unit random:20 100 smoothed-hinge"), "reference": 0.2,
     ...          "training": None, "seconds": 31.0}
     >>> describe(facts, 125.0)
     '[#####               ] 0:31 of 2:05  19 trials, best 5.0%, not learned 20.0%'
     """
-    used = _clock(facts["seconds"])
+    line = _clock(facts["seconds"])
     if limit is not None:
-        bar = "#" * min(SEARCH_WIDTH, round(facts["seconds"] / max(limit, 1e-9) * SEARCH_WIDTH))
-        used = f"[{bar:<{SEARCH_WIDTH}}] {used} of {_clock(limit)}"
+        line += f" of {_clock(limit)}"
     if facts["training"] is not None:
-        return f"{used}  final training on {facts['training']} rows"
-    line = f"{used}  {facts['trials']} trials"
-    if facts["best"] is not None:
-        line += f", best {facts['best'][0]:.1%}"
-    if facts["reference"] is not None:
-        line += f", not learned {facts['reference']:.1%}"
-    return line
+        line += f"  final training on {facts['training']} rows"
+    else:
+        line += f"  {facts['trials']} trials"
+        if facts["best"] is not None:
+            line += f", best {facts['best'][0]:.1%}"
+        if facts["reference"] is not None:
+            line += f", not learned {facts['reference']:.1%}"
+    if limit is None:
+        return line
+    return with_bar(min(1.0, facts["seconds"] / max(limit, 1e-9)), SEARCH_WIDTH, line)
 
 
 def _clock(seconds: float) -> str:

@@ -45,18 +45,22 @@ def tune(
 ) -> HDSLClassifier:
     """Search for the best configuration of a training, as the command line's `hdsl tune` does.
 
-    The search covers λ, triplets (neighbors, random, and mining rounds), preprocessing, loss, the iteration to stop at, and
-    the prediction rule, by successive halving: weak configurations are dropped early. The choice is made on rows that were
-    not trained on, and the expected error is estimated on rows that had no part in the choice. The result is an ordinary fit
-    with the parameters found. The same seed gives the same model, for any number of threads, if `time` suffices for the
-    whole search; the command line program gives the same one, byte for byte.
+    Plain similarities (dot product, cosine, tf-idf cosine and others) are evaluated first. The search then covers the base,
+    preprocessing, triplets (neighbors, random, and mining rounds), λ, loss, the iteration to stop at, and the prediction
+    rule, by successive halving: weak configurations are dropped early, and the others get twice the iterations as long as
+    their errors fall. The choice is made on rows that were not trained on, and the expected error is estimated on rows that
+    had no part in the choice. The result is an ordinary fit with the parameters found; if no learned similarity is better
+    than a plain one, that is the result (``max_iter=0``, and ``tuning_.learned`` is false). The same seed gives the same
+    model, for any number of threads, if `time` suffices for the whole search; the command line program gives the same one,
+    byte for byte.
 
     Parameters
     ----------
     X, y
         Raw rows and their classes, as for :meth:`hdsl.HDSL.fit`.
     X_val, y_val : rows and classes, or None, default=None
-        Validation rows. By default few rows are cross-validated, and of many rows a fifth is held out.
+        Validation rows. Without them, fewer than 20,000 rows are cross-validated, and of more rows a fifth is held out. With
+        fewer than 3,000 rows in all, they are cross-validated together with `X`, unless `refit` is false.
     cv : int or None, default=None
         Cross-validate with this many folds of `X`.
     time : float or None, default=600.0

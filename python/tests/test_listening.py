@@ -16,7 +16,8 @@ import hdsl._callbacks
 import hdsl._core
 from conftest import planted
 from hdsl import HDSL, OASIS, DiagonalSimilarity, HDSLClassifier
-from hdsl._progress import Progress
+from hdsl._progress import Progress, describe
+from hdsl._search import describe as describe_search
 
 
 def test_a_callable_hears_of_every_iteration():
@@ -87,6 +88,31 @@ def test_progress_is_shown():
     bar = Progress(10, stream)
     bar({"iteration": 5, "objective": 0.5, "n_features": 3, "valid_error": 0.25})
     assert "5/10  objective 0.5, 3 features, error 25.0%" in stream.getvalue()
+
+
+@pytest.mark.parametrize("iterations", [1, 1000, 10**6, 10**9, 10**15])
+@pytest.mark.parametrize("n_features", [1, 10**7, 10**12])
+def test_lines_of_progress_fit_in_80_columns(iterations, n_features):
+    facts = {"objective": 1.2345e-100, "n_features": n_features, "valid_error": 1.0}
+    for iteration in (0, iterations // 2, iterations):
+        line = describe({**facts, "iteration": iteration}, iterations)
+        assert len(line) < 80 and f"{iteration}/{iterations}  objective 1.234e-100" in line
+        # The bar says what the numbers say.
+        bar = line[1 : line.find("]")] if line.startswith("[") else ""
+        assert abs(bar.count("#") - len(bar) * iteration / iterations) <= 0.5
+    search = {"trials": iterations, "best": (1.0, "any"), "reference": 1.0, "training": None, "seconds": 1e6}
+    for limit in (None, 1.0, 1e6, 1e12):
+        assert len(describe_search(search, limit)) < 80
+        assert len(describe_search({**search, "training": n_features}, limit)) < 80
+
+
+def test_the_last_line_of_progress_is_the_end(monkeypatch):
+    lines = []
+    monkeypatch.setattr(Progress, "__call__", lambda self, facts: lines.append(self.describe(facts)))
+    X, y = planted(400, 4000)
+    learned = HDSL(scale=20, max_iter=400, mining_rounds=2, last_round_iter=40, verbose=1).fit(X, y)
+    assert learned.n_iter_ <= 840 and all("/840  " in line for line in lines)
+
 
 
 def test_verbose_sums_up(capfd):

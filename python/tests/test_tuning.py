@@ -31,6 +31,14 @@ def short_rounds(monkeypatch):
     monkeypatch.setattr(hdsl._search, "ROUND_ITER", 12)
 
 
+@pytest.fixture
+def two_folds(monkeypatch):
+    """Not fifteen, where a test is about the estimator and not about the search."""
+    tune = hdsl._core.tune
+    few = lambda settings, *args, **more: tune({**settings, "cv": settings["cv"] or 2}, *args, **more)  # noqa: E731
+    monkeypatch.setattr(hdsl._core, "tune", few)
+
+
 @pytest.fixture(scope="module")
 def small():
     return planted(90, 60)
@@ -52,6 +60,11 @@ def run(program, *args, cwd):
     return out.stdout
 
 
+def records(board):
+    """The lines of a leaderboard as the library gives them: what a reference does not have is None, not NaN."""
+    return [{name: None if value != value else value for name, value in line.items()} for line in board.to_dict("records")]
+
+
 CASES = {
     "folds": (["--cv", 3], dict(cv=3)),
     "the paper's recipe": (["--cv", 2, "--preset", "paper", "--seed", 4], dict(cv=2, preset="paper", random_state=4)),
@@ -59,12 +72,15 @@ CASES = {
     "few atoms": (["--cv", 3, "--max-atoms", 5], dict(cv=3, max_atoms=5)),
     "validation rows": (["--valid", "valid.npz"], dict()),
     "validation rows kept apart": (["--valid", "valid.npz", "--no-refit"], dict(refit=False)),
+    "nothing to learn": (["--cv", 2], dict(cv=2)),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_program_finds_the_same(case, small, valid, tmp_path, program):
     flags, params = CASES[case]
+    if case == "nothing to learn":  # the only feature of a row is its class
+        small = sp.csr_matrix(np.eye(4)[small[1]]), small[1]
     write(tmp_path, "train", *small)
     write(tmp_path, "valid", *valid)
     if "--valid" in flags:
@@ -78,16 +94,20 @@ def test_the_program_finds_the_same(case, small, valid, tmp_path, program):
     best.save(tmp_path / "python.hdsl")
     assert (tmp_path / "python.hdsl").read_bytes() == theirs
     for name in (
-        "expected_error", "expected_error_deviation", "dot_error", "n_validation", "n_models", "n_rows", "finished", "refitted",
+        "expected_error", "expected_error_deviation", "reference_error", "learned", "n_validation", "n_models", "n_rows",
+        "finished", "refitted",
     ):  # fmt: skip
         assert getattr(best.tuning_, name) == told[name], name
     board = [{"n_neighbors": line.pop("k"), "scale": line.pop("lambda"), **line} for line in told["leaderboard"]]
-    assert board == best.leaderboard_.to_dict("records")
+    assert board == records(best.leaderboard_)
+    assert best.leaderboard_["reference"].notna().any()
 
     # The line that makes it again says what the parameters say, and does what they do.
     words = told["command"].split()
+    assert best.tuning_.learned == ("--base 1 --max-iter 0" not in told["command"])
+    assert not (best.tuning_.learned and case == "nothing to learn")
     for flag, name in [
-        ("--lambda", "scale"), ("--triplets", "triplets"), ("--preprocess", "preprocess"), ("--max-iter", "max_iter"),
+        ("--lambda", "scale"), ("--base", "base"), ("--triplets", "triplets"), ("--preprocess", "preprocess"), ("--max-iter", "max_iter"),
         ("--vote", "vote"), ("--normalization", "normalization"), ("--mining-rounds", "mining_rounds"), ("--last-round-iter", "last_round_iter"), ("--loss", "loss"),
         ("--n-estimators", "n_estimators"),
     ]:  # fmt: skip
@@ -95,14 +115,15 @@ def test_the_program_finds_the_same(case, small, valid, tmp_path, program):
         if flag in words:
             assert type(ours)(words[words.index(flag) + 1]) == ours, flag
         else:
-            # With a scale, the default preprocessing is that of the paper.
-            default = "max" if name == "preprocess" else HDSL().get_params()[name]
+            # With a scale, the defaults are those of the paper.
+            default = {"preprocess": "max", "base": 0}.get(name, HDSL().get_params()[name])
             assert ours == default, flag
     (tmp_path / "m.hdsl").unlink()
     run(program, *words[1:], cwd=tmp_path)
     assert (tmp_path / "m.hdsl").read_bytes() == theirs
 
 
+@pytest.mark.usefixtures("two_folds")
 @pytest.mark.parametrize("refit", [True, False])
 def test_a_clone_on_the_same_rows_is_the_same(refit, small, valid):
     best = hdsl.tune(*small, X_val=valid[0], y_val=valid[1], refit=refit, random_state=np.random.RandomState(1))
@@ -130,6 +151,7 @@ def test_threads_change_nothing(small):
     assert one.leaderboard_.equals(two.leaderboard_)
 
 
+@pytest.mark.usefixtures("two_folds")
 def test_auto_is_tune_in_fit(small, valid):
     X, y = small
     best = hdsl.tune(X, y)
@@ -151,6 +173,7 @@ def test_auto_is_tune_in_fit(small, valid):
     assert auto.kneighbors(valid[0])[1].shape[1] == 2
 
 
+@pytest.mark.usefixtures("two_folds")
 def test_auto_with_validation_rows(small, valid):
     best = hdsl.tune(*small, X_val=valid[0], y_val=valid[1], max_features=10)
     auto = HDSLClassifier(scale="auto", max_features=10).fit(*small, X_val=valid[0], y_val=valid[1])
@@ -159,6 +182,7 @@ def test_auto_with_validation_rows(small, valid):
     np.testing.assert_array_equal(auto.predict(valid[0]), best.predict(valid[0]))
 
 
+@pytest.mark.usefixtures("two_folds")
 def test_the_decision_found_is_saved_and_loaded(small, valid, tmp_path, monkeypatch):
     tune = hdsl._core.tune
 
@@ -181,6 +205,7 @@ def test_the_decision_found_is_saved_and_loaded(small, valid, tmp_path, monkeypa
     np.testing.assert_array_equal(given.predict_proba(valid[0]), auto.predict_proba(valid[0]))
 
 
+@pytest.mark.usefixtures("two_folds")
 def test_pickled_and_copied(small, valid):
     for learner in (hdsl.tune(*small, cv=2), HDSLClassifier(scale="auto").fit(*small)):
         again = pickle.loads(pickle.dumps(learner))
@@ -192,6 +217,7 @@ def test_pickled_and_copied(small, valid):
         assert early.predict(valid[0]).shape == valid[1].shape
 
 
+@pytest.mark.usefixtures("two_folds")
 def test_in_pipelines_and_grids(small):
     X, y = small
     names = np.array(["a", "b", "c", "d"])[y]
@@ -210,6 +236,7 @@ def test_names_of_a_frame_are_kept(small):
     assert clone(best).fit(table, y)._model == best._model
 
 
+@pytest.mark.usefixtures("two_folds")
 def test_classes_that_only_validation_rows_have(small, valid):
     X, y = small
     known = y != 3
@@ -228,9 +255,10 @@ def test_without_pandas_the_leaderboard_is_a_list(small, monkeypatch):
 
     board = hdsl.tune(*small, cv=2).leaderboard_
     monkeypatch.setattr(hdsl._search, "_frame", without_pandas)
-    assert hdsl.tune(*small, cv=2).leaderboard_ == board.to_dict("records")
+    assert hdsl.tune(*small, cv=2).leaderboard_ == records(board)
 
 
+@pytest.mark.usefixtures("two_folds")
 def test_feedback_after_a_search(small):
     X, y = small
     auto = HDSLClassifier(scale="auto").fit(X, y)
@@ -278,8 +306,21 @@ def test_parts_can_be_left_out_and_each_is_told_the_worth_of(small):
     board = best.leaderboard_
     assert set(board["n_estimators"]) == {1} and set(board["triplets"]) == {"knn:3:5"} and set(board["loss"]) == {"smoothed-hinge"}
     told = best.tuning_.ablations.set_index("part")
-    assert not set(told.index) & {*parts, "neighbors"}  # nothing would be left without neighbors, too
-    assert (told.loc["mining-rounds", "mining_rounds"], told.loc["cosine", "normalization"], told.loc["unit", "preprocess"]) == (0, "dot", "max")
+    assert not set(told.index) & set(parts)
+    without = {
+        "base": told["base"] == 0,
+        "cosine": told["normalization"] == "dot",
+        "mining-rounds": told["mining_rounds"] == 0,
+        "neighbors": told["triplets"] != "knn:3:5",
+        "term-weights": ~told["preprocess"].isin(["tfidf", "bm25"]),
+        "unit": told["preprocess"] == "max",
+        "votes": (told["n_neighbors"] == 3) & (told["vote"] == "majority"),
+    }
+    assert set(told.index) == set(without)
+    for part, holds in without.items():  # plain similarities are there without any part
+        assert holds[part] or told.loc[part, "reference"], part
+    # Nothing to learn from is left without neighbors, too.
+    assert told.loc["neighbors", "reference"] and told.loc["neighbors", "max_iter"] == 0
     assert (told["expected_error"] >= 0).all()
 
 
@@ -356,13 +397,21 @@ def weightless(estimator):
 @parametrize_with_checks([HDSLClassifier(scale="auto", time=60)], expected_failed_checks=weightless)
 def test_scikit_learn_check(estimator, check, monkeypatch):
     monkeypatch.setattr(hdsl._search, "ROUND_ITER", 5)
+    tune = hdsl._core.tune
+
+    def smaller(settings, *args, **more):  # these check an estimator, not a search
+        left_out = ["mining-rounds", "ensembles", "losses", "random", "term-weights"]
+        return tune({**settings, "cv": 3, "ablate": left_out}, *args, **more)
+
+    monkeypatch.setattr(hdsl._core, "tune", smaller)
     check(estimator)
 
 
 @pytest.mark.usefixtures("heeds_ctrl_c")
-def test_ctrl_c_keeps_the_best_so_far(monkeypatch):
+@pytest.mark.parametrize(("kind", "round_iter"), [("best", 300), ("reference", 10**7)])
+def test_ctrl_c_keeps_the_best_so_far(kind, round_iter, tmp_path, monkeypatch):
     # A search of very many iterations, of which the signal comes after the first setting has been judged.
-    monkeypatch.setattr(hdsl._search, "ROUND_ITER", 300)
+    monkeypatch.setattr(hdsl._search, "ROUND_ITER", round_iter)
     X, y = planted(600, 3000)
     judged, tune = threading.Event(), hdsl._core.tune
 
@@ -371,7 +420,7 @@ def test_ctrl_c_keeps_the_best_so_far(monkeypatch):
         os.kill(os.getpid(), signal.SIGINT)
 
     def told(facts):
-        if facts["best"] is not None:
+        if facts[kind] is not None:
             judged.set()
 
     monkeypatch.setattr(hdsl._core, "tune", lambda *args, **more: tune(*args, **{**more, "progress": told}))
@@ -379,6 +428,11 @@ def test_ctrl_c_keeps_the_best_so_far(monkeypatch):
     with pytest.warns(ConvergenceWarning, match="Ctrl-C"):
         best = hdsl.tune(X, y, time=None)
     assert not best.tuning_.finished and best.tuning_.n_models > 0
+    if kind == "reference":  # a plain similarity is an answer, too
+        assert not best.tuning_.learned and best.max_iter == 0 and best.n_active_features_ == 0
+        assert clone(best).fit(X, y)._model == best._model
+        best.save(tmp_path / "m.hdsl")
+        assert clone(HDSLClassifier.load(tmp_path / "m.hdsl")).fit(X, y)._model == best._model
     assert best.predict(X).shape == y.shape
 
 
@@ -391,7 +445,7 @@ def test_ctrl_c_before_there_is_anything_raises(monkeypatch):
 
     monkeypatch.setattr(hdsl._search, "ROUND_ITER", 10**7)
     monkeypatch.setattr(hdsl._core, "tune", lambda *args, **more: tune(*args, **{**more, "progress": told}))
-    learner = HDSLClassifier(scale="auto")
+    learner = HDSLClassifier(scale="auto", max_features=50)  # which no plain similarity keeps to
     with pytest.raises(KeyboardInterrupt):
         learner.fit(*planted(600, 3000))
     assert not hasattr(learner, "tuning_")

@@ -581,3 +581,19 @@ fn dexter_from_end_to_end() {
         .json();
     assert!(dot["error"].as_f64() > facts["valid_error"].as_f64());
 }
+
+#[test]
+fn training_with_settings_left_open_names_the_search() {
+    let scratch = Scratch::planted();
+    let is_named = |flags: &str| {
+        let line = format!("train train.svm --max-iter 5 -o m.hdsl {flags}");
+        scratch.hdsl(&line).ok().contains("`hdsl tune`")
+    };
+    assert!(is_named(""));
+    assert!(is_named("--preprocess unit"));
+    // Neither where λ is given, nor in JSON, nor where there is nothing for the search to learn from.
+    assert!(!is_named("--lambda 10"));
+    assert!(!is_named("--json"));
+    scratch.write("triplets.txt", "0 1 2\n");
+    assert!(!is_named("--triplets triplets.txt"));
+}

@@ -48,6 +48,44 @@ fn the_page_tells_what_the_commands_tell() {
 }
 
 #[test]
+fn training_rows_may_be_in_two_files() {
+    let scratch = Scratch::trained();
+    let both = scratch.text("train.svm") + &scratch.text("valid.svm");
+    scratch.write("both.svm", both);
+    let report = |train: &str| {
+        let line = format!("report m.hdsl --train {train} --test test.svm -o r.html --json");
+        let told = scratch.hdsl(&line).json();
+        let html = scratch.text("r.html");
+        let figures = ["error", "dot_error"].map(|key| figure(&html, key));
+        (
+            told["n_train"].clone(),
+            figures,
+            data(&html)["satisfied"].clone(),
+        )
+    };
+    assert_eq!(report("train.svm --add valid.svm"), report("both.svm"));
+    assert_ne!(report("train.svm").0, report("both.svm").0);
+
+    let refused = scratch.hdsl("report m.hdsl --add valid.svm -o r.html");
+    assert_eq!(refused.status, Some(2));
+    assert!(
+        refused.stderr.contains("--train <FILE>"),
+        "{}",
+        refused.stderr
+    );
+    scratch
+        .hdsl("convert valid.svm -o bare.npz --save-labels theirs.txt")
+        .ok();
+    let refused = scratch.hdsl("report m.hdsl --train train.svm --add bare.npz -o r.html");
+    assert_eq!(refused.status, Some(2));
+    assert!(
+        refused.stderr.contains("--add-labels"),
+        "{}",
+        refused.stderr
+    );
+}
+
+#[test]
 fn same_input_same_bytes_for_any_number_of_threads() {
     let scratch = Scratch::trained();
     let line = "report m.hdsl --train train.svm --test test.svm -o r.html";

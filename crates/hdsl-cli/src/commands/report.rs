@@ -1,6 +1,6 @@
 //! `hdsl report`: an HTML page about a model.
 
-use crate::args::{ModelFile, heading::FILES, positive};
+use crate::args::{AddedRows, ModelFile, heading::FILES, positive};
 use crate::failure::Failure;
 use crate::files::{self, Reader};
 use crate::output::{self, Log, count};
@@ -23,13 +23,16 @@ use std::time::Instant;
 /// model is required: sections that need more input are left out, and the page names the options that add them. Large
 /// data are sampled, with a note.
 #[derive(Args, Debug)]
-#[command(after_long_help = "\
+#[command(
+    mut_arg("add", |add| add.requires("train")),
+    after_long_help = "\
 Examples:
   hdsl report m.hdsl --train train.svm.bz2 --test test.svm.bz2 --names vocab.txt -o report.html
   hdsl report m.hdsl --train train.svm --test test.svm --text train.tsv test.tsv -o report.html
       shows the texts of rows and marks the words that contribute
   hdsl train ... -o m.hdsl --json > run.json && hdsl report m.hdsl --run run.json -o report.html
-      shows the training time too, which a model file does not contain")]
+      shows the training time too, which a model file does not contain"
+)]
 pub(crate) struct Report {
     #[command(flatten)]
     model: ModelFile,
@@ -60,6 +63,8 @@ pub(crate) struct Report {
     /// Labels of the --train rows, one per line, for formats without labels
     #[arg(long, value_name = "FILE", requires = "train", value_hint = ValueHint::FilePath, help_heading = FILES)]
     train_labels: Option<PathBuf>,
+    #[command(flatten)]
+    added: AddedRows,
     /// Labels of the --test rows, one per line, for formats without labels
     #[arg(long, value_name = "FILE", requires = "test", value_hint = ValueHint::FilePath, help_heading = FILES)]
     test_labels: Option<PathBuf>,
@@ -140,25 +145,36 @@ impl Parts {
         let mut reader = Reader::new(&args.model.read, log);
         reader.number_as_model(model);
         let text = |which: usize| args.text.as_ref().map(|files| files[which].as_path());
-        let mut read = |path: &Option<PathBuf>, labels: &Option<PathBuf>, text: Option<&Path>| {
-            let Some(path) = path else {
-                return Ok(None);
-            };
-            let data = reader.data(path, labels.as_ref())?;
+        let mut read = |path: &Path,
+                        labels: (&Option<PathBuf>, &str),
+                        added: &AddedRows,
+                        texts: Option<&Path>| {
+            let mut data = reader.data(path, labels.0.as_ref())?;
+            reader.append(&mut data, path, labels.1, added)?;
             files::check_values(model.preprocess().kind(), path, &data.rows)?;
             files::note_unseen(log, path, &data.rows, model.n_features());
-            let texts = text.map(|path| texts_of(path, &data)).transpose()?;
-            let source = path.display().to_string();
-            Ok::<_, Failure>(Some(NamedRows {
+            let more = added.add.as_ref();
+            let more = more.map_or(String::new(), |more| format!(" and {}", more.display()));
+            let texts = texts.map(|path| texts_of(path, &data)).transpose()?;
+            Ok::<_, Failure>(NamedRows {
                 data,
                 texts,
-                source,
-            }))
+                source: format!("{}{more}", path.display()),
+            })
         };
-        Ok(Self {
-            train: read(&args.train, &args.train_labels, text(0))?,
-            test: read(&args.test, &args.test_labels, text(1))?,
-        })
+        let mut parts = Self {
+            train: None,
+            test: None,
+        };
+        if let Some(path) = &args.train {
+            let labels = (&args.train_labels, "--train-labels");
+            parts.train = Some(read(path, labels, &args.added, text(0))?);
+        }
+        if let Some(path) = &args.test {
+            let labels = (&args.test_labels, "--test-labels");
+            parts.test = Some(read(path, labels, &AddedRows::default(), text(1))?);
+        }
+        Ok(parts)
     }
 }
 

@@ -494,7 +494,19 @@ impl TrainResult<'_> {
             "saved",
             output::saved(&self.args.files.output, self.n_bytes),
         ));
-        output::fields(&lines) + &self.grid()
+        output::fields(&lines) + &self.grid() + self.advice()
+    }
+
+    /// Where settings were left open: the command that searches for them.
+    fn advice(&self) -> &'static str {
+        let args = self.args;
+        match args.lambda.is_empty()
+            && args.source.triplets.is_mined()
+            && self.data.labels.is_some()
+        {
+            true => "\n`hdsl tune` searches over more settings, and may find a better model.\n",
+            false => "",
+        }
     }
 
     /// The objective and how far it may be from the minimum.

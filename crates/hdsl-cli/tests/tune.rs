@@ -386,6 +386,19 @@ fn triplets_and_judgments_are_tuned_by_held_out_anchors() {
             "{measured}"
         );
     }
+    // Standard input cannot be read again, so the lines have a placeholder.
+    let output = std::process::Command::new("sh")
+        .arg("-c")
+        .arg(format!(
+            "{} tune - --cv 2 --round-iter 8 --time 2s -o n.hdsl < train.svm",
+            env!("CARGO_BIN_EXE_hdsl")
+        ))
+        .current_dir(scratch.folder())
+        .output()
+        .expect("a shell");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("hdsl train TRAIN "), "{text}");
+    assert!(text.contains("--train TRAIN TEST"), "{text}");
     let ran = scratch.hdsl("tune train.svm --triplets knn:3:5 -o n.hdsl");
     assert_eq!(ran.status, Some(2));
     assert!(ran.stderr.contains("expected a file"), "{}", ran.stderr);

@@ -80,11 +80,11 @@ pub(crate) struct Tune {
 
     #[command(flatten)]
     validation: ValidationFiles,
-    /// Cross-validation with this many folds of the training rows [default: 5 for fewer than 3,000 rows, repeated
-    /// up to 3 times]
+    /// Cross-validation with this many folds of the training rows [default: 5, repeated up to 3 times for
+    /// fewer than 1,500 rows; for 3,000 rows or more, the first fold, and all 5 for the best trials]
     #[arg(long, value_name = "FOLDS", value_parser = at_least_two, allow_negative_numbers = true, conflicts_with_all = ["valid", "holdout"], help_heading = VALIDATION)]
     cv: Option<usize>,
-    /// Hold out this fraction of the training rows as validation rows [default: 0.2 for 3,000 rows or more]
+    /// Hold out this fraction of the training rows as validation rows [default: 0.2 for 20,000 rows or more]
     #[arg(long, value_name = "FRACTION", value_parser = fraction, allow_negative_numbers = true, conflicts_with = "valid", help_heading = VALIDATION)]
     holdout: Option<f64>,
     /// Train the final model on TRAIN alone, without the validation rows
@@ -191,12 +191,13 @@ fn journal(output: &Path) -> Option<PathBuf> {
 fn command(args: &Tune, tuned: &Tuned) -> String {
     let (paths, read) = (&args.files, &args.files.read);
     let mut files = CommandFiles::default();
-    files.train = Some(paths.train.clone());
+    files.train = Some(typed(&paths.train, "TRAIN"));
     files.labels = paths.labels.clone();
-    files.add = args.validation.valid.clone();
+    let valid = args.validation.valid.as_deref();
+    files.add = valid.map(|path| typed(path, "VALID"));
     files.add_labels = args.validation.valid_labels.clone();
     files.names = paths.names.clone();
-    files.output = Some(paths.output.clone());
+    files.output = Some(typed(&paths.output, "MODEL"));
     if let Some(format) = read.format {
         let words = ["--format".to_owned(), format.to_string()];
         files.reading.extend(words);
@@ -217,17 +218,16 @@ fn command(args: &Tune, tuned: &Tuned) -> String {
 fn evaluation(args: &Tune, tuned: &Tuned) -> String {
     let mut line = format!(
         "hdsl evaluate {} --train {}",
-        path(&args.files.output),
-        path(&args.files.train)
+        path(&typed(&args.files.output, "MODEL")),
+        path(&typed(&args.files.train, "TRAIN"))
     );
+    let valid = args.validation.valid.as_deref();
+    let valid = valid.map(|path| typed(path, "VALID"));
+    let (labels, valid_labels) = (&args.files.labels, &args.validation.valid_labels);
     let files = [
-        ("--train-labels", &args.files.labels, true),
-        ("--add", &args.validation.valid, tuned.refitted),
-        (
-            "--add-labels",
-            &args.validation.valid_labels,
-            tuned.refitted,
-        ),
+        ("--train-labels", labels, true),
+        ("--add", &valid, tuned.refitted),
+        ("--add-labels", valid_labels, tuned.refitted),
     ];
     for (flag, file, used) in files {
         if let (Some(file), true) = (file, used) {
@@ -249,8 +249,17 @@ fn supervised_evaluation(args: &Tune, source: &TripletSource) -> String {
         },
         _ => "FILE".to_owned(),
     };
-    let (model, rows) = (path(&args.files.output), path(&args.files.train));
+    let model = path(&typed(&args.files.output, "MODEL"));
+    let rows = path(&typed(&args.files.train, "TRAIN"));
     format!("hdsl evaluate {model} {rows} --triplets {form}")
+}
+
+/// A path as it would be typed: a placeholder for a standard stream, which cannot be read again.
+fn typed(path: &Path, placeholder: &str) -> PathBuf {
+    match path.as_os_str() == "-" {
+        true => PathBuf::from(placeholder),
+        false => path.to_owned(),
+    }
 }
 
 fn path(path: &Path) -> String {
@@ -326,6 +335,11 @@ fn against_reference(tuned: &Tuned) -> Option<String> {
     let name = reference.reference_name()?;
     let error = percent(reference.error);
     let best = &tuned.leaderboard[0];
+    if tuned.leaderboard.iter().all(|c| c.is_reference) {
+        return Some(format!(
+            "the {name} has {error} error in validation; there was no time to learn"
+        ));
+    }
     Some(match best.is_reference {
         true => format!(
             "no learned similarity is better than the {name}: {error} error in validation; it is the result"

@@ -5,7 +5,7 @@ use super::params::{Ablation, Preset, TuneConfig};
 use super::search::Search;
 use super::trial::Grow;
 use crate::data::{Labels, Preprocess, Preprocessor, Rows};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::knn::{PredictionRule, Vote};
 use crate::model::{BaseWeight, TrainConfig};
 use crate::objective::LossKind;
@@ -114,7 +114,11 @@ pub(super) fn first(
     for kind in base_kinds(params, ranked) {
         let prepared = fold.prepared(kind);
         let config = configuration(kind, neighbors, 1.0);
-        let triplets = fold.triplets(&prepared, &config, search.cancel_token())?;
+        let triplets = match fold.triplets(&prepared, &config, search.cancel_token()) {
+            // There are too few rows for such triplets.
+            Err(Error::Data(_)) => continue,
+            mined => mined?,
+        };
         for (margin, relative_trace) in BASES {
             let base = rounded(base_weight(&prepared.train, &triplets, margin));
             let lambda = rounded(lambda_beside(&prepared.train, base, relative_trace));

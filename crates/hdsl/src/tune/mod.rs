@@ -103,6 +103,7 @@ pub fn tune(
         }
         None => {
             let labels = data.train.labels_for("training", "to tune by")?;
+            check_classes(labels)?;
             joined = join(data, labels)?;
             folds_and_rows(data.train, labels, joined.as_ref(), params)?
         }
@@ -204,6 +205,17 @@ impl Observer for Until {
     }
 }
 
+/// Without two classes, every prediction is right.
+fn check_classes(labels: &Labels) -> Result<()> {
+    match labels.counts().iter().filter(|&&count| count > 0).count() {
+        0 => Err(Error::data("there are no rows")),
+        1 => Err(Error::data(
+            "all rows have the same class, expected at least two classes",
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// The folds to validate on, and the rows of the final training.
 fn folds_and_rows<'a>(
     train: Labeled<'a>,
@@ -234,10 +246,10 @@ fn folds_and_rows<'a>(
 fn leaderboard(found: &Found<'_>, params: &TuneConfig) -> Result<Vec<Candidate>> {
     let choice = found.choice(params, None);
     let Some(best) = choice.best() else {
-        let learned = found.trials.iter().filter(|trial| !trial.is_plain);
-        let nothing = learned.into_iter().all(|trial| trial.points.is_empty());
+        let mut possible = found.trials.iter();
+        let nothing = possible.all(|trial| trial.points.is_empty() || trial.is_plain);
         return Err(Error::data(match nothing {
-            true => "the search was stopped before anything was learned; give it more time",
+            true => "the search was stopped before a model was evaluated; give it more time",
             false => "no model within the limits on features and atoms was found",
         }));
     };

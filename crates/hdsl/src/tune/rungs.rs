@@ -181,7 +181,12 @@ impl Search<'_> {
             .trials
             .extend(new.into_iter().map(|c| Trial::new(c, folds)));
         let active: Vec<_> = (first..found.trials.len()).map(|at| (at, work)).collect();
-        self.rung(TIME_SHARES[1], found, &active)
+        self.rung(TIME_SHARES[1], found, &active)?;
+        if found.ranked(self.params).is_empty() && !self.stops() {
+            // There was no time for all of them: the first gets what is left.
+            self.rung(1.0, found, &active[..1])?;
+        }
+        Ok(())
     }
 
     fn first_segment(&self, folds: &Folds) -> Grow {
@@ -383,7 +388,11 @@ impl Search<'_> {
             .iter()
             .filter_map(|&(at, work)| Some((at, trials[at].take()?, work)))
             .collect();
-        let complete: Result<Vec<bool>> = active.into_iter().par_bridge().map(run).collect();
+        // Folds run side by side. If there are many, trials are done one after the other, so that some are done early.
+        let complete: Result<Vec<bool>> = match folds.folds.len() > 2 {
+            true => active.into_iter().map(run).collect(),
+            false => active.into_iter().par_bridge().map(run).collect(),
+        };
         self.finished &= complete?.into_iter().all(|complete| complete);
         Ok(())
     }

@@ -7,7 +7,8 @@ use super::folds::{Fold, Folds, Prepared};
 use super::journal::{Checkpoint, Job, Losses, Segment};
 use super::search::Search;
 use crate::atoms::ActiveSet;
-use crate::error::Result;
+use crate::cancel::CancelToken;
+use crate::error::{Error, Result};
 use crate::model::TrainConfig;
 use crate::observer::{Event, Observer, Stop};
 use crate::parallel::prelude::*;
@@ -232,7 +233,15 @@ impl Trial {
             })
         };
         let done = self.models.par_iter_mut().enumerate().map(on_fold);
-        let Some(done) = done.collect::<Result<Option<Vec<Segment>>>>()? else {
+        let done = match done.collect::<Result<Option<Vec<Segment>>>>() {
+            // Some folds are too small for these triplets, but others may suit them.
+            Err(Error::Data(_)) => {
+                (self.may_extend, self.may_mine) = (false, false);
+                return Ok(true);
+            }
+            done => done?,
+        };
+        let Some(done) = done else {
             return Ok(false);
         };
         self.segments = segments;
@@ -329,7 +338,7 @@ fn run_segment(
                 let similarity = BilinearModel::on_base(n_features, lambda, &active, base)?;
                 let cancel = search.cancel_token();
                 match fold.losses(&prepared, &similarity, &search.rules, cancel) {
-                    Err(crate::Error::Stopped) => break,
+                    Err(Error::Stopped) => break,
                     losses => losses?,
                 }
             }
@@ -392,7 +401,7 @@ impl Observer for Quiet<'_, '_> {
         }
     }
 
-    fn cancel_token(&self) -> crate::CancelToken<'_> {
+    fn cancel_token(&self) -> CancelToken<'_> {
         self.0.cancel_token()
     }
 }
@@ -413,7 +422,7 @@ fn train(
         params.max_iter = segments[segment].iterations();
         // Other random starts than in the segments before.
         params.seed = params.seed.wrapping_add(0x5e67 * segment as u64);
-        Ok::<_, crate::Error>(params)
+        Ok::<_, Error>(params)
     };
     let mut model = match begun {
         Some(model) => model,

@@ -65,7 +65,7 @@ class HDSL(HDSLLearner):
     batch : int or None, default=None
         The number of triplets per gradient, drawn anew each iteration; by default all.
     max_iter : int, default=1000
-        The maximum number of iterations, per λ and mining round.
+        The maximum number of iterations, per λ and mining round. With a base, 0 is the base alone.
     mining_rounds : int, default=0
         How many times triplets are mined again, from 3 x 5 neighbors per row under the similarity learned so far, and added
         to the existing ones (hard-negative mining). Often the largest improvement of all. Needs labels, and no

@@ -174,7 +174,7 @@ def test_bad_data_are_named(what, estimator, problem):
         ("search", "greedy"),
         ("steps", "backward"),
         ("batch", 0),
-        ("max_iter", 0),
+        ("max_iter", -1),
         ("max_iter", 1.5),
         ("tol", 0),
         ("max_features", 1),

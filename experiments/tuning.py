@@ -65,6 +65,7 @@ def run(cell: Cell, context: Context) -> dict[str, Any]:
     ablations = {}
     for line in _lines(told.ablations):
         params = {name: line[name] for name in best.tuned_params_ if name in line}
+        params["last_round_iter"] = params["last_round_iter"] or None  # a plain similarity has no iterations
         learner = hdsl.HDSLClassifier(**{**best.tuned_params_, **params}, n_jobs=1).fit(*both)
         ablations[line["part"]] = {**tested(learner), "expected_error": line["expected_error"], "valid_error": line["error"]}
     alone = hdsl.HDSLClassifier(**best.tuned_params_, n_jobs=1).fit(train.X, train.y)
@@ -79,7 +80,13 @@ def run(cell: Cell, context: Context) -> dict[str, Any]:
 
 def _lines(frame: Any) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = frame if isinstance(frame, list) else frame.to_dict("records")
-    return [{name: value.item() if hasattr(value, "item") else value for name, value in line.items()} for line in found]
+    return [{name: _plain(value) for name, value in line.items()} for line in found]
+
+
+def _plain(value: Any) -> Any:
+    """Python's own types, and None where a data frame has NaN."""
+    value = value.item() if hasattr(value, "item") else value
+    return None if value != value else value
 
 
 def among(learner: Any, rows: data.Rows) -> Any:

@@ -45,6 +45,22 @@ impl Observer for () {
     }
 }
 
+/// Ignores all events, and ends a run when the token is cancelled.
+pub(crate) struct UntilCancelled<'a>(pub(crate) CancelToken<'a>);
+
+impl Observer for UntilCancelled<'_> {
+    fn on_event(&mut self, _: &Event<'_>) -> ControlFlow<()> {
+        match self.0.is_cancelled() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+
+    fn cancel_token(&self) -> CancelToken<'_> {
+        self.0
+    }
+}
+
 /// What happens during a run. Each kind of run reports some of them.
 #[derive(Debug)]
 #[non_exhaustive]

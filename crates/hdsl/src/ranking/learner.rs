@@ -8,13 +8,12 @@ use crate::data::{Columns, Preprocessor, Rows};
 use crate::error::{Error, Result};
 use crate::knn::PredictionRule;
 use crate::model::{BaseWeight, Model, ModelParts, TrainConfig};
-use crate::observer::{Event, Observer};
+use crate::observer::{Observer, UntilCancelled};
 use crate::parallel::prelude::*;
 use crate::similarity::{BilinearModel, Normalization};
 use crate::solver::SolverParams;
 use crate::train::ensemble::{average, by_weight};
 use crate::triplets::TripletSource;
-use std::ops::ControlFlow;
 
 /// A test collection, ready to learn from.
 pub(super) struct Learner<'a> {
@@ -133,7 +132,7 @@ impl<'a> Learner<'a> {
             let mut params = SolverParams::new(lambda);
             params.max_iter = self.config.max_iter;
             params.seed = seed;
-            let mut observer = Cancel(cancel);
+            let mut observer = UntilCancelled(cancel);
             let run = params.build()?.fit(&self.all, &triplets, &mut observer)?;
             cancel.check()?;
             run.path.at(run.path.len())
@@ -202,21 +201,5 @@ impl<'a> Learner<'a> {
             config,
             ..ModelParts::new(n_features, setting.lambda, by_weight(&active)?)
         })
-    }
-}
-
-/// Ends a run when its token is cancelled.
-struct Cancel<'a>(CancelToken<'a>);
-
-impl Observer for Cancel<'_> {
-    fn on_event(&mut self, _: &Event<'_>) -> ControlFlow<()> {
-        match self.0.is_cancelled() {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    }
-
-    fn cancel_token(&self) -> CancelToken<'_> {
-        self.0
     }
 }

@@ -14,10 +14,9 @@ use crate::data::{IndexBase, Labels, Preprocess, Preprocessor, Rows, RowsView, s
 use crate::error::{Error, Result};
 use crate::knn::{PredictionRule, evaluate_similarity};
 use crate::model::{Model, TrainConfig, Validation};
-use crate::observer::{Event, Gap, Observer, Stop};
+use crate::observer::{Gap, Observer, Stop, UntilCancelled};
 use crate::similarity::Dot;
 use std::collections::HashSet;
-use std::ops::ControlFlow;
 
 /// Up to this many rows, settings are compared on folds, and otherwise on one part of the rows.
 const FEW_ROWS: usize = 3_000;
@@ -134,7 +133,7 @@ impl Fold {
         };
         let mut data = TrainData::new(part(self.rows.view(), &self.labels));
         data.valid = Some(part(self.held_out.view(), &self.truth));
-        let trained = train_model(&data, config, &mut Quiet(observer))?;
+        let trained = train_model(&data, config, &mut UntilCancelled(observer.cancel_token()))?;
         observer.cancel_token().check()?;
         let evaluations = &trained.model.parts().evaluations;
         let error = |&after: &usize| {
@@ -313,22 +312,6 @@ fn best_iterate(
         false => (iterations, n),
     };
     Ok(best.map(allowed))
-}
-
-/// Passes no events on, and ends a run that is cancelled.
-struct Quiet<'a>(&'a mut dyn Observer);
-
-impl Observer for Quiet<'_> {
-    fn on_event(&mut self, _: &Event<'_>) -> ControlFlow<()> {
-        match self.0.cancel_token().is_cancelled() {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    }
-
-    fn cancel_token(&self) -> CancelToken<'_> {
-        self.0.cancel_token()
-    }
 }
 
 /// The base similarity alone as a model: no atoms, and the configuration as it was given. β is 1 unless it is given.

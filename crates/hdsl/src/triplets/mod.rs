@@ -10,6 +10,7 @@ mod source;
 pub(crate) use anchors::Anchors;
 pub use file::TripletFormat;
 pub use judgments::{JudgedQuery, Judgments};
+pub(crate) use neighbors::check_classes;
 pub use source::TripletSource;
 
 use crate::error::{Error, Result};

@@ -29,7 +29,7 @@ impl Triplets {
         [targets, impostors]: [usize; 2],
         cancel: CancelToken<'_>,
     ) -> Result<Self> {
-        check_classes(rows, labels)?;
+        check_classes(rows.n_rows(), labels)?;
         for (name, asked) in [("targets", targets), ("impostors", impostors)] {
             if asked == 0 {
                 return Err(Error::param(name, asked, "a whole number above 0"));
@@ -103,12 +103,11 @@ impl NeighborLists {
 }
 
 /// Labels that can be learned from: one per row, at least two classes, one of them with at least two rows.
-pub(super) fn check_classes(rows: &Rows, labels: &Labels) -> Result<()> {
-    if labels.len() != rows.n_rows() {
+pub(crate) fn check_classes(n_rows: usize, labels: &Labels) -> Result<()> {
+    if labels.len() != n_rows {
         return Err(Error::data(format!(
-            "there are {} labels for {} rows",
-            labels.len(),
-            rows.n_rows()
+            "there are {} labels for {n_rows} rows",
+            labels.len()
         )));
     }
     let counts = labels.counts();

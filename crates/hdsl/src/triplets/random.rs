@@ -24,7 +24,7 @@ impl Triplets {
     /// # Ok::<(), hdsl::Error>(())
     /// ```
     pub fn at_random(rows: &Rows, labels: &Labels, per_row: usize, seed: u64) -> Result<Self> {
-        check_classes(rows, labels)?;
+        check_classes(rows.n_rows(), labels)?;
         if per_row == 0 {
             return Err(Error::param(
                 "triplets",

@@ -41,15 +41,15 @@ use crate::cancel::CancelToken;
 use crate::data::{Labels, Rows};
 use crate::error::{Error, Result};
 use crate::model::TrainConfig;
-use crate::observer::{Event, Observer};
+use crate::observer::{Event, Observer, UntilCancelled};
 use crate::train::{Labeled, TrainData, Trained, train};
+use crate::triplets::check_classes;
 use choice::Scored;
 use folds::{FEW_ROWS, Folds, validation_rows};
 use journal::Journal;
 use rungs::{Found, SAMPLE};
 use search::{Search, Shared, lock, watched};
 use std::hash::Hash;
-use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -103,7 +103,7 @@ pub fn tune(
         }
         None => {
             let labels = data.train.labels_for("training", "to tune by")?;
-            check_classes(labels)?;
+            check_classes(data.train.rows.n_rows(), labels)?;
             joined = join(data, labels)?;
             folds_and_rows(data.train, labels, joined.as_ref(), params)?
         }
@@ -184,35 +184,8 @@ impl Search<'_> {
             let limit = Duration::try_from_secs_f64(seconds.max(0.0)).ok()?;
             self.started.checked_add(limit)
         });
-        let mut observer = Until(CancelToken::NEVER.until(end));
+        let mut observer = UntilCancelled(CancelToken::NEVER.until(end));
         train_within(data, config, self.params.max_atoms, &mut observer)
-    }
-}
-
-/// Ends a run when the token is cancelled.
-struct Until(CancelToken<'static>);
-
-impl Observer for Until {
-    fn on_event(&mut self, _: &Event<'_>) -> ControlFlow<()> {
-        match self.0.is_cancelled() {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    }
-
-    fn cancel_token(&self) -> CancelToken<'_> {
-        self.0
-    }
-}
-
-/// Without two classes, every prediction is right.
-fn check_classes(labels: &Labels) -> Result<()> {
-    match labels.counts().iter().filter(|&&count| count > 0).count() {
-        0 => Err(Error::data("there are no rows")),
-        1 => Err(Error::data(
-            "all rows have the same class, expected at least two classes",
-        )),
-        _ => Ok(()),
     }
 }
 

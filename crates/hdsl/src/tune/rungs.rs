@@ -184,7 +184,7 @@ impl Search<'_> {
         self.rung(TIME_SHARES[1], found, &active)?;
         if found.ranked(self.params).is_empty() && !self.stops() {
             // There was no time for all of them: the first gets what is left.
-            self.rung(1.0, found, &active[..1])?;
+            self.rung(1.0, found, &active[..active.len().min(1)])?;
         }
         Ok(())
     }
@@ -203,7 +203,12 @@ impl Search<'_> {
         let all: Vec<_> = (0..found.trials.len())
             .map(|at| (at, Work::Evaluate))
             .collect();
-        self.rung(TIME_SHARES[0], found, &all)
+        self.rung(TIME_SHARES[0], found, &all)?;
+        if found.n_points() == 0 && !self.stops() {
+            // There was no time for all of them: the first gets what is left.
+            self.rung(1.0, found, &all[..1])?;
+        }
+        Ok(())
     }
 
     /// The best configurations of a sample, on all rows.

@@ -7,10 +7,9 @@ use super::folds::{Fold, Folds, Prepared};
 use super::journal::{Checkpoint, Job, Losses, Segment};
 use super::search::Search;
 use crate::atoms::ActiveSet;
-use crate::cancel::CancelToken;
 use crate::error::{Error, Result};
 use crate::model::TrainConfig;
-use crate::observer::{Event, Observer, Stop};
+use crate::observer::{Observer, Stop, UntilCancelled};
 use crate::parallel::prelude::*;
 use crate::similarity::{BilinearModel, Dot, Normalization};
 use crate::train::ensemble::average;
@@ -18,7 +17,6 @@ use crate::train::rounds::MiningRun;
 use crate::triplets::TripletSource;
 use std::borrow::Cow;
 use std::fmt;
-use std::ops::ControlFlow;
 use std::time::Instant;
 
 /// The models of a configuration on a fold; none if they have to be trained again, or nothing was begun.
@@ -390,22 +388,6 @@ fn checkpoints(segments: &[Grow], max_atoms: Option<usize>) -> Vec<usize> {
     at.into_iter().map(|at| start + at).collect()
 }
 
-/// Passes no events on, and ends a run when the search is cancelled.
-struct Quiet<'a, 's>(&'a Search<'s>);
-
-impl Observer for Quiet<'_, '_> {
-    fn on_event(&mut self, _: &Event<'_>) -> ControlFlow<()> {
-        match self.0.is_cancelled() {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    }
-
-    fn cancel_token(&self) -> CancelToken<'_> {
-        self.0.cancel_token()
-    }
-}
-
 /// One model of a configuration up to the end of the last segment, or until cancelled.
 fn train(
     search: &Search<'_>,
@@ -416,7 +398,7 @@ fn train(
     begun: Option<MiningRun<'static>>,
 ) -> Result<MiningRun<'static>> {
     let rows = &prepared.train;
-    let observer = &mut Quiet(search);
+    let observer = &mut UntilCancelled(search.cancel_token());
     let solver = |segment: usize| {
         let mut params = config.solver(config.lambda[0], 0)?;
         params.max_iter = segments[segment].iterations();

@@ -50,9 +50,10 @@ class VoteMixin(ClassifierMixin):
         Returns
         -------
         p : ndarray of shape (n_samples, n_classes)
-            In the order of `classes_`: fractions of the neighbors; under ``vote="weighted"`` of their similarities, or of
-            the neighbors if no similarity is positive. Under ``vote="class-mean"`` the softmax of the mean similarities, in
-            units of the mean similarity of two fitted rows of one class. The winner of a tie gets 10⁻⁹ more.
+            In the order of `classes_`: fractions of the neighbors; under ``vote="weighted"`` of their similarities, under
+            ``vote="squared"`` of the squares, or of the neighbors if no similarity is positive. Under ``vote="class-mean"``
+            the softmax of the mean similarities, in units of the mean similarity of two fitted rows of one class. The winner
+            of a tie gets 10⁻⁹ more.
         """
         votes, winners = self._votes(X)
         votes[np.arange(len(votes)), winners] += TIE * votes.sum(axis=1)
@@ -69,11 +70,13 @@ class VoteMixin(ClassifierMixin):
         scores, near = self.kneighbors(X)  # type: ignore[attr-defined]
         n, k = near.shape
         weights = np.ones((n, k))
-        if how == "weighted":
+        if how in ("weighted", "squared"):
             # Relative to the largest, so that sums stay finite. If no similarity is positive, all weights are equal.
             known = np.clip(scores, 0.0, np.finfo(float).max)
             largest = known[:, :1]
             np.divide(known, largest, out=weights, where=largest > 0)
+            if how == "squared":
+                weights **= 2
         votes = np.zeros((n, len(self.classes_)))
         np.add.at(votes, (np.repeat(np.arange(n), k), self._codes[near.ravel()]), weights.ravel())
         return votes, _core.vote(how, near, scores, self._codes)

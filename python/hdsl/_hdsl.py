@@ -38,8 +38,8 @@ class HDSL(HDSLLearner):
         Without a base, try 1, 10, 100, 1000. Several values are tried in one fit if there are validation rows to choose
         by. With ``"auto"``, :meth:`fit` searches as
         :func:`hdsl.tune` does, for at most `time` seconds (600 by default): `scale`, `triplets`, `preprocess`, `loss`,
-        `max_iter`, `mining_rounds`, `last_round_iter`, `n_estimators`, `n_neighbors`, `vote` and `normalization` are the
-        result of the search (`tuned_params_`), whatever was given. Only `max_features`, `memory`, `n_components`,
+        `max_iter`, `mining_rounds`, `last_round_iter`, `n_estimators`, `subsample`, `n_neighbors`, `vote` and `normalization` are
+        the result of the search (`tuned_params_`), whatever was given. Only `max_features`, `memory`, `n_components`,
         `random_state`, `n_jobs` and `verbose` have an effect besides.
     base : float, "auto" or None, default=None
         β, the weight of the base similarity. ``"auto"`` chooses it so that the base margins β (<x, y> - <x, z>) of the
@@ -75,6 +75,8 @@ class HDSL(HDSLLearner):
     n_estimators : int, default=1
         The number of models in an ensemble average, which differ in their random triplets and starts. The average varies
         less than a single model and uses more features. Its path adds the atoms by decreasing weight.
+    subsample : float, default=1.0
+        The fraction of the rows, drawn by class, that each of the `n_estimators` models learns from.
     tol : float or None, default=None
         Stop when the objective is certified to be within this distance of the optimum.
     certify : bool, default=False
@@ -99,9 +101,9 @@ class HDSL(HDSLLearner):
         Iterations between evaluations of the validation error.
     n_neighbors : int, default=3
         The number of neighbors in :meth:`kneighbors` and for the validation error.
-    vote : {"majority", "weighted", "class-mean"}, default="majority"
-        The prediction rule: one vote per neighbor; votes weighted by similarity (negative ones count as 0); or the highest
-        mean similarity to all rows of a class, which ignores `n_neighbors`.
+    vote : {"majority", "weighted", "squared", "class-mean"}, default="majority"
+        The prediction rule: one vote per neighbor; votes weighted by similarity (negative ones count as 0) or by its square;
+        or the highest mean similarity to all rows of a class, which ignores `n_neighbors`.
     normalization : {"dot", "cosine"}, default="dot"
         The ranking of neighbors: by S(x, z), or by S(x, z) / √(S(x, x) S(z, z)).
     n_components : int or None, default=None

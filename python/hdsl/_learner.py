@@ -39,6 +39,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
     mining_rounds: int
     last_round_iter: int | None
     n_estimators: int
+    subsample: float
     max_features: int | None
     time: float | None
     memory: int | None
@@ -61,6 +62,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
         mining_rounds: int = 0,
         last_round_iter: int | None = None,
         n_estimators: int = 1,
+        subsample: float = 1.0,
         tol: float | None = None,
         certify: bool = False,
         max_features: int | None = None,
@@ -169,7 +171,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
             found = self.__dict__.get("tuned_params_") if isinstance(self.scale, str) else None
             learner = copy.copy(self).set_params(**(found or {}))
             # Given triplets are not mined again, and a fit that continues from a model gives one model.
-            learner.mining_rounds, learner.last_round_iter, learner.n_estimators = 0, None, 1
+            learner.mining_rounds, learner.last_round_iter, learner.n_estimators, learner.subsample = 0, None, 1, 1.0
         if triplets is not None and self.early_stopping and not keep_preprocess:
             holdout = self.validation_fraction
         validated = valid is not None or holdout is not None
@@ -390,6 +392,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
         config = json.loads(model.config)
         known: dict[str, Any] = {"scale": model.scale, "preprocess": model.preprocess, "base": model.base}
         known |= {name: config[name] for name in ("loss", "search", "steps", "batch", "mining_rounds", "n_estimators")}
+        known["subsample"] = config.get("subsample", 1.0)
         known |= {name: config["rule"][name] for name in ("vote", "normalization")}
         known |= {"n_neighbors": config["rule"]["k"], "random_state": config["seed"]}
         if model.triplets is not None:

@@ -37,10 +37,14 @@ class Tuning:
     """Its standard deviation on a test set as large as a fold."""
     reference_error: float | None
     """The lowest error of a plain similarity (dot product, cosine, tf-idf cosine and others) on the validation rows."""
+    expected_reference_error: float | None
+    """The expected error on new rows of the choice among the plain similarities, comparable with `expected_error`."""
     learned: bool
     """Whether the result was learned; otherwise no learned similarity was better than a plain one, which is the result."""
     n_validation: int
-    """The number of validation rows."""
+    """The number of validation rows; of given triplets, of their anchors."""
+    measure: str | None
+    """What the errors are, if they are not those of predicted classes: 1 - the accuracy of held-out triplets."""
     n_models: int
     """The number of models that were evaluated."""
     n_rows: int
@@ -58,7 +62,14 @@ class Tuning:
 
 
 def fit_best(
-    learner: Any, rows: Any, y: Any, valid: tuple[Any, Any] | None, options: dict[str, Any], *, depth: int
+    learner: Any,
+    rows: Any,
+    y: Any,
+    valid: tuple[Any, Any] | None,
+    options: dict[str, Any],
+    *,
+    depth: int,
+    triplets: Any = None,
 ) -> None:
     """Search, and fit the learner with the winner. The parameters of the learner are not changed.
 
@@ -67,17 +78,20 @@ def fit_best(
     learner : HDSL
         To be fitted. Its `max_features`, `random_state`, `n_jobs` and `verbose` are used.
     rows, y : CSR matrix and labels
-        Checked by scikit-learn.
+        Checked by scikit-learn. The labels may be None if there are triplets.
     valid : pair of CSR matrix and labels, or None
         Validation rows, instead of cross-validation.
     options : dict
         Settings of `_core.tune` that are not parameters of the learner.
     depth : int
         The number of calls between this one and the user's, for warnings.
+    triplets : columns and weights, or None
+        Triplets to learn from and to validate with in place of labels.
     """
     started = time.monotonic()
     learner._enough_features(rows)
-    learner._set_classes(y, rows)
+    if y is not None:
+        learner._set_classes(y, rows)
     given = None
     if valid is not None:
         val_classes, val_codes = np.unique(valid[1], return_inverse=True)
@@ -100,8 +114,9 @@ def fit_best(
     model, facts, found = _core.tune(
         settings,
         rows,
-        learner._classes(),
+        None if y is None or triplets is not None else learner._classes(),
         valid=given,
+        triplets=triplets,
         names=None if names is None else list(names),
         progress=progress,
         n_threads=learner._threads(),
@@ -113,6 +128,8 @@ def fit_best(
     learner.__dict__.pop("_found_decision", None)
     learner._take_facts(facts)
     found["params"] |= {"max_features": learner.max_features, "random_state": settings["seed"]}
+    if triplets is not None:  # which are not a parameter
+        del found["params"]["triplets"]
     found |= {name: _frame(found[name]) for name in ("leaderboard", "ablations")}
     tuning = Tuning(**found, seconds=time.monotonic() - started)
     learner.tuning_, learner.tuned_params_, learner.leaderboard_ = tuning, tuning.params, tuning.leaderboard

@@ -36,6 +36,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "mining_rounds": [Interval(Integral, 0, None, closed="left")],
     "last_round_iter": [FROM_1, None],
     "n_estimators": [FROM_1],
+    "subsample": [Interval(Real, 0, 1, closed="right")],
     "tol": [ABOVE_0, None],
     "certify": ["boolean"],
     "max_features": [Interval(Integral, 2, None, closed="left"), None],
@@ -121,7 +122,7 @@ def settings(
             "of all its models."
         )
     names = (
-        "loss", "search", "steps", "batch", "max_iter", "mining_rounds", "last_round_iter", "n_estimators",
+        "loss", "search", "steps", "batch", "max_iter", "mining_rounds", "last_round_iter", "n_estimators", "subsample",
         "certify", "max_features", "eval_every",
     )  # fmt: skip
     return {

@@ -25,6 +25,7 @@ WITHOUT_LABELS: dict[str, Any] = {
     "mining_rounds": 0,
     "last_round_iter": None,
     "n_estimators": 1,
+    "subsample": 1.0,
     "vote": "majority",
 }
 

@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from numbers import Integral
 from typing import Any
 
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 
 from hdsl import _core
 from hdsl._classifier import HDSLClassifier
+from hdsl._fit import given_triplets
 from hdsl._search import TIME, fit_best
 from hdsl._settings import CONSTRAINTS, FROM_1, named
 
@@ -27,8 +29,10 @@ _CONSTRAINTS: dict[str, list[Any]] = {
 
 def tune(
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
+    triplets: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     X_val: Any = None,
     y_val: Any = None,
     cv: int | None = None,
@@ -57,10 +61,18 @@ def tune(
     Parameters
     ----------
     X, y
-        Raw rows and their classes, as for :meth:`hdsl.HDSL.fit`.
+        Raw rows and their classes, as for :meth:`hdsl.HDSL.fit`. With `triplets`, the classes may be None, and nothing is
+        learned from them.
+    triplets : array-like of int of shape (n_triplets, 3) or None, default=None
+        Learn from these triplets of rows of `X` (an anchor, a row it is more similar to, a row it is less similar to) and
+        validate with them, instead of labels. Folds are of anchors, so that no anchor is both learned from and validated
+        with. The error is 1 - the accuracy of held-out triplets, where a tie counts one half.
+    sample_weight : array-like of shape (n_triplets,) or None, default=None
+        The weight of each triplet.
     X_val, y_val : rows and classes, or None, default=None
         Validation rows. Without them, fewer than 20,000 rows are cross-validated, and of more rows a fifth is held out. With
-        fewer than 3,000 rows in all, they are cross-validated together with `X`, unless `refit` is false.
+        fewer than 3,000 rows in all, they are divided into folds, each predicted by models of all other rows, unless `refit`
+        is false.
     cv : int or None, default=None
         Cross-validate with this many folds of `X`.
     time : float or None, default=600.0
@@ -84,7 +96,8 @@ def tune(
     Returns
     -------
     classifier : HDSLClassifier
-        Fitted, with the parameters of the winner: a clone that is fitted to the same rows gives the same model.
+        Fitted, with the parameters of the winner: a clone that is fitted to the same rows gives the same model (by
+        `fit_triplets` if there are `triplets`). Without classes it has neighbors and scores, but cannot predict.
         ``tuning_`` has the expected error and the facts of the search, ``leaderboard_`` the results of all configurations,
         and ``tuned_params_`` the parameters.
 
@@ -113,21 +126,31 @@ def tune(
     >>> bool(best.n_active_features_ <= 6)
     True
     """
-    given = {
+    checked = {
         "cv": cv, "time": time, "max_features": max_features, "max_atoms": max_atoms, "preset": preset, "refit": refit,
         "ablate": ablate,
         "random_state": random_state, "n_jobs": n_jobs, "verbose": verbose, "journal": journal,
     }  # fmt: skip
-    validate_parameter_constraints(_CONSTRAINTS, given, caller_name="tune")
+    validate_parameter_constraints(_CONSTRAINTS, checked, caller_name="tune")
     unknown = sorted(set(ablate) - set(_core.CHOICES["ablate"]))
     if unknown:
         raise ValueError(f"`ablate` contains {unknown[0]!r}, expected names among {', '.join(_core.CHOICES['ablate'])}.")
+    if y is None and triplets is None:
+        raise ValueError("y is None: pass the classes of the rows, or triplets to learn from.")
+    if triplets is not None and X_val is not None:
+        raise ValueError("X_val cannot be used with triplets: some of their anchors are held out.")
+    if triplets is None and sample_weight is not None:
+        raise ValueError("sample_weight is the weight of triplets, and there are none.")
     if cv is not None and X_val is not None:
         raise ValueError("cv and X_val cannot be used together: validation uses either folds of X or X_val.")
     learner = HDSLClassifier(
         max_features=max_features, random_state=random_state, n_jobs=n_jobs, verbose=verbose
     )
-    rows, y = learner._rows_and_labels(X, y, reset=True)
+    given = None
+    if triplets is None:
+        rows, y = learner._rows_and_labels(X, y, reset=True)
+    else:
+        rows, given = learner._rows_to_fit(X, reset=True), given_triplets(triplets, sample_weight)
     options = {
         "preset": preset,
         "ablate": list(ablate),
@@ -138,5 +161,5 @@ def tune(
         "memory": None,
         "journal": None if journal is None else os.fspath(journal),
     }
-    fit_best(learner, rows, y, learner._checked_validation(X_val, y_val), options, depth=2)
+    fit_best(learner, rows, y, learner._checked_validation(X_val, y_val), options, depth=2, triplets=given)
     return learner.set_params(**learner.tuned_params_)

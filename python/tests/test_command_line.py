@@ -147,7 +147,7 @@ def test_the_program_uses_a_model_of_the_package(files, program):
 
 
 @pytest.mark.parametrize("normalization", ["dot", "cosine"])
-@pytest.mark.parametrize("vote", ["majority", "weighted", "class-mean"])
+@pytest.mark.parametrize("vote", ["majority", "weighted", "squared", "class-mean"])
 def test_classes_are_decided_alike(vote, normalization, files, program):
     folder, X, y = files
     names = np.array(["10", "9", "b", "a"])[y]  # not the order of letters in a file

@@ -324,9 +324,34 @@ def test_parts_can_be_left_out_and_each_is_told_the_worth_of(small):
     assert (told["expected_error"] >= 0).all()
 
 
+def test_triplets_take_the_place_of_labels(small):
+    X, y = small
+    triplets = hdsl.mine_triplets(X, y, triplets="random:6", random_state=3)
+    weights = np.linspace(1.0, 2.0, len(triplets))
+    best = hdsl.tune(X, triplets=triplets, sample_weight=weights, cv=3)
+    assert best.tuning_.measure == "1 - accuracy of triplets"
+    assert best.tuning_.n_validation == len(np.unique(triplets[:, 0]))
+    assert best.tuning_.learned and best.tuning_.expected_error <= best.tuning_.reference_error
+    anchors, near, far = triplets.T
+    margins = best.pair_score(np.c_[anchors, near]) - best.pair_score(np.c_[anchors, far])
+    assert hdsl.metrics.triplet_accuracy(margins) > 0.9
+    again = clone(best).fit_triplets(X, triplets, weights)
+    assert (again.get_bilinear_matrix() != best.get_bilinear_matrix()).nnz == 0
+    with pytest.raises(ValueError, match="no classes"):
+        best.predict(X)
+    # The classes predict, and have no part in the search.
+    labeled = hdsl.tune(X, y, triplets=triplets, sample_weight=weights, cv=3)
+    assert labeled._model == best._model and labeled.score(X, y) > 0.9
+
+
 @pytest.mark.parametrize(
     ("params", "message"),
     [
+        (dict(triplets=[[0, 1]]), r"\(1, 2\), expected \(n_triplets, 3\)"),
+        (dict(triplets=[[0, 1, 10**6]]), r"triplets\[:, 2\]"),
+        (dict(triplets=[[0, 1, 2]], X_val=np.ones((2, 60)), y_val=[0, 1]), "X_val cannot be used with triplets"),
+        (dict(sample_weight=[1.0]), "there are none"),
+        (dict(y=None), "y is None"),
         (dict(ablate=["luck"]), "ablate"),
         (dict(ablate=["random", "neighbors"]), "triplets (to )?come from"),
         (dict(cv=1), "'cv' parameter of tune"),
@@ -344,7 +369,7 @@ def test_parts_can_be_left_out_and_each_is_told_the_worth_of(small):
 )
 def test_bad_arguments_are_named(params, message, small):
     with pytest.raises(ValueError, match=message):
-        hdsl.tune(*small, **params)
+        hdsl.tune(small[0], **{"y": small[1], **params})
 
 
 def test_more_time_than_a_clock_can_tell_is_no_limit(small):

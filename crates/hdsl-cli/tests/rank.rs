@@ -75,6 +75,38 @@ fn ndcg(value: &Value, of: &str) -> f64 {
 }
 
 #[test]
+fn tune_takes_queries_and_judgments_within_a_time_limit() {
+    let scratch = scratch();
+    let tune =
+        "tune docs.tsv --queries queries.tsv --judgments qrels --stem english -o t.hdsl --cv 2";
+    let value = scratch.hdsl(&format!("{tune} --time 60s --json")).json();
+    let [cosine, learned] = ["tfidf", "learned"].map(|of| ndcg(&value, of));
+    assert!(cosine < 0.4 && learned > 0.8, "{cosine} {learned}");
+    assert!(value["setting"]["max_iter"].is_u64());
+    // In no time there is the plain similarity, which is no worse than itself.
+    let value = scratch.hdsl(&format!("{tune} --time 1ms --json")).json();
+    assert!(value["setting"].is_null() && value["held_out"]["settings"][0].is_null());
+    assert_eq!(value["held_out"]["learned"], value["held_out"]["tfidf"]);
+    scratch.hdsl("inspect t.hdsl").ok();
+    let told = scratch.hdsl(&format!("{tune} --time 1ms")).ok();
+    assert!(told.contains("no learned similarity was better"), "{told}");
+    for (wrong, message) in [
+        (
+            "--valid docs.svm",
+            "--valid cannot be combined with --queries",
+        ),
+        ("--max-atoms 3", "--max-atoms cannot be combined"),
+    ] {
+        let ran = scratch.hdsl(&format!("{tune} {wrong}"));
+        assert_eq!(ran.status, Some(2));
+        assert!(ran.stderr.contains(message), "{}", ran.stderr);
+    }
+    let ran = scratch.hdsl("tune docs.tsv --queries queries.tsv -o t.hdsl");
+    assert_eq!(ran.status, Some(2));
+    assert!(ran.stderr.contains("--judgments"), "{}", ran.stderr);
+}
+
+#[test]
 fn learning_ranks_texts_and_other_commands_take_the_model() {
     let scratch = scratch();
     let line = format!(

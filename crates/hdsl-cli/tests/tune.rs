@@ -189,7 +189,7 @@ fn a_mean_of_models_is_tried_and_its_line_makes_it_again() {
         ))
         .json();
     let board = told["leaderboard"].as_array().expect("a list");
-    assert!(board.iter().any(|c| c["n_estimators"] == 3), "{board:?}");
+    assert!(board.iter().any(|c| c["n_estimators"] == 5), "{board:?}");
     let line = "train train.svm --triplets random:5 --lambda 20 --max-iter 60 --mining-rounds 1 --n-estimators 3 --seed 4";
     let mean = scratch
         .hdsl(&format!("{line} --threads 1 -o a.hdsl --json"))

@@ -57,7 +57,7 @@ fn votes_can_be_counted_from_the_lists_of_neighbors() {
     let scratch = Scratch::trained();
     for normalization in ["dot", "cosine"] {
         let lists = neighbors(&scratch, &format!("-k 7 --normalization {normalization}"));
-        for vote in ["majority", "weighted"] {
+        for vote in ["majority", "weighted", "squared"] {
             let found = predicted(
                 &scratch,
                 &format!("-k 7 --vote {vote} --normalization {normalization}"),
@@ -66,18 +66,16 @@ fn votes_can_be_counted_from_the_lists_of_neighbors() {
             for (class, list) in found.iter().zip(&lists) {
                 let sum = |class: &str| -> f64 {
                     let mine = list.iter().filter(|n| n.2 == class);
-                    mine.map(|n| {
-                        if vote == "weighted" {
-                            n.1.max(0.0)
-                        } else {
-                            1.0
-                        }
+                    mine.map(|n| match vote {
+                        "weighted" => n.1.max(0.0),
+                        "squared" => n.1.max(0.0).powi(2),
+                        _ => 1.0,
                     })
                     .sum()
                 };
                 let most = list.iter().map(|n| sum(&n.2)).fold(0.0, f64::max);
                 assert!(
-                    sum(class) >= most - 1e-12,
+                    sum(class) >= most * (1.0 - 1e-12),
                     "{vote} {normalization}: {class} of {list:?}"
                 );
             }

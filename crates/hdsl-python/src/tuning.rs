@@ -4,7 +4,7 @@ use crate::errors::to_python;
 use crate::listening::{Listeners, Search, SearchWatch, listen};
 use crate::matrix::{Csr, view};
 use crate::model::Model;
-use crate::training::{Classes, by_position, facts, to_labeled, to_labels};
+use crate::training::{Classes, Given, by_position, facts, to_labeled, to_labels, to_triplets};
 use hdsl::observer::Event;
 use hdsl::tune::{Ablation, AblationResult, Candidate, TuneConfig, Tuned, ValidationScheme};
 use hdsl::{CancelToken, Observer, TrainConfig, TrainData};
@@ -68,21 +68,23 @@ impl TuneSettings {
 
 /// Searches as `hdsl tune` does. Returns the model, facts about its training, and the result of the search.
 #[pyfunction]
-#[pyo3(signature = (settings, x, classes, *, valid=None, names=None, progress=None, n_threads=1))]
+#[pyo3(signature = (settings, x, classes=None, *, valid=None, triplets=None, names=None, progress=None, n_threads=1))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn tune<'py>(
     py: Python<'py>,
     settings: TuneSettings,
     x: Csr<'py>,
-    classes: Classes<'py>,
+    classes: Option<Classes<'py>>,
     valid: Option<(Csr<'py>, Classes<'py>)>,
+    triplets: Option<Given<'py>>,
     names: Option<Vec<String>>,
     progress: Option<Py<PyAny>>,
     n_threads: usize,
 ) -> PyResult<(Model, Bound<'py, PyDict>, Bound<'py, PyDict>)> {
     let config = settings.config()?;
     let x = x.parts()?;
-    let labels = to_labels(classes, x.n_rows())?;
+    let labels = classes.map(|c| to_labels(c, x.n_rows())).transpose()?;
+    let triplets = triplets.map(|t| to_triplets(t, x.n_rows())).transpose()?;
     let valid = valid.as_ref().map(to_labeled).transpose()?;
     let listeners = Listeners {
         each: None,
@@ -92,7 +94,7 @@ pub(crate) fn tune<'py>(
     let (tuned, interrupted) = py.detach(|| {
         listen(&listeners, n_threads, |watch| {
             let watch = watch.of_search();
-            let train = by_position(view(x)?, Some(&labels));
+            let train = by_position(view(x)?, labels.as_ref());
             let valid = match &valid {
                 Some((rows, labels)) => Some(by_position(view(*rows)?, Some(labels))),
                 None => None,
@@ -104,6 +106,7 @@ pub(crate) fn tune<'py>(
             };
             let mut data = TrainData::new(train);
             data.valid = valid;
+            data.triplets = triplets.as_ref();
             data.names = names.as_deref();
             let tuned = hdsl::tune::tune(&data, &config, &mut telling);
             let mut tuned = tuned.map_err(|error| match watch.asked() {
@@ -182,8 +185,11 @@ fn found<'py>(py: Python<'py>, tuned: &Tuned) -> PyResult<Bound<'py, PyDict>> {
     found.set_item("expected_error", error)?;
     found.set_item("expected_error_deviation", deviation)?;
     found.set_item("reference_error", tuned.reference().map(|c| c.error))?;
+    let expected = tuned.expected_reference_error;
+    found.set_item("expected_reference_error", expected.map(|e| e.0))?;
     found.set_item("learned", !tuned.leaderboard[0].is_reference)?;
     found.set_item("n_validation", tuned.n_validation)?;
+    found.set_item("measure", tuned.measure)?;
     found.set_item("n_models", tuned.n_points)?;
     found.set_item("n_rows", tuned.n_rows)?;
     found.set_item("finished", tuned.finished)?;
@@ -228,6 +234,7 @@ fn parameters<'py>(py: Python<'py>, config: &TrainConfig) -> PyResult<Bound<'py,
     let last = config.last_round_iter.unwrap_or(config.max_iter);
     parameters.set_item("last_round_iter", last)?;
     parameters.set_item("n_estimators", config.n_estimators)?;
+    parameters.set_item("subsample", config.subsample)?;
     parameters.set_item("n_neighbors", config.rule.k)?;
     parameters.set_item("vote", config.rule.vote.to_string())?;
     parameters.set_item("normalization", config.rule.normalization.to_string())?;

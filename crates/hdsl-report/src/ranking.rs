@@ -139,6 +139,7 @@ pub(crate) fn rule_name(rule: PredictionRule) -> String {
     let vote = match rule.vote {
         Vote::Majority => format!("majority vote of {neighbors}"),
         Vote::Weighted => format!("similarity-weighted vote of {neighbors}"),
+        Vote::Squared => format!("vote of {neighbors}, weighted by squared similarity"),
         Vote::ClassMean => "highest mean similarity to a class".into(),
     };
     match rule.normalization {
@@ -152,10 +153,12 @@ pub(crate) fn prediction_rule(model: &Model, rule: PredictionRule) -> String {
     let k = rule.k;
     let class = match rule.vote {
         Vote::Majority => format!("the majority class of its {k} nearest training rows"),
-        Vote::Weighted => {
-            format!(
-                "the class with the largest sum of similarities among its {k} nearest training rows"
-            )
+        Vote::Weighted | Vote::Squared => {
+            let sum = match rule.vote {
+                Vote::Squared => "squared similarities",
+                _ => "similarities",
+            };
+            format!("the class with the largest sum of {sum} among its {k} nearest training rows")
         }
         Vote::ClassMean => {
             "the class whose training rows have the highest mean similarity to it".into()
@@ -182,6 +185,9 @@ pub(crate) fn voting_neighbors(rule: PredictionRule) -> String {
     let voters = match rule.vote {
         Vote::Majority => format!("The first {k} vote on the class"),
         Vote::Weighted => format!("The first {k} vote on the class, weighted by similarity"),
+        Vote::Squared => {
+            format!("The first {k} vote on the class, weighted by squared similarity")
+        }
         Vote::ClassMean => "The prediction is the class with the highest mean similarity".into(),
     };
     match rule.normalization {

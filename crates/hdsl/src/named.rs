@@ -102,7 +102,7 @@ mod tests {
         );
         let error = "jury".parse::<Vote>().unwrap_err().to_string();
         assert!(
-            error.contains("majority, weighted or class-mean"),
+            error.contains("majority, weighted, squared or class-mean"),
             "{error}"
         );
         assert!(serde_json::from_str::<Vote>("\"jury\"").is_err());

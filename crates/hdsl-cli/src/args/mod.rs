@@ -18,6 +18,7 @@ pub(crate) use values::{
 /// Headings of groups of options, in the order in which help texts show them.
 pub(crate) mod heading {
     pub(crate) const VALIDATION: &str = "Validation";
+    pub(crate) const COLLECTION: &str = "Queries and judgments";
     pub(crate) const TEXT: &str = "Texts";
     pub(crate) const METHOD: &str = "Method";
     pub(crate) const STOP: &str = "When to stop";

@@ -98,6 +98,7 @@ fn rule_in_words(rule: &PredictionRule, n_train: usize) -> String {
     let mut text = match rule.vote {
         Vote::Majority => format!("{}-NN over {rows}", rule.k),
         Vote::Weighted => format!("weighted {}-NN over {rows}", rule.k),
+        Vote::Squared => format!("squared-weight {}-NN over {rows}", rule.k),
         Vote::ClassMean => format!("class means of {rows}"),
     };
     if rule.normalization == Normalization::Cosine {

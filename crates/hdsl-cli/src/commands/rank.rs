@@ -3,7 +3,7 @@
 use super::vectorize::stop_words;
 use crate::args::{
     ReadArgs, above_zero,
-    heading::{FILES, METHOD, TEXT},
+    heading::{COLLECTION, METHOD, TEXT},
     named, positive,
 };
 use crate::failure::Failure;
@@ -47,48 +47,20 @@ Examples:
       the Cranfield collection
   hdsl vectorize cran.all.1400 --vocab vocab.txt -o docs.svm && hdsl vectorize cran.qry --vocab vocab.txt -o q.svm
   hdsl neighbors m.hdsl --train docs.svm q.svm -k 10
-      rankings of new queries under the learned similarity")]
+      rankings of new queries under the learned similarity",
+    mut_arg("queries", |arg| arg.required(true)),
+    mut_arg("judgments", |arg| arg.required(true)))]
 pub(crate) struct Rank {
     /// Documents: rows (svmlight, npz, ...), or texts (`id<TAB>text`, JSON lines, SMART)
     #[arg(value_name = "DOCUMENTS", value_hint = ValueHint::FilePath)]
     documents: PathBuf,
-    /// Queries, in a format of the same kind
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    queries: PathBuf,
-    /// Lines `query document grade` or, as TREC has them, `query 0 document grade`
-    ///
-    /// Queries and documents are named by the ids of texts, or by row numbers counted from 0. A document of a grade below 0 is
-    /// left out of the ranking of that query. Documents that are not judged are wrong answers.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    judgments: PathBuf,
-    /// Grade 1 is better than grade 4: gains are the highest grade + 1 - grade
-    #[arg(long)]
-    lower_is_better: bool,
-    /// Judgments name queries by position in their file, counted from 1, whatever their ids are
-    #[arg(long)]
-    number_queries: bool,
-    /// Two files of rows that belong together, row by row, such as titles and texts: supervision without judgments
-    #[arg(long, num_args = 2, value_names = ["LEFT", "RIGHT"], value_hint = ValueHint::FilePath)]
-    pairs: Option<Vec<PathBuf>>,
+    #[command(flatten)]
+    collection: CollectionArgs,
+    #[command(flatten)]
+    text: TextArgs,
     /// Folds over queries that the ranking is measured by; 0: learn only
     #[arg(long, value_name = "N", default_value_t = 5)]
     folds: usize,
-
-    /// Reduce words of texts to their stems
-    #[arg(long, value_name = "LANGUAGE", value_parser = named!(Stem), default_value_t, help_heading = TEXT)]
-    stem: Stem,
-    /// Leave out these words of texts: english, or a file of words
-    #[arg(long, value_name = "WORDS", help_heading = TEXT)]
-    stop_words: Option<String>,
-    /// Leave out words found in fewer documents: 5 is a number of documents, 0.01 a fraction
-    #[arg(long, value_name = "DF", default_value = "1", value_parser = Frequency::from_str, help_heading = TEXT)]
-    min_df: Frequency,
-    /// Do not learn from titles of texts
-    #[arg(long, help_heading = TEXT)]
-    no_titles: bool,
-    /// Save the vocabulary of texts, for `hdsl vectorize --vocab`
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = TEXT)]
-    save_vocab: Option<PathBuf>,
 
     /// Preprocessing of feature values; fitted on the documents and saved in the model
     #[arg(long, value_name = "HOW", value_parser = named!(Preprocess, UNIT_ROWS), default_value_t = Preprocess::Tfidf, help_heading = METHOD)]
@@ -102,9 +74,9 @@ pub(crate) struct Rank {
     /// Weights of the base similarity to choose from: beta / mean of S_M(d, d) over documents [default: 0.5,1,2,4,8]
     #[arg(long, value_name = "SHARE,...", value_delimiter = ',', value_parser = above_zero, allow_negative_numbers = true, help_heading = METHOD)]
     base_shares: Vec<f64>,
-    /// Number of iterations per model
-    #[arg(long, value_name = "N", default_value_t = 1600, value_parser = positive, allow_negative_numbers = true, help_heading = METHOD)]
-    max_iter: usize,
+    /// Numbers of iterations per model to choose from
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1600", value_parser = positive, allow_negative_numbers = true, help_heading = METHOD)]
+    max_iter: Vec<usize>,
     /// Average N models that differ in the wrong answers drawn
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = positive, allow_negative_numbers = true, help_heading = METHOD)]
     n_estimators: usize,
@@ -118,11 +90,54 @@ pub(crate) struct Rank {
     /// Print one JSON object on standard output instead of text, with the measures of each query
     #[arg(long)]
     json: bool,
-    /// DOCUMENTS and QUERIES are texts [default: detected for SMART, JSON lines, and files named .tsv or .txt]
-    #[arg(long, help_heading = FILES)]
-    texts: bool,
     #[command(flatten)]
     read: ReadArgs,
+}
+
+/// A test collection: queries and judgments beside the documents.
+#[derive(Args, Debug)]
+pub(crate) struct CollectionArgs {
+    /// Queries, in a format of the same kind
+    #[arg(long, value_name = "FILE", requires = "judgments", value_hint = ValueHint::FilePath, help_heading = COLLECTION)]
+    pub(crate) queries: Option<PathBuf>,
+    /// Lines `query document grade` or, as TREC has them, `query 0 document grade`
+    ///
+    /// Queries and documents are named by the ids of texts, or by row numbers counted from 0. A document of a grade below 0 is
+    /// left out of the ranking of that query. Documents that are not judged are wrong answers.
+    #[arg(long, value_name = "FILE", requires = "queries", value_hint = ValueHint::FilePath, help_heading = COLLECTION)]
+    pub(crate) judgments: Option<PathBuf>,
+    /// Grade 1 is better than grade 4: gains are the highest grade + 1 - grade
+    #[arg(long, requires = "judgments", help_heading = COLLECTION)]
+    lower_is_better: bool,
+    /// Judgments name queries by position in their file, counted from 1, whatever their ids are
+    #[arg(long, requires = "judgments", help_heading = COLLECTION)]
+    number_queries: bool,
+    /// Two files of rows that belong together, row by row, such as titles and texts: supervision without judgments
+    #[arg(long, num_args = 2, value_names = ["LEFT", "RIGHT"], requires = "judgments", value_hint = ValueHint::FilePath, help_heading = COLLECTION)]
+    pairs: Option<Vec<PathBuf>>,
+}
+
+/// How texts of documents and queries become rows.
+#[derive(Args, Debug)]
+pub(crate) struct TextArgs {
+    /// Reduce words of texts to their stems
+    #[arg(long, value_name = "LANGUAGE", value_parser = named!(Stem), default_value_t, requires = "judgments", help_heading = TEXT)]
+    stem: Stem,
+    /// Leave out these words of texts: english, or a file of words
+    #[arg(long, value_name = "WORDS", requires = "judgments", help_heading = TEXT)]
+    stop_words: Option<String>,
+    /// Leave out words found in fewer documents: 5 is a number of documents, 0.01 a fraction
+    #[arg(long, value_name = "DF", default_value = "1", value_parser = Frequency::from_str, requires = "judgments", help_heading = TEXT)]
+    min_df: Frequency,
+    /// Do not learn from titles of texts
+    #[arg(long, requires = "judgments", help_heading = TEXT)]
+    no_titles: bool,
+    /// Save the vocabulary of texts, for `hdsl vectorize --vocab`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "judgments", help_heading = TEXT)]
+    save_vocab: Option<PathBuf>,
+    /// DOCUMENTS and QUERIES are texts [default: detected for SMART, JSON lines, and files named .tsv or .txt]
+    #[arg(long, requires = "judgments", help_heading = TEXT)]
+    texts: bool,
 }
 
 /// After these, rows have unit length.
@@ -146,164 +161,204 @@ struct Data {
     index_base: Option<IndexBase>,
 }
 
+/// What `rank` and `tune` do with a test collection.
+pub(crate) struct Job<'a> {
+    pub(crate) documents: &'a Path,
+    pub(crate) collection: &'a CollectionArgs,
+    pub(crate) text: &'a TextArgs,
+    pub(crate) read: &'a ReadArgs,
+    pub(crate) config: RankConfig,
+    pub(crate) output: &'a Path,
+    pub(crate) json: bool,
+}
+
 pub(crate) fn run(args: &Rank, log: &Log) -> Result<(), Failure> {
-    files::refuse_stdout_with_json(args.json, Some(&args.output))?;
-    let is_text = args.texts || is_documents(&args.documents);
-    check(args, is_text)?;
-    let out = files::create(&args.output)?;
-    let vocabulary_out = args.save_vocab.as_deref().map(files::create).transpose()?;
-    let mut data = match is_text {
-        true => read_text_files(args)?,
-        false => read_row_files(args, log)?,
+    let job = Job {
+        documents: &args.documents,
+        collection: &args.collection,
+        text: &args.text,
+        read: &args.read,
+        config: args.config(),
+        output: &args.output,
+        json: args.json,
     };
-    if args.number_queries {
-        data.query_ids = Ids::Positions(data.queries.n_rows());
-    }
-    let judgments = Judgments::read(
-        &args.judgments,
-        &data.query_ids,
-        &data.document_ids,
-        args.lower_is_better,
-    )
-    .map_err(|error| unknown_query(error, args, is_text))?;
-    let names = data
-        .vectorizer
-        .as_ref()
-        .map(|vectorizer| vectorizer.terms());
-    let collection = Collection {
-        documents: &data.documents,
-        queries: &data.queries,
-        judgments: &judgments,
-        pairs: data.pairs.as_ref(),
-        names,
-    };
-    progress::stop_on_ctrl_c();
-    let mut progress = RankingProgress::new(log, args.folds + 1);
-    let ranked = rank(&collection, &args.config(), &mut progress);
-    progress.finish();
-    let ranked = ranked.map_err(|error| Failure::from(error.in_file(&args.documents)))?;
-    let model = match data.index_base {
-        None => ranked.model.clone().numbered_by_position(),
-        Some(_) => ranked.model.clone(),
-    };
-    let bytes = model.to_bytes();
-    files::write(out, |out| out.write_all(&bytes))?;
-    if let (Some(out), Some(vectorizer)) = (vocabulary_out, &data.vectorizer) {
-        files::write(out, |out| vectorizer.write(out))?;
-    }
-    let result = RankResult {
-        args,
-        data: &data,
-        n_queries: judgments.queries().len(),
-        ranked: &ranked,
-        n_bytes: bytes.len(),
-    };
-    output::result(
-        args.json,
-        Some(&args.output),
-        || result.json(),
-        || result.text(),
-    )
+    job.run(log)
 }
 
-/// Combinations of options that are refused before any work.
-fn check(args: &Rank, is_text: bool) -> Result<(), Failure> {
-    let for_text = [
-        ("--stem", args.stem != Stem::None),
-        ("--stop-words", args.stop_words.is_some()),
-        ("--no-titles", args.no_titles),
-        ("--save-vocab", args.save_vocab.is_some()),
-        ("--min-df", args.min_df != Frequency::Count(1)),
-    ];
-    if let Some((option, _)) = for_text.iter().find(|option| option.1 && !is_text) {
-        return Err(Failure::usage(format!(
-            "{option} is for texts, and {} has rows; pass --texts if it has lines `id<TAB>text`",
-            args.documents.display()
-        )));
+impl Job<'_> {
+    pub(crate) fn run(&self, log: &Log) -> Result<(), Failure> {
+        files::refuse_stdout_with_json(self.json, Some(self.output))?;
+        let is_text = self.text.texts || is_documents(self.documents);
+        self.check(is_text)?;
+        let out = files::create(self.output)?;
+        let vocabulary_out = self.text.save_vocab.as_deref();
+        let vocabulary_out = vocabulary_out.map(files::create).transpose()?;
+        let mut data = match is_text {
+            true => self.read_texts()?,
+            false => self.read_rows(log)?,
+        };
+        if self.collection.number_queries {
+            data.query_ids = Ids::Positions(data.queries.n_rows());
+        }
+        let judgments = Judgments::read(
+            self.judgments(),
+            &data.query_ids,
+            &data.document_ids,
+            self.collection.lower_is_better,
+        )
+        .map_err(|error| self.unknown_query(error, is_text))?;
+        let vectorizer = data.vectorizer.as_ref();
+        let collection = Collection {
+            documents: &data.documents,
+            queries: &data.queries,
+            judgments: &judgments,
+            pairs: data.pairs.as_ref(),
+            names: vectorizer.map(|vectorizer| vectorizer.terms()),
+        };
+        progress::stop_on_ctrl_c();
+        let mut progress = RankingProgress::new(log, self.config.folds + 1);
+        let ranked = rank(&collection, &self.config, &mut progress);
+        progress.finish();
+        let ranked = ranked.map_err(|error| Failure::from(error.in_file(self.documents)))?;
+        let model = match data.index_base {
+            None => ranked.model.clone().numbered_by_position(),
+            Some(_) => ranked.model.clone(),
+        };
+        let bytes = model.to_bytes();
+        files::write(out, |out| out.write_all(&bytes))?;
+        if let (Some(out), Some(vectorizer)) = (vocabulary_out, &data.vectorizer) {
+            files::write(out, |out| vectorizer.write(out))?;
+        }
+        if ranked.held_out.is_none() && self.config.folds > 0 {
+            log.note(
+                "interrupted before all folds were measured; the settings are the best so far",
+            );
+        }
+        let result = RankResult {
+            job: self,
+            data: &data,
+            n_queries: judgments.queries().len(),
+            ranked: &ranked,
+            n_bytes: bytes.len(),
+        };
+        output::result(
+            self.json,
+            Some(self.output),
+            || result.json(),
+            || result.text(),
+        )
     }
-    if is_text && args.pairs.is_some() {
-        return Err(Failure::usage(
-            "--pairs takes rows, and DOCUMENTS has texts, whose titles are the pairs",
-        ));
+
+    fn queries(&self) -> &Path {
+        let given = self.collection.queries.as_deref();
+        given.expect("the command line requires --queries")
     }
-    Ok(())
-}
 
-/// Documents and queries as texts, with one vocabulary, that of the documents.
-fn read_text_files(args: &Rank) -> Result<Data, Failure> {
-    let (documents, queries) = (
-        read_documents(&args.documents)?,
-        read_documents(&args.queries)?,
-    );
-    let whole =
-        |of: &[Document]| -> Vec<String> { of.iter().map(|d| d.whole().into_owned()).collect() };
-    let texts = whole(&documents);
-    let options = VectorizeOptions {
-        stem: args.stem,
-        stop_words: stop_words(args.stop_words.as_deref())?,
-        min_df: args.min_df,
-        ..VectorizeOptions::default()
-    };
-    let vectorizer = Vectorizer::fit(&texts, options)
-        .map_err(|error| Failure::from(error.in_file(&args.documents)))?;
-    let titled: Vec<&Document> = documents.iter().filter(|d| !d.title.is_empty()).collect();
-    let pairs = (!titled.is_empty() && !args.no_titles).then(|| {
-        let titles: Vec<&str> = titled.iter().map(|d| d.title.as_str()).collect();
-        let bodies: Vec<&str> = titled.iter().map(|d| d.body()).collect();
-        (vectorizer.transform(&titles), vectorizer.transform(&bodies))
-    });
-    let ids = |of: &[Document]| Ids::named(of.iter().map(|d| d.id.as_str()));
-    Ok(Data {
-        documents: vectorizer.transform(&texts),
-        queries: vectorizer.transform(&whole(&queries)),
-        pairs,
-        document_ids: ids(&documents),
-        query_ids: ids(&queries),
-        query_names: Some(queries.into_iter().map(|query| query.id).collect()),
-        vectorizer: Some(vectorizer),
-        index_base: Some(IndexBase::One),
-    })
-}
+    fn judgments(&self) -> &Path {
+        let given = self.collection.judgments.as_deref();
+        given.expect("the command line requires --judgments")
+    }
 
-/// Documents, queries and pairs as rows.
-fn read_row_files(args: &Rank, log: &Log) -> Result<Data, Failure> {
-    let mut reader = Reader::new(&args.read, log);
-    let documents = reader.training(&args.documents, None, "", &Default::default())?;
-    files::check_values(args.preprocess, &args.documents, &documents.rows)?;
-    let mut others = |path: &Path| -> Result<Rows, Failure> {
-        let data = reader.data(path, None)?;
-        files::check_values(args.preprocess, path, &data.rows)?;
-        files::note_unseen(log, path, &data.rows, documents.rows.n_features());
-        Ok(data.rows)
-    };
-    let queries = others(&args.queries)?;
-    let pairs = match args.pairs.as_deref() {
-        Some([left, right]) => Some((others(left)?, others(right)?)),
-        _ => None,
-    };
-    let by_position = reader.is_numbered_by_position(&args.documents);
-    Ok(Data {
-        document_ids: Ids::Rows(documents.rows.n_rows()),
-        query_ids: Ids::Rows(queries.n_rows()),
-        index_base: (!by_position).then_some(documents.index_base),
-        documents: documents.rows,
-        queries,
-        pairs,
-        query_names: None,
-        vectorizer: None,
-    })
-}
+    /// Combinations of options that are refused before any work.
+    fn check(&self, is_text: bool) -> Result<(), Failure> {
+        let for_text = [
+            ("--stem", self.text.stem != Stem::None),
+            ("--stop-words", self.text.stop_words.is_some()),
+            ("--no-titles", self.text.no_titles),
+            ("--save-vocab", self.text.save_vocab.is_some()),
+            ("--min-df", self.text.min_df != Frequency::Count(1)),
+        ];
+        if let Some((option, _)) = for_text.iter().find(|option| option.1 && !is_text) {
+            return Err(Failure::usage(format!(
+                "{option} is for texts, and {} has rows; pass --texts if it has lines `id<TAB>text`",
+                self.documents.display()
+            )));
+        }
+        if is_text && self.collection.pairs.is_some() {
+            return Err(Failure::usage(
+                "--pairs takes rows, and DOCUMENTS has texts, whose titles are the pairs",
+            ));
+        }
+        Ok(())
+    }
 
-/// Judgments that name queries by position are the usual reason for an id that no query has.
-fn unknown_query(error: hdsl::Error, args: &Rank, is_text: bool) -> Failure {
-    let is_query =
-        matches!(&error, hdsl::Error::Parse { reason, .. } if reason.starts_with("query"));
-    match is_query && is_text && !args.number_queries {
-        true => Failure::usage(format!(
-            "{error}; pass --number-queries if judgments count the queries of {} from 1",
-            args.queries.display()
-        )),
-        false => error.into(),
+    /// Documents and queries as texts, with one vocabulary, that of the documents.
+    fn read_texts(&self) -> Result<Data, Failure> {
+        let (documents, queries) = (
+            read_documents(self.documents)?,
+            read_documents(self.queries())?,
+        );
+        let whole = |of: &[Document]| -> Vec<String> {
+            of.iter().map(|d| d.whole().into_owned()).collect()
+        };
+        let texts = whole(&documents);
+        let options = VectorizeOptions {
+            stem: self.text.stem,
+            stop_words: stop_words(self.text.stop_words.as_deref())?,
+            min_df: self.text.min_df,
+            ..VectorizeOptions::default()
+        };
+        let vectorizer = Vectorizer::fit(&texts, options)
+            .map_err(|error| Failure::from(error.in_file(self.documents)))?;
+        let titled: Vec<&Document> = documents.iter().filter(|d| !d.title.is_empty()).collect();
+        let pairs = (!titled.is_empty() && !self.text.no_titles).then(|| {
+            let titles: Vec<&str> = titled.iter().map(|d| d.title.as_str()).collect();
+            let bodies: Vec<&str> = titled.iter().map(|d| d.body()).collect();
+            (vectorizer.transform(&titles), vectorizer.transform(&bodies))
+        });
+        let ids = |of: &[Document]| Ids::named(of.iter().map(|d| d.id.as_str()));
+        Ok(Data {
+            documents: vectorizer.transform(&texts),
+            queries: vectorizer.transform(&whole(&queries)),
+            pairs,
+            document_ids: ids(&documents),
+            query_ids: ids(&queries),
+            query_names: Some(queries.into_iter().map(|query| query.id).collect()),
+            vectorizer: Some(vectorizer),
+            index_base: Some(IndexBase::One),
+        })
+    }
+
+    /// Documents, queries and pairs as rows.
+    fn read_rows(&self, log: &Log) -> Result<Data, Failure> {
+        let mut reader = Reader::new(self.read, log);
+        let documents = reader.training(self.documents, None, "", &Default::default())?;
+        files::check_values(self.config.preprocess, self.documents, &documents.rows)?;
+        let mut others = |path: &Path| -> Result<Rows, Failure> {
+            let data = reader.data(path, None)?;
+            files::check_values(self.config.preprocess, path, &data.rows)?;
+            files::note_unseen(log, path, &data.rows, documents.rows.n_features());
+            Ok(data.rows)
+        };
+        let queries = others(self.queries())?;
+        let pairs = match self.collection.pairs.as_deref() {
+            Some([left, right]) => Some((others(left)?, others(right)?)),
+            _ => None,
+        };
+        let by_position = reader.is_numbered_by_position(self.documents);
+        Ok(Data {
+            document_ids: Ids::Rows(documents.rows.n_rows()),
+            query_ids: Ids::Rows(queries.n_rows()),
+            index_base: (!by_position).then_some(documents.index_base),
+            documents: documents.rows,
+            queries,
+            pairs,
+            query_names: None,
+            vectorizer: None,
+        })
+    }
+
+    /// Judgments that name queries by position are the usual reason for an id that no query has.
+    fn unknown_query(&self, error: hdsl::Error, is_text: bool) -> Failure {
+        let is_query =
+            matches!(&error, hdsl::Error::Parse { reason, .. } if reason.starts_with("query"));
+        match is_query && is_text && !self.collection.number_queries {
+            true => Failure::usage(format!(
+                "{error}; pass --number-queries if judgments count the queries of {} from 1",
+                self.queries().display()
+            )),
+            false => error.into(),
+        }
     }
 }
 
@@ -318,7 +373,7 @@ impl Rank {
         if !self.base_shares.is_empty() {
             config.base_shares = self.base_shares.clone();
         }
-        config.max_iter = self.max_iter;
+        config.max_iter = self.max_iter.clone();
         config.n_estimators = self.n_estimators;
         config.folds = self.folds;
         config.seed = self.seed;
@@ -328,7 +383,7 @@ impl Rank {
 
 /// A finished ranking, as text and as JSON.
 struct RankResult<'a> {
-    args: &'a Rank,
+    job: &'a Job<'a>,
     data: &'a Data,
     n_queries: usize,
     ranked: &'a Ranked,
@@ -363,10 +418,10 @@ impl RankResult<'_> {
         let lines = [
             (
                 "settings",
-                in_words(&self.ranked.setting, self.data.pairs.is_some()),
+                in_words(self.ranked.setting.as_ref(), self.data.pairs.is_some()),
             ),
             ("uses", output::usage_of(model)),
-            ("saved", output::saved(&self.args.output, self.n_bytes)),
+            ("saved", output::saved(self.job.output, self.n_bytes)),
         ];
         text + &output::fields(&lines)
     }
@@ -404,10 +459,14 @@ impl RankResult<'_> {
     }
 
     fn json(&self) -> Value {
-        let setting = |s: &RankSetting| {
-            json!({
-                "lambda": s.lambda, "pair_weight": s.pair_weight, "base_share": s.base_share, "ndcg": s.ndcg,
-            })
+        let setting = |s: &Option<RankSetting>| {
+            let learned = |s: &RankSetting| {
+                json!({
+                    "lambda": s.lambda, "pair_weight": s.pair_weight, "max_iter": s.max_iter, "base_share": s.base_share,
+                    "ndcg": s.ndcg,
+                })
+            };
+            s.as_ref().map(learned)
         };
         let held_out = self.ranked.held_out.as_ref().map(|held_out| {
             let measures = |of: &[Quality]| {
@@ -431,18 +490,18 @@ impl RankResult<'_> {
                 "learned": measures(&held_out.learned),
                 "learned_minus_tfidf": versus(&held_out.tfidf),
                 "learned_minus_bm25": versus(&held_out.bm25),
-                "settings": held_out.settings.iter().map(setting).collect::<Vec<Value>>(),
+                "settings": held_out.settings.iter().map(setting).collect::<Vec<_>>(),
                 "queries": queries.collect::<Vec<Value>>(),
             })
         });
         let similarity = self.ranked.model.similarity();
         json!({
-            "output": self.args.output,
+            "output": self.job.output,
             "n_documents": self.data.documents.n_rows(),
             "n_queries": self.n_queries,
             "n_features": self.data.documents.n_features(),
             "n_pairs": self.data.pairs.as_ref().map_or(0, |pairs| pairs.0.n_rows()),
-            "folds": self.args.folds,
+            "folds": self.job.config.folds,
             "held_out": held_out,
             "setting": setting(&self.ranked.setting),
             "base": similarity.base(),
@@ -461,14 +520,19 @@ impl RankResult<'_> {
 }
 
 /// The chosen settings.
-fn in_words(setting: &RankSetting, with_pairs: bool) -> String {
+fn in_words(setting: Option<&RankSetting>, with_pairs: bool) -> String {
+    let Some(setting) = setting else {
+        return "none: no learned similarity was better than the plain one, which is saved"
+            .to_owned();
+    };
     let pairs = match with_pairs {
         true => format!(", weight of pairs {}", setting.pair_weight),
         false => String::new(),
     };
     format!(
-        "lambda {}{pairs}, share of the base {}; nDCG@10 {:.4} in the cross-validation that chose them",
+        "lambda {}{pairs}, {} iterations, share of the base {}; nDCG@10 {:.4} in the cross-validation that chose them",
         output::short(setting.lambda),
+        thousands(setting.max_iter),
         setting.base_share,
         setting.ndcg
     )

@@ -118,6 +118,11 @@ pub(crate) struct Train {
     /// first. Cannot be combined with several values of --lambda or with --max-features.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = positive, allow_negative_numbers = true, help_heading = METHOD)]
     n_estimators: usize,
+    /// Each model of --n-estimators learns from this fraction of the rows, drawn by class
+    ///
+    /// Of a file of triplets, clicks or judgments, it is the fraction of the anchors.
+    #[arg(long, value_name = "FRACTION", default_value_t = 1.0, allow_negative_numbers = true, help_heading = METHOD)]
+    subsample: f64,
     /// Preprocessing of feature values; fitted on TRAIN and saved in the model [default: auto; max with --lambda]
     #[arg(long, value_name = "HOW", value_parser = named!(Preprocess), help_heading = METHOD)]
     preprocess: Option<Preprocess>,
@@ -338,6 +343,7 @@ impl Train {
         config.mining_rounds = self.mining_rounds;
         config.last_round_iter = self.last_round_iter;
         config.n_estimators = self.n_estimators;
+        config.subsample = self.subsample;
         config.rule = PredictionRule {
             k: self.k,
             vote: self.vote,
@@ -429,6 +435,7 @@ fn error_name(model: &Model) -> String {
         }
         (_, Vote::Majority) => format!("{cosine}{}-NN error", rule.k),
         (_, Vote::Weighted) => format!("weighted {cosine}{}-NN error", rule.k),
+        (_, Vote::Squared) => format!("squared-weight {cosine}{}-NN error", rule.k),
         (_, Vote::ClassMean) => format!("{cosine}class-mean error"),
     }
 }

@@ -1,5 +1,6 @@
 //! `hdsl tune`: search for the best similarity for a data set, and print the line that trains it again.
 
+use super::rank::{CollectionArgs, Job, TextArgs};
 use super::train::MemoryLimit;
 use crate::args::{
     AddedRows, TrainingFiles, ValidationFiles, at_least_two, duration, fraction,
@@ -12,6 +13,7 @@ use crate::output::{self, Log, count, percent, short, thousands};
 use crate::progress::{self, TuningProgress};
 use clap::Args;
 use hdsl::model::{CommandFiles, shell_word};
+use hdsl::ranking::RankConfig;
 use hdsl::tune::{
     Ablation, AblationResult, Candidate, Preset, TuneConfig, Tuned, ValidationScheme, tune,
 };
@@ -25,7 +27,7 @@ use std::time::{Duration, Instant};
 /// Rows of the leaderboard that are printed.
 const SHOWN: usize = 10;
 
-/// Search for the best similarity for labeled rows, and save it
+/// Search for the best similarity for labeled rows, triplets or judgments, and save it
 ///
 /// First computes the errors of plain similarities, with nothing learned: dot product, cosine, tf-idf
 /// cosine and others. Then searches, within a time limit, over: the base similarity; the
@@ -50,6 +52,8 @@ Examples:
       five-fold cross-validation, at most five minutes, a model of at most 200 features
   hdsl evaluate best.hdsl --train train.svm.bz2 --add valid.svm.bz2 test.svm.bz2
       the model contains its prediction rule
+  hdsl tune corpus.jsonl --queries queries.jsonl --judgments qrels.tsv --stem english -o ranker.hdsl
+      a ranking of documents, chosen and measured on held-out queries, as `hdsl rank` with more settings
 
 A search that was killed continues where it was if the same command is run again: finished trials
 are recorded in best.hdsl.tune until the search ends. Ctrl-C ends the search and trains the best
@@ -67,6 +71,10 @@ pub(crate) struct Tune {
     /// file names. Without it, triplets are mined from labels, and how is part of the search.
     #[arg(long, value_name = "SOURCE", conflicts_with_all = ["preset", "valid"])]
     triplets: Option<TripletSource>,
+    #[command(flatten)]
+    collection: CollectionArgs,
+    #[command(flatten)]
+    text: TextArgs,
     /// Leave parts of the search out, to see what they contribute
     #[arg(long, value_name = "PART,...", value_delimiter = ',', value_parser = named!(Ablation), conflicts_with = "preset")]
     ablate: Vec<Ablation>,
@@ -107,6 +115,9 @@ pub(crate) struct Tune {
 }
 
 pub(crate) fn run(args: &Tune, log: &Log) -> Result<(), Failure> {
+    if args.collection.queries.is_some() {
+        return args.ranking()?.run(log);
+    }
     let started = Instant::now();
     let files = &args.files;
     files::refuse_stdout_with_json(files.json, Some(&files.output))?;
@@ -152,6 +163,41 @@ pub(crate) fn run(args: &Tune, log: &Log) -> Result<(), Failure> {
 }
 
 impl Tune {
+    /// The search for a similarity of queries and documents.
+    fn ranking(&self) -> Result<Job<'_>, Failure> {
+        let for_rows = [
+            ("--preset", self.preset != Preset::default()),
+            ("--triplets", self.triplets.is_some()),
+            ("--ablate", !self.ablate.is_empty()),
+            ("--round-iter", self.round_iter.is_some()),
+            ("--valid", self.validation.valid.is_some()),
+            ("--holdout", self.holdout.is_some()),
+            ("--max-features", self.max_features.is_some()),
+            ("--max-atoms", self.max_atoms.is_some()),
+            ("--memory", self.memory.memory_limit.is_some()),
+            ("--labels", self.files.labels.is_some()),
+            ("--names", self.files.names.is_some()),
+        ];
+        if let Some((option, _)) = for_rows.iter().find(|option| option.1) {
+            return Err(Failure::usage(format!(
+                "{option} cannot be combined with --queries and --judgments"
+            )));
+        }
+        let mut config = RankConfig::search();
+        config.folds = self.cv.unwrap_or(config.folds);
+        config.seed = self.seed;
+        config.time = Some(self.time);
+        Ok(Job {
+            documents: &self.files.train,
+            collection: &self.collection,
+            text: &self.text,
+            read: &self.files.read,
+            config,
+            output: &self.files.output,
+            json: self.files.json,
+        })
+    }
+
     /// The options as the library takes them.
     fn config(&self) -> TuneConfig {
         let mut config = TuneConfig::default();
@@ -344,10 +390,15 @@ fn against_reference(tuned: &Tuned) -> Option<String> {
         true => format!(
             "no learned similarity is better than the {name}: {error} error in validation; it is the result"
         ),
-        false => format!(
-            "{name}: {error} error in validation, where the learned similarity has {}",
-            percent(best.error)
-        ),
+        false => {
+            let expected = tuned.expected_reference_error;
+            let expected =
+                expected.map_or(String::new(), |e| format!("{} expected, ", percent(e.0)));
+            format!(
+                "{name}: {expected}{error} error in validation, where the learned similarity has {}",
+                percent(best.error)
+            )
+        }
     })
 }
 
@@ -416,6 +467,7 @@ fn to_json(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> Value {
             "loss": config.loss,
             "mining_rounds": config.mining_rounds,
             "n_estimators": config.n_estimators,
+            "subsample": config.subsample,
             "max_iter": config.max_iter,
             "last_round_iter": config.last_round_iter.unwrap_or(config.max_iter),
             "k": config.rule.k,
@@ -436,6 +488,7 @@ fn to_json(args: &Tune, tuned: &Tuned, n_bytes: usize, seconds: f64) -> Value {
         "expected_error": tuned.expected_error.map(|e| e.0),
         "expected_error_deviation": tuned.expected_error.map(|e| e.1),
         "reference_error": tuned.reference().map(|c| c.error),
+        "expected_reference_error": tuned.expected_reference_error.map(|e| e.0),
         "learned": !tuned.leaderboard[0].is_reference,
         "n_validation": tuned.n_validation,
         "measure": tuned.measure.unwrap_or("prediction error"),

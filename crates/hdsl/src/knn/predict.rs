@@ -127,7 +127,7 @@ impl<'a> Predictor<'a> {
 /// The votes for a class.
 struct ClassVotes {
     class: u32,
-    /// The neighbors of the class, or the sum of their similarities.
+    /// The sum of the weights of its neighbors.
     weight: f64,
     /// How many neighbors are of the class.
     count: usize,
@@ -156,10 +156,7 @@ pub fn predict_class(vote: Vote, neighbors: &[Neighbor], labels: &Labels) -> u32
     let mut classes: Vec<ClassVotes> = Vec::new();
     for neighbor in neighbors {
         let class = labels.codes()[neighbor.row as usize];
-        let weight = match vote {
-            Vote::Weighted => neighbor.score.max(0.0),
-            _ => 1.0,
-        };
+        let weight = vote.weight(neighbor.score, neighbors[0].score);
         match classes.iter_mut().find(|votes| votes.class == class) {
             Some(votes) => {
                 votes.weight += weight;

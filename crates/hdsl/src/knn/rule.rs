@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 named_enum! {
-/// How the class of a row is predicted: `majority`, `weighted` or `class-mean`.
+/// How the class of a row is predicted: `majority`, `weighted`, `squared` or `class-mean`.
 ///
 /// - `majority`: each of the k nearest rows has one vote. Classes that tie: the one whose nearest member is nearest.
 /// - `weighted`: each of the k nearest rows votes with its similarity, or with 0 where that is below 0. Classes that tie:
 ///   as under `majority`, so that it is the majority's vote where no neighbor has any weight.
+/// - `squared`: as `weighted`, with the square of the similarity. Near rows count for more, so that k may be larger.
 /// - `class-mean`: the class whose rows have the highest mean similarity to the query. Every row counts, there is no k.
 ///   Classes that tie: the first. A class without rows is never chosen.
 ///
@@ -21,11 +22,13 @@ named_enum! {
 /// assert_eq!(Vote::default().to_string(), "majority");
 /// # Ok::<(), hdsl::Error>(())
 /// ```
-pub enum Vote as "vote" = "majority" | "weighted" | "class-mean", default Majority {
+pub enum Vote as "vote" = "majority" | "weighted" | "squared" | "class-mean", default Majority {
     /// One vote for each of the k nearest rows.
     Majority,
     /// The k nearest rows vote with their similarity.
     Weighted,
+    /// The k nearest rows vote with the square of their similarity.
+    Squared,
     /// The highest mean similarity to all rows of a class.
     ClassMean,
 }
@@ -35,6 +38,19 @@ impl Vote {
     /// Whether k nearest rows vote, rather than all rows.
     pub fn has_k(self) -> bool {
         self != Vote::ClassMean
+    }
+
+    /// What a neighbor with this similarity counts in a vote of k rows, of which the nearest has the similarity `nearest`.
+    pub(super) fn weight(self, score: f64, nearest: f64) -> f64 {
+        match self {
+            Vote::Weighted => score.max(0.0),
+            // Relative to the nearest, because squares leave the range of numbers early.
+            Vote::Squared if nearest > 0.0 => {
+                (score.clamp(0.0, f64::MAX) / nearest.min(f64::MAX)).powi(2)
+            }
+            Vote::Squared => 0.0,
+            Vote::Majority | Vote::ClassMean => 1.0,
+        }
     }
 }
 
@@ -74,6 +90,7 @@ impl fmt::Display for PredictionRule {
         match vote {
             Vote::Majority => write!(f, "majority of {k} neighbor{s}, {normalization}"),
             Vote::Weighted => write!(f, "weighted vote of {k} neighbor{s}, {normalization}"),
+            Vote::Squared => write!(f, "squared vote of {k} neighbor{s}, {normalization}"),
             Vote::ClassMean => write!(f, "class mean, {normalization}"),
         }
     }

@@ -65,7 +65,7 @@ impl Model {
         }
         if matches!(parts.stop, Some(Stop::TimeLimit | Stop::ObserverAsked)) {
             config.time_limit = None;
-            if config.mining_rounds == 0 && config.n_estimators == 1 {
+            if config.mining_rounds == 0 && !config.is_ensemble() {
                 config.max_iter = parts.path.len().max(1);
             }
         }
@@ -152,6 +152,7 @@ fn settings(config: &TrainConfig) -> Vec<(&'static str, String)> {
         ("--mining-rounds", config.mining_rounds.to_string()),
         ("--last-round-iter", optional(config.last_round_iter)),
         ("--n-estimators", config.n_estimators.to_string()),
+        ("--subsample", config.subsample.to_string()),
         ("-k", config.rule.k.to_string()),
         ("--vote", config.rule.vote.to_string()),
         ("--normalization", config.rule.normalization.to_string()),

@@ -71,6 +71,10 @@ pub struct TrainConfig {
     pub last_round_iter: Option<usize>,
     /// Average this many models with consecutive seeds, from `seed` on.
     pub n_estimators: usize,
+    /// The fraction of the rows that each of these models learns from, drawn by class; of given triplets, the fraction of the
+    /// anchors.
+    #[serde(default = "all_rows", skip_serializing_if = "is_all_rows")]
+    pub subsample: f64,
     /// How classes are predicted: on validation rows, and by the model.
     pub rule: PredictionRule,
     /// Compute the validation error every so many iterations.
@@ -113,6 +117,7 @@ impl TrainConfig {
             mining_rounds: 0,
             last_round_iter: None,
             n_estimators: 1,
+            subsample: 1.0,
             rule: PredictionRule::default(),
             eval_every: 10,
             patience: None,
@@ -144,7 +149,7 @@ impl TrainConfig {
             self.solver(lambda, 0)?.build()?;
         }
         let refused = |name, given: String, wanted| Err(Error::param(name, given, wanted));
-        let (n_lambda, several) = (self.lambda.len(), self.n_estimators > 1);
+        let (n_lambda, several) = (self.lambda.len(), self.is_ensemble());
         // An average has one λ, and the features of all its models.
         let average = |with: String| {
             let given = format!("{} with {with}", self.n_estimators);
@@ -170,10 +175,19 @@ impl TrainConfig {
                 let wanted = "validation rows or held-out triplets, or no patience";
                 refused("patience", patience.to_string(), wanted)
             }
+            _ if !(self.subsample > 0.0 && self.subsample <= 1.0) => {
+                let wanted = "a fraction above 0 and up to 1";
+                refused("subsample", self.subsample.to_string(), wanted)
+            }
             _ if several && n_lambda > 1 => average(format!("{n_lambda} values of lambda")),
             (_, _, Some(most)) if several => average(format!("max_features {most}")),
             _ => Ok(()),
         }
+    }
+
+    /// Whether the model is an average, of one model at least, rather than the solution of one run on all rows.
+    pub(crate) fn is_ensemble(&self) -> bool {
+        self.n_estimators > 1 || self.subsample < 1.0
     }
 
     /// The solver's parameters at one λ, in one of the mining rounds (the first run is round 0).
@@ -202,6 +216,14 @@ impl TrainConfig {
     }
 }
 
+fn all_rows() -> f64 {
+    1.0
+}
+
+fn is_all_rows(subsample: &f64) -> bool {
+    *subsample == all_rows()
+}
+
 /// What a search varies, in a line: preprocessing, triplets, λ, loss, and the size of an ensemble.
 impl fmt::Display for TrainConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -211,9 +233,10 @@ impl fmt::Display for TrainConfig {
         if !self.base.is_none() {
             write!(f, ", base {}", self.base)?;
         }
-        match self.n_estimators {
-            1 => Ok(()),
-            several => write!(f, ", average of {several}"),
+        match (self.n_estimators, self.subsample) {
+            (1, _) => Ok(()),
+            (several, 1.0) => write!(f, ", average of {several}"),
+            (several, part) => write!(f, ", average of {several} on {part} of the rows"),
         }
     }
 }

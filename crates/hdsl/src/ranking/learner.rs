@@ -4,21 +4,22 @@ use super::supervision::Supervision;
 use super::{Collection, INNER, Quality, RankConfig, RankSetting, evaluate, folds, mean, outside};
 use crate::atoms::ActiveSet;
 use crate::cancel::CancelToken;
-use crate::data::{Columns, Preprocessor, Rows};
+use crate::data::{Columns, IndexBase, Preprocessor, Rows};
 use crate::error::{Error, Result};
 use crate::knn::PredictionRule;
 use crate::model::{BaseWeight, Model, ModelParts, TrainConfig};
-use crate::observer::{Observer, UntilCancelled};
+use crate::observer::UntilCancelled;
 use crate::parallel::prelude::*;
-use crate::similarity::{BilinearModel, Normalization};
+use crate::similarity::{BilinearModel, Dot, Normalization, Similarity};
 use crate::solver::SolverParams;
 use crate::train::ensemble::{average, by_weight};
+use crate::train::{Labeled, TrainData, train};
 use crate::triplets::TripletSource;
 
 /// A test collection, ready to learn from.
 pub(super) struct Learner<'a> {
     collection: &'a Collection<'a>,
-    config: &'a RankConfig,
+    pub(super) config: &'a RankConfig,
     preprocessor: Preprocessor,
     documents: Rows,
     queries: Rows,
@@ -58,86 +59,146 @@ impl<'a> Learner<'a> {
         })
     }
 
-    /// The settings to choose from, base shares aside: λ and the weight of the pairs.
+    /// The settings to choose from, numbers of iterations and base shares aside: λ and the weight of the pairs, the most
+    /// promising first.
     fn grid(&self) -> Vec<(f64, f64)> {
         let quarter = Columns::of(self.documents.view()).len() as f64 / 4.0;
         let lambdas = match self.config.lambda.is_empty() {
-            true => vec![quarter / 2.0, quarter, 2.0 * quarter],
+            true => vec![quarter, quarter / 2.0, 2.0 * quarter],
             false => self.config.lambda.clone(),
         };
         let weights = match self.collection.pairs {
             Some(_) => self.config.pair_weights.clone(),
             None => vec![0.0],
         };
-        let with = |lambda: f64| weights.iter().map(move |&weight| (lambda, weight));
-        lambdas.iter().copied().flat_map(with).collect()
+        let with = |weight: f64| lambdas.iter().map(move |&lambda| (lambda, weight));
+        weights.iter().copied().flat_map(with).collect()
     }
 
-    /// The setting of the highest mean nDCG@10 in a cross-validation over these queries; the first of equals.
+    /// The setting of the highest mean nDCG@10 in a cross-validation over these queries, of those tried before the token
+    /// is cancelled; the first of equals. None if that of the plain similarity is as high.
     pub(super) fn choose(
         &self,
         queries: &[u32],
-        observer: &mut dyn Observer,
-    ) -> Result<RankSetting> {
-        let shares = &self.config.base_shares;
-        let folds = folds(queries, self.config.inner_folds, self.config.seed, INNER);
-        let mut best: Option<RankSetting> = None;
+        cancel: CancelToken<'_>,
+    ) -> Result<Option<RankSetting>> {
+        let plain = self.evaluate(&Dot, queries)?;
+        let mut highest = mean(&plain, |quality| quality.ndcg);
+        let mut best = None;
         for (lambda, pair_weight) in self.grid() {
-            let mut by_share = vec![Vec::new(); shares.len()];
-            for fold in &folds {
-                let rest = outside(queries, fold);
-                let active = self.atoms(&rest, lambda, pair_weight, observer.cancel_token())?;
-                for (share, found) in shares.iter().zip(&mut by_share) {
-                    let similarity = self.on_base(&active, lambda, *share)?;
-                    found.extend(self.evaluate(&similarity, fold)?);
-                }
-            }
-            for (&base_share, found) in shares.iter().zip(&by_share) {
-                let ndcg = mean(found, |quality| quality.ndcg);
-                if best.is_none_or(|best| ndcg > best.ndcg) {
-                    best = Some(RankSetting {
-                        lambda,
-                        pair_weight,
-                        base_share,
-                        ndcg,
-                    });
+            let tried = match self.cross_validated(queries, lambda, pair_weight, cancel) {
+                Err(Error::Stopped) => break,
+                tried => tried?,
+            };
+            for setting in tried {
+                if setting.ndcg > highest {
+                    highest = setting.ndcg;
+                    best = Some(setting);
                 }
             }
         }
-        Ok(best.expect("there is a setting"))
+        Ok(best)
     }
 
-    /// The similarity learned from some queries.
-    pub(super) fn learn(
-        &self,
-        queries: &[u32],
-        setting: &RankSetting,
-        cancel: CancelToken<'_>,
-    ) -> Result<BilinearModel> {
-        let active = self.atoms(queries, setting.lambda, setting.pair_weight, cancel)?;
-        self.on_base(&active, setting.lambda, setting.base_share)
-    }
-
-    /// The average of several models, which differ in their wrong answers.
-    fn atoms(
+    /// Every number of iterations and base share at one λ and weight of the pairs.
+    fn cross_validated(
         &self,
         queries: &[u32],
         lambda: f64,
         pair_weight: f64,
         cancel: CancelToken<'_>,
+    ) -> Result<Vec<RankSetting>> {
+        let (counts, shares) = (&self.config.max_iter, &self.config.base_shares);
+        let mut found = vec![Vec::new(); counts.len() * shares.len()];
+        for fold in folds(queries, self.config.inner_folds, self.config.seed, INNER) {
+            let rest = outside(queries, &fold);
+            let learned = self.atoms(&rest, lambda, pair_weight, counts, cancel)?;
+            let each = learned
+                .iter()
+                .flat_map(|active| shares.iter().map(move |share| (active, *share)));
+            for ((active, share), found) in each.zip(&mut found) {
+                let similarity = self.on_base(active, lambda, share)?;
+                found.extend(self.ranked_by(&similarity, &fold)?);
+            }
+        }
+        let each = counts
+            .iter()
+            .flat_map(|&max_iter| shares.iter().map(move |&share| (max_iter, share)));
+        let setting = |((max_iter, base_share), found): (_, &Vec<Quality>)| RankSetting {
+            lambda,
+            pair_weight,
+            max_iter,
+            base_share,
+            ndcg: mean(found, |quality| quality.ndcg),
+        };
+        Ok(each.zip(&found).map(setting).collect())
+    }
+
+    /// The quality of rankings of some queries by the similarity learned from others; by the plain one without a setting.
+    pub(super) fn quality(
+        &self,
+        queries: &[u32],
+        setting: Option<&RankSetting>,
+        which: &[u32],
+        cancel: CancelToken<'_>,
+    ) -> Result<Vec<Quality>> {
+        let Some(setting) = setting else {
+            return self.evaluate(&Dot, which);
+        };
+        let active = self.learned(queries, setting, cancel)?;
+        let similarity = self.on_base(&active, setting.lambda, setting.base_share)?;
+        self.ranked_by(&similarity, which)
+    }
+
+    /// The learned part for one setting.
+    fn learned(
+        &self,
+        queries: &[u32],
+        setting: &RankSetting,
+        cancel: CancelToken<'_>,
     ) -> Result<ActiveSet> {
+        let counts = [setting.max_iter];
+        let mut learned = self.atoms(
+            queries,
+            setting.lambda,
+            setting.pair_weight,
+            &counts,
+            cancel,
+        )?;
+        Ok(learned.remove(0))
+    }
+
+    /// The average of several models, which differ in their wrong answers, after each of these numbers of iterations.
+    fn atoms(
+        &self,
+        queries: &[u32],
+        lambda: f64,
+        pair_weight: f64,
+        counts: &[usize],
+        cancel: CancelToken<'_>,
+    ) -> Result<Vec<ActiveSet>> {
         let members = (0..self.config.n_estimators).into_par_iter().map(|member| {
             let seed = self.config.seed.wrapping_add(member as u64);
             let triplets = self.supervision.triplets(queries, pair_weight, seed);
             let mut params = SolverParams::new(lambda);
-            params.max_iter = self.config.max_iter;
+            params.max_iter = counts.iter().copied().max().unwrap_or(0);
             params.seed = seed;
             let mut observer = UntilCancelled(cancel);
             let run = params.build()?.fit(&self.all, &triplets, &mut observer)?;
             cancel.check()?;
-            run.path.at(run.path.len())
+            let last = run.path.len();
+            let iterate = |&count: &usize| run.path.at(count.min(last));
+            counts
+                .iter()
+                .map(iterate)
+                .collect::<Result<Vec<ActiveSet>>>()
         });
-        average(&members.collect::<Result<Vec<ActiveSet>>>()?)
+        let members: Vec<Vec<ActiveSet>> = members.collect::<Result<_>>()?;
+        let averaged = (0..counts.len()).map(|at| {
+            let of: Vec<ActiveSet> = members.iter().map(|member| member[at].clone()).collect();
+            average(&of)
+        });
+        averaged.collect()
     }
 
     /// A learned part on top of β <x, x'>, where β is the share times the mean of S_M(d, d) over the documents.
@@ -154,25 +215,22 @@ impl<'a> Learner<'a> {
         learned.with_base(base)
     }
 
-    /// The quality of the rankings of some queries.
-    pub(super) fn evaluate(
-        &self,
-        similarity: &BilinearModel,
-        which: &[u32],
-    ) -> Result<Vec<Quality>> {
-        let cosine = Normalization::Cosine.of(similarity);
-        let judgments = self.collection.judgments;
-        evaluate(&cosine, &self.documents, &self.queries, which, judgments)
+    /// The quality of the rankings of some queries, under cosine normalization.
+    fn ranked_by(&self, similarity: &BilinearModel, which: &[u32]) -> Result<Vec<Quality>> {
+        self.evaluate(&Normalization::Cosine.of(similarity), which)
     }
 
-    /// The similarity learned from some queries as a model that takes raw rows.
-    pub(super) fn model(
-        &self,
-        queries: &[u32],
-        setting: &RankSetting,
-        cancel: CancelToken<'_>,
-    ) -> Result<Model> {
-        let active = self.atoms(queries, setting.lambda, setting.pair_weight, cancel)?;
+    fn evaluate(&self, similarity: &dyn Similarity, which: &[u32]) -> Result<Vec<Quality>> {
+        let judgments = self.collection.judgments;
+        evaluate(similarity, &self.documents, &self.queries, which, judgments)
+    }
+
+    /// The similarity learned from some queries as a model that takes raw rows; the plain one without a setting.
+    pub(super) fn model(&self, queries: &[u32], setting: Option<&RankSetting>) -> Result<Model> {
+        let Some(setting) = setting else {
+            return self.plain_model();
+        };
+        let active = self.learned(queries, setting, CancelToken::NEVER)?;
         let base = self
             .on_base(&active, setting.lambda, setting.base_share)?
             .base();
@@ -187,7 +245,7 @@ impl<'a> Learner<'a> {
         config.triplets = TripletSource::Ranking {
             count: triplets.len(),
         };
-        config.max_iter = self.config.max_iter;
+        config.max_iter = setting.max_iter;
         config.n_estimators = self.config.n_estimators;
         config.seed = self.config.seed;
         config.rule = PredictionRule {
@@ -201,5 +259,23 @@ impl<'a> Learner<'a> {
             config,
             ..ModelParts::new(n_features, setting.lambda, by_weight(&active)?)
         })
+    }
+
+    /// The cosine of preprocessed rows as a model: a base alone.
+    fn plain_model(&self) -> Result<Model> {
+        let mut config = TrainConfig::new(1.0);
+        config.lambda = Vec::new();
+        config.max_iter = 0;
+        config.preprocess = self.config.preprocess;
+        config.base = BaseWeight::Value(1.0);
+        config.seed = self.config.seed;
+        config.rule.normalization = Normalization::Cosine;
+        let mut data = TrainData::new(Labeled {
+            rows: self.collection.documents.view(),
+            labels: None,
+            index_base: IndexBase::One,
+        });
+        data.names = self.collection.names;
+        Ok(train(&data, &config, &mut ())?.model)
     }
 }

@@ -53,7 +53,7 @@ impl Quality {
 
 /// The quality of the rankings of some queries, in their order. Documents of equal scores are ranked by number.
 pub(super) fn evaluate(
-    similarity: &impl Similarity,
+    similarity: &(impl Similarity + ?Sized),
     documents: &Rows,
     queries: &Rows,
     which: &[u32],

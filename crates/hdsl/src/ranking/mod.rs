@@ -28,6 +28,7 @@ use crate::random::{rng, shuffle};
 use crate::similarity::Dot;
 use learner::Learner;
 use measures::{evaluate, mean};
+use std::time::{Duration, Instant};
 
 /// Documents, queries and judgments.
 #[derive(Clone, Copy, Debug)]
@@ -58,8 +59,8 @@ pub struct RankConfig {
     pub pair_weights: Vec<f64>,
     /// Shares of the base similarity to try.
     pub base_shares: Vec<f64>,
-    /// Iterations per model.
-    pub max_iter: usize,
+    /// Numbers of iterations per model to try. They cost no more than the largest of them.
+    pub max_iter: Vec<usize>,
     /// Models that are averaged.
     pub n_estimators: usize,
     /// Folds over queries that the ranking is measured by; 0: it is not measured.
@@ -68,6 +69,8 @@ pub struct RankConfig {
     pub inner_folds: usize,
     /// Seed of all random choices.
     pub seed: u64,
+    /// Time limit of the whole: what was not tried by then cannot be chosen.
+    pub time: Option<Duration>,
 }
 
 impl Default for RankConfig {
@@ -77,16 +80,26 @@ impl Default for RankConfig {
             lambda: Vec::new(),
             pair_weights: vec![3.0],
             base_shares: vec![0.5, 1.0, 2.0, 4.0, 8.0],
-            max_iter: 1600,
+            max_iter: vec![1600],
             n_estimators: 4,
             folds: 5,
             inner_folds: 5,
             seed: 0,
+            time: None,
         }
     }
 }
 
 impl RankConfig {
+    /// More settings to choose from than the default has: weights of the pairs, and numbers of iterations.
+    pub fn search() -> Self {
+        Self {
+            pair_weights: vec![3.0, 10.0],
+            max_iter: vec![400, 800, 1600, 3200],
+            ..Self::default()
+        }
+    }
+
     fn check(&self, collection: &Collection<'_>) -> Result<()> {
         let above_zero = "finite numbers above 0";
         for (name, list, may_be_empty) in [
@@ -107,13 +120,13 @@ impl RankConfig {
                 "finite numbers from 0 on",
             ));
         }
-        for (name, number) in [
-            ("max_iter", self.max_iter),
-            ("n_estimators", self.n_estimators),
-        ] {
-            if number == 0 {
-                return Err(Error::param(name, number, "a whole number above 0"));
-            }
+        let above_zero = "a whole number above 0";
+        if self.max_iter.is_empty() || self.max_iter.contains(&0) {
+            let value = format!("{:?}", self.max_iter);
+            return Err(Error::param("max_iter", value, "whole numbers above 0"));
+        }
+        if self.n_estimators == 0 {
+            return Err(Error::param("n_estimators", 0, above_zero));
         }
         if !matches!(
             self.preprocess,
@@ -167,6 +180,8 @@ pub struct RankSetting {
     pub lambda: f64,
     /// The weight of the pairs, relative to the judgments; 0 without pairs.
     pub pair_weight: f64,
+    /// Iterations per model.
+    pub max_iter: usize,
     /// The share of the base similarity.
     pub base_share: f64,
     /// nDCG@10 of that cross-validation.
@@ -185,8 +200,8 @@ pub struct HeldOut {
     pub bm25: Vec<Quality>,
     /// Of the similarity learned from the other folds, with settings chosen there.
     pub learned: Vec<Quality>,
-    /// The settings of each fold.
-    pub settings: Vec<RankSetting>,
+    /// The settings of each fold; none where the plain similarity was as good in the cross-validation that chooses.
+    pub settings: Vec<Option<RankSetting>>,
 }
 
 /// A comparison of the learned similarity with another one, over the same queries.
@@ -219,57 +234,89 @@ impl Comparison {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Ranked {
-    /// The similarity learned from all queries. Its prediction rule has cosine normalization.
+    /// The similarity learned from all queries, or the plain similarity of preprocessed rows if learning is not better. Its
+    /// prediction rule has cosine normalization.
     pub model: Model,
-    /// Its settings.
-    pub setting: RankSetting,
-    /// The quality on held-out queries, if there were folds.
+    /// Its settings; none if nothing was learned.
+    pub setting: Option<RankSetting>,
+    /// The quality on held-out queries, if there were folds, and the observer did not stop them.
     pub held_out: Option<HeldOut>,
 }
 
+/// The share of its time that a choice of settings may take; the rest is for learning with them.
+const CHOICE: f64 = 0.75;
+
 /// Learns a similarity of queries and documents, and measures it by cross-validation over queries: everything, including
-/// the choice of settings, is learned from the other folds.
+/// the choice of settings, is learned from the other folds. Where no setting is better than the plain similarity, that is
+/// the result.
+///
+/// When the observer asks to stop, the result has no quality on held-out queries, and the settings are the best so far.
 pub fn rank(
     collection: &Collection<'_>,
     config: &RankConfig,
     observer: &mut dyn Observer,
 ) -> Result<Ranked> {
+    let started = Instant::now();
     config.check(collection)?;
     let learner = Learner::new(collection, config)?;
     let queries = collection.judgments.queries();
-    let of = config.folds + 1;
+    // Every fold and the final choice have the same time.
+    let end = |part: usize| {
+        let share = (part as f64 + CHOICE) / (config.folds + 1) as f64;
+        started.checked_add(config.time?.mul_f64(share))
+    };
     let mut held_out = match config.folds {
         0 => None,
         _ => Some(baselines(collection, &queries)?),
     };
-    if let Some(held_out) = &mut held_out {
-        for (done, fold) in folds(&queries, config.folds, config.seed, OUTER)
-            .iter()
-            .enumerate()
-        {
-            let rest: Vec<u32> = outside(&queries, fold);
-            let setting = learner.choose(&rest, observer)?;
-            let similarity = learner.learn(&rest, &setting, observer.cancel_token())?;
-            for (query, quality) in fold.iter().zip(learner.evaluate(&similarity, fold)?) {
-                let at = queries.binary_search(query).expect("a query of the folds");
-                held_out.learned[at] = quality;
-            }
-            held_out.settings.push(setting);
-            if observer
-                .on_event(&Event::FoldDone { done: done + 1, of })
-                .is_break()
-            {
-                return Err(Error::Stopped);
-            }
+    let is_whole = match &mut held_out {
+        Some(measured) => measure(&learner, &queries, measured, &end, observer)?,
+        None => true,
+    };
+    let setting = match (is_whole, &held_out) {
+        // What was chosen for the last fold is good enough if there is no time to choose by all queries.
+        (false, Some(measured)) => measured.settings.last().copied().flatten(),
+        _ => learner.choose(&queries, observer.cancel_token().until(end(config.folds)))?,
+    };
+    Ok(Ranked {
+        model: learner.model(&queries, setting.as_ref())?,
+        setting,
+        held_out: held_out.filter(|_| is_whole),
+    })
+}
+
+/// The quality of what is learned from the other folds, fold by fold. Returns whether the observer let all of them be done.
+fn measure(
+    learner: &Learner<'_>,
+    queries: &[u32],
+    measured: &mut HeldOut,
+    end: &dyn Fn(usize) -> Option<Instant>,
+    observer: &mut dyn Observer,
+) -> Result<bool> {
+    let config = learner.config;
+    let folds = folds(queries, config.folds, config.seed, OUTER);
+    for (at, fold) in folds.iter().enumerate() {
+        let rest: Vec<u32> = outside(queries, fold);
+        let cancel = observer.cancel_token();
+        let setting = learner.choose(&rest, cancel.until(end(at)))?;
+        let learned = match learner.quality(&rest, setting.as_ref(), fold, cancel) {
+            Err(Error::Stopped) => return Ok(false),
+            learned => learned?,
+        };
+        for (query, quality) in fold.iter().zip(learned) {
+            let at = queries.binary_search(query).expect("a query of the folds");
+            measured.learned[at] = quality;
+        }
+        measured.settings.push(setting);
+        let done = Event::FoldDone {
+            done: at + 1,
+            of: config.folds + 1,
+        };
+        if observer.on_event(&done).is_break() || observer.cancel_token().is_cancelled() {
+            return Ok(false);
         }
     }
-    let setting = learner.choose(&queries, observer)?;
-    let model = learner.model(&queries, &setting, observer.cancel_token())?;
-    Ok(Ranked {
-        model,
-        setting,
-        held_out,
-    })
+    Ok(true)
 }
 
 /// What ranks without learning; nothing is learned yet.

@@ -2,6 +2,7 @@
 
 use super::supervision::Supervision;
 use super::*;
+use crate::data::SparseRow;
 use crate::random::below;
 use rand_chacha::ChaCha8Rng;
 use std::collections::HashSet;
@@ -92,7 +93,7 @@ fn quick() -> RankConfig {
         lambda: vec![30.0],
         pair_weights: vec![1.0],
         base_shares: vec![0.5, 4.0],
-        max_iter: 60,
+        max_iter: vec![30, 60],
         n_estimators: 2,
         folds: 3,
         inner_folds: 2,
@@ -131,13 +132,14 @@ fn a_model_ranks_raw_rows_as_it_was_measured() {
     let setting = RankSetting {
         lambda: 30.0,
         pair_weight: 1.0,
+        max_iter: 60,
         base_share: 2.0,
         ndcg: 0.0,
     };
     let never = crate::cancel::CancelToken::NEVER;
-    let similarity = learner.learn(&which, &setting, never).unwrap();
-    let measured = learner.evaluate(&similarity, &which).unwrap();
-    let model = learner.model(&which, &setting, never).unwrap();
+    let setting = Some(&setting);
+    let measured = learner.quality(&which, setting, &which, never).unwrap();
+    let model = learner.model(&which, setting).unwrap();
     let model = Model::from_bytes("m", &model.to_bytes()).unwrap();
     for (&query, quality) in which.iter().zip(&measured) {
         let judged = planted.judgments.of(query);
@@ -280,10 +282,10 @@ fn bad_settings_are_refused_by_name() {
         ),
         (
             RankConfig {
-                max_iter: 0,
+                max_iter: vec![20, 0],
                 ..quick()
             },
-            "`max_iter` is 0, expected a whole number above 0",
+            "`max_iter` is [20, 0], expected whole numbers above 0",
         ),
         (
             RankConfig {
@@ -330,7 +332,32 @@ fn an_observer_can_end_the_folds() {
         }
         std::ops::ControlFlow::Continue(())
     };
-    let ended = rank(&planted.collection(false), &quick(), &mut observer);
-    assert!(matches!(ended, Err(Error::Stopped)));
+    let ended = rank(&planted.collection(false), &quick(), &mut observer).unwrap();
     assert_eq!(seen, 1);
+    // The setting of the first fold, learned from all queries; not all folds were measured.
+    assert!(ended.held_out.is_none() && ended.setting.is_some());
+    assert!(!ended.model.similarity().atoms().is_empty());
+}
+
+/// The plain similarity is the answer where nothing learned was tried, or nothing learned is better.
+#[test]
+fn without_time_the_plain_similarity_is_the_result() {
+    let planted = Planted::new(6);
+    let collection = planted.collection(false);
+    let config = RankConfig {
+        time: Some(Duration::ZERO),
+        ..quick()
+    };
+    let ranked = rank(&collection, &config, &mut ()).unwrap();
+    let held_out = ranked.held_out.unwrap();
+    assert_eq!(held_out.learned, held_out.tfidf);
+    assert_eq!((ranked.setting, held_out.settings), (None, vec![None; 3]));
+    let model = Model::from_bytes("m", &ranked.model.to_bytes()).unwrap();
+    let cosine = |x: SparseRow<'_>, z: SparseRow<'_>| {
+        let of = |row| model.preprocess().apply_row(row);
+        let ((i, v), (j, w)) = (of(x), of(z));
+        SparseRow::new(&i, &v).dot(SparseRow::new(&j, &w))
+    };
+    let (x, z) = (planted.queries.row(3), planted.documents.row(5));
+    assert!((model.score(x, z) - cosine(x, z)).abs() < 1e-12);
 }

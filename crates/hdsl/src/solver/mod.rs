@@ -13,7 +13,7 @@ pub(crate) mod gradient;
 mod incremental;
 pub(crate) mod lmo;
 mod margin_store;
-mod memory;
+pub(crate) mod memory;
 mod minibatch;
 mod motion;
 mod params;

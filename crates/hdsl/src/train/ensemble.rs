@@ -1,8 +1,9 @@
 //! The average of several models that differ in what is random: again a convex combination of atoms, and of lower
 //! variance than each of them.
 
-use super::data::TrainData;
+use super::data::{Labeled, TrainData};
 use super::grid::{fitted, parts_of, train_grid};
+use super::subsample::{sampled_anchors, sampled_rows};
 use super::validation::ValidationSet;
 use super::{RunSummary, Trained};
 use crate::atoms::{ActiveSet, Path, Step};
@@ -54,9 +55,9 @@ pub(super) fn train_model(
     config: &TrainConfig,
     observer: &mut dyn Observer,
 ) -> Result<Trained> {
-    match config.n_estimators {
-        1 => train_grid(data, config, observer),
-        _ => train_ensemble(data, config, observer),
+    match config.is_ensemble() {
+        false => train_grid(data, config, observer),
+        true => train_ensemble(data, config, observer),
     }
 }
 
@@ -142,7 +143,7 @@ fn train_members(
             seed: config.seed.wrapping_add(index as u64),
             ..config.clone()
         };
-        let member = train_grid(data, &one, observer)?;
+        let member = train_member(data, &one, observer)?;
         config.base = BaseWeight::Value(member.model.base());
         config.lambda = vec![member.run.lambda];
         let stopped = member.run.stop == Stop::ObserverAsked;
@@ -152,6 +153,41 @@ fn train_members(
         }
     }
     Ok(members)
+}
+
+/// One model, on its part of the rows or of the given triplets.
+fn train_member(
+    data: &TrainData<'_>,
+    config: &TrainConfig,
+    observer: &mut dyn Observer,
+) -> Result<Trained> {
+    let (fraction, seed) = (config.subsample, config.seed);
+    if fraction == 1.0 {
+        return train_grid(data, config, observer);
+    }
+    let read = match data.triplets {
+        None if !config.triplets.is_mined() => {
+            Some(config.triplets.read(data.train.rows.n_rows())?)
+        }
+        _ => None,
+    };
+    if let Some(given) = data.triplets.or(read.as_ref()) {
+        let sampled = sampled_anchors(given, fraction, seed)?;
+        let part = TrainData {
+            triplets: Some(&sampled),
+            ..*data
+        };
+        return train_grid(&part, config, observer);
+    }
+    let labels = data.train.labels_for("training", "to mine triplets from")?;
+    let sampled = sampled_rows(labels, fraction, seed)?;
+    let (rows, labels) = (data.train.rows.select(&sampled), labels.select(&sampled));
+    let train = Labeled {
+        rows: rows.view(),
+        labels: Some(&labels),
+        ..data.train
+    };
+    train_grid(&TrainData { train, ..*data }, config, observer)
 }
 
 #[cfg(test)]
@@ -174,6 +210,64 @@ mod tests {
         for (atom, weight) in weighted {
             assert!((last.weight(atom) - weight).abs() < 1e-15);
         }
+    }
+
+    /// Forty rows of two classes that share some features.
+    fn rows() -> (crate::data::Rows, crate::data::Labels) {
+        let mut rows = crate::data::Rows::new(12);
+        let class = |row: u32| row % 2;
+        for row in 0..40 {
+            let indices = [class(row) * 2 + row % 3, 6 + row % 4, 10 + row % 2];
+            let values = [1.0, 2.0, f64::from(1 + row % 5)];
+            rows.push(crate::data::SparseRow::new(&indices, &values));
+        }
+        let names = (0..40).map(|row| ["a", "b"][class(row) as usize]);
+        (rows, crate::data::Labels::from_names(names))
+    }
+
+    #[test]
+    fn each_model_of_an_average_learns_from_its_own_rows() {
+        let (rows, labels) = rows();
+        let labeled = Labeled {
+            rows: rows.view(),
+            labels: Some(&labels),
+            index_base: crate::data::IndexBase::Zero,
+        };
+        let mut config = TrainConfig::new(20.0);
+        config.max_iter = 30;
+        config.seed = 7;
+        config.n_estimators = 2;
+        config.subsample = 0.6;
+        config.check().unwrap();
+        let whole = train_model(&TrainData::new(labeled), &config, &mut ()).unwrap();
+        let preprocessor = crate::data::Preprocessor::fit(config.preprocess, rows.view());
+        let member = |seed: u64| {
+            let sampled = sampled_rows(&labels, 0.6, seed).unwrap();
+            let (rows, labels) = (rows.select(&sampled), labels.select(&sampled));
+            let mut data = TrainData::new(Labeled {
+                rows: rows.view(),
+                labels: Some(&labels),
+                ..labeled
+            });
+            data.preprocessor = Some(&preprocessor);
+            let mut alone = TrainConfig::new(20.0);
+            (alone.max_iter, alone.seed) = (30, seed);
+            let trained = train_grid(&data, &alone, &mut ()).unwrap();
+            let path = trained.model.path();
+            path.at(path.len()).unwrap()
+        };
+        let expected = average(&[member(7), member(8)]).unwrap();
+        let path = whole.model.path();
+        let found = path.at(path.len()).unwrap();
+        assert_eq!(found.len(), expected.len());
+        for (atom, weight) in expected.iter() {
+            assert!((found.weight(atom) - weight).abs() < 1e-12);
+        }
+        assert_eq!(whole.model.parts().config.subsample, 0.6);
+        config.subsample = 0.0;
+        assert!(config.check().is_err());
+        config.subsample = f64::NAN;
+        assert!(config.check().is_err());
     }
 
     #[test]

@@ -136,7 +136,7 @@ fn too_few(fraction: f64, n: usize, what: &str) -> Error {
 }
 
 /// The triplets of these anchors, and those of the others, in their order.
-fn parted(triplets: &Triplets, anchors: &HashSet<u32>) -> (Triplets, Triplets) {
+pub(super) fn parted(triplets: &Triplets, anchors: &HashSet<u32>) -> (Triplets, Triplets) {
     let (mut inside, mut outside) = (Triplets::new(), Triplets::new());
     for (t, (anchor, near, far)) in triplets.iter().enumerate() {
         let part = match anchors.contains(&anchor) {

@@ -11,6 +11,7 @@
 //! | `rounds.rs` | one run with its mining rounds |
 //! | `grid.rs` | one run per λ, and the best of them as a model |
 //! | `ensemble.rs` | the average of several models |
+//! | `subsample.rs` | the rows or anchors that one model of an average learns from |
 //! | `automatic.rs` | settings that are left open, chosen by errors on held-out rows |
 
 mod automatic;
@@ -20,6 +21,7 @@ pub(crate) mod ensemble;
 mod grid;
 mod held_out;
 pub(crate) mod rounds;
+pub(crate) mod subsample;
 mod validation;
 
 pub use automatic::Choice;

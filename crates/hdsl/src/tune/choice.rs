@@ -19,8 +19,9 @@ const NEIGHBORHOOD: f64 = 150.0;
 /// Fewer features are preferred among points within this share of the standard error of the best.
 const SPARSITY: f64 = 0.1;
 
-/// The score of an ensemble is lowered by this many of its standard errors. It has a tenth of the points that single
-/// models have, so it is less often the luckiest; and luck is lost when the winner is trained on more rows.
+/// The score of an ensemble is lowered by this many of its standard errors, but not below that of a plain similarity that is
+/// better. It has a tenth of the points that single models have, so it is less often the luckiest; and luck is lost when the winner
+/// is trained on more rows.
 const ENSEMBLE_BONUS: f64 = 1.0;
 
 /// Bootstrap samples.
@@ -56,6 +57,11 @@ pub(super) struct Point {
 }
 
 impl Point {
+    /// Whether nothing is learned.
+    fn is_plain(&self) -> bool {
+        self.atoms == 0
+    }
+
     /// Points of the same neighborhood have similar errors.
     fn neighborhood(&self) -> (usize, usize, Normalization, bool) {
         let has_k = self.rule.vote.has_k();
@@ -182,17 +188,25 @@ impl<'a> Choice<'a> {
             let mean = errors.iter().sum::<f64>() / errors.len() as f64;
             scored.extend(near.iter().zip(errors).map(|(&point, error)| {
                 let shrunk = (n * error + NEIGHBORHOOD * mean) / (n + NEIGHBORHOOD);
-                match point.n_estimators {
-                    1 => (point, shrunk),
-                    _ => (point, shrunk - ENSEMBLE_BONUS * self.deviation(shrunk)),
-                }
+                (point, shrunk)
             }));
+        }
+        let plain = scored.iter().filter(|scored| scored.0.is_plain());
+        let plain = plain.map(|scored| scored.1).fold(f64::INFINITY, f64::min);
+        for (point, score) in &mut scored {
+            if point.n_estimators > 1 {
+                let lowered = *score - ENSEMBLE_BONUS * self.deviation(*score);
+                *score = match *score <= plain {
+                    true => lowered,
+                    false => lowered.max(plain),
+                };
+            }
         }
         scored
     }
 
     /// The standard error of an error.
-    fn deviation(&self, error: f64) -> f64 {
+    pub(super) fn deviation(&self, error: f64) -> f64 {
         let n = self.rows.1 as f64;
         (error * (1.0 - error) / n).max(0.0).sqrt()
     }

@@ -14,7 +14,7 @@ use crate::train::base::{base_weight, lambda_alone, lambda_beside};
 use crate::triplets::TripletSource;
 
 /// Random triplets in all, but at least 10 and at most 100 per row.
-const RANDOM_TRIPLETS: usize = 50_000;
+const RANDOM_TRIPLETS: usize = 20_000;
 
 /// Without a base: λ times the mean square of the stored values, for the first configurations. In this unit, good values
 /// of λ differ little between data sets.
@@ -31,6 +31,10 @@ const FINER: f64 = 3.162;
 
 /// Iterations of the first rung; later rungs double them.
 const FIRST_ITER: usize = 128;
+
+/// Models of an ensemble, and the fraction of the rows that each learns from.
+const N_ESTIMATORS: usize = 5;
+const SUBSAMPLE: f64 = 0.7;
 
 /// The paper's triplets.
 const PAPER_TRIPLETS: TripletSource = TripletSource::Neighbors {
@@ -114,7 +118,8 @@ pub(super) fn first(
     for kind in base_kinds(params, ranked) {
         let prepared = fold.prepared(kind);
         let config = configuration(kind, neighbors, 1.0);
-        let triplets = match fold.triplets(&prepared, &config, search.cancel_token()) {
+        let all = fold.member(&prepared, &config)?;
+        let triplets = match fold.triplets(&prepared, &config, &all, search.cancel_token()) {
             // There are too few rows for such triplets.
             Err(Error::Data(_)) => continue,
             mined => mined?,
@@ -173,11 +178,15 @@ fn base_kinds(params: &TuneConfig, ranked: &[Preprocess]) -> Vec<Preprocess> {
     if !params.uses(Ablation::Base) || !params.uses(Ablation::Neighbors) || params.is_limited() {
         return Vec::new();
     }
-    let kinds = kinds(params, ranked);
-    let unit = kinds
-        .into_iter()
-        .filter(|kind| !matches!(kind, Preprocess::Max | Preprocess::None));
-    unit.take(BASE_KINDS).collect()
+    let mut kinds = kinds(params, ranked);
+    // Of the two term weights, those with the better plain similarity: their errors after learning hardly differ.
+    let terms = kinds.iter().copied().find(weighs_terms);
+    kinds.retain(|kind| match kind {
+        Preprocess::Max | Preprocess::None => false,
+        kind => !weighs_terms(kind) || Some(*kind) == terms,
+    });
+    kinds.truncate(BASE_KINDS);
+    kinds
 }
 
 /// The preprocessings of a similarity that is learned alone.
@@ -192,11 +201,25 @@ fn kinds_alone(params: &TuneConfig, ranked: &[Preprocess]) -> Vec<Preprocess> {
 }
 
 fn kinds(params: &TuneConfig, ranked: &[Preprocess]) -> Vec<Preprocess> {
-    let weighs_terms = |kind: &Preprocess| matches!(kind, Preprocess::Tfidf | Preprocess::Bm25);
     let allowed = ranked.iter().copied();
     allowed
         .filter(|kind| params.uses(Ablation::TermWeights) || !weighs_terms(kind))
         .collect()
+}
+
+fn weighs_terms(kind: &Preprocess) -> bool {
+    matches!(kind, Preprocess::Tfidf | Preprocess::Bm25)
+}
+
+/// A configuration as an average of several models. Models of the same neighbors are too similar for their average to be
+/// better, so each learns from other rows; random triplets differ by themselves.
+pub(super) fn ensemble(single: &TrainConfig) -> TrainConfig {
+    let is_random = matches!(single.triplets, TripletSource::Random { .. });
+    TrainConfig {
+        n_estimators: N_ESTIMATORS,
+        subsample: if is_random { 1.0 } else { SUBSAMPLE },
+        ..single.clone()
+    }
 }
 
 /// Configurations that differ little from a good one.
@@ -256,9 +279,9 @@ pub(super) fn rules(params: &TuneConfig, folds: &Folds) -> Vec<PredictionRule> {
     if params.uses(Ablation::Votes) {
         let each = [1, 3, 5, 9, 15, 31].into_iter().filter(|&k| k <= n_rows);
         votes = each
-            .flat_map(|k| [(k, Vote::Majority), (k, Vote::Weighted)])
+            .flat_map(|k| [Vote::Majority, Vote::Weighted, Vote::Squared].map(|vote| (k, vote)))
             // The vote of a single neighbor needs no weight.
-            .filter(|&vote| vote != (1, Vote::Weighted))
+            .filter(|&(k, vote)| k > 1 || vote == Vote::Majority)
             .collect();
         votes.push((3, Vote::ClassMean));
     }

@@ -10,7 +10,9 @@ use crate::knn::{PredictionRule, Predictor};
 use crate::model::TrainConfig;
 use crate::similarity::Similarity;
 use crate::train::hold_out;
+use crate::train::subsample::{sampled_anchors, sampled_rows};
 use crate::triplets::{TripletSource, Triplets};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -30,11 +32,15 @@ const ENOUGH_PREDICTIONS: usize = 1500;
 /// At most this many repetitions.
 const MOST_REPEATS: usize = 3;
 
+/// Fewer validation rows than this are cross-validated together with the training rows.
+const FEWEST_VALIDATION_ROWS: usize = 100;
+
 /// Errors are computed on at most this many validation rows of a fold: more would change the choice little, and take longer
 /// than learning.
 const MOST_VALIDATION_ROWS: usize = 5000;
 
 /// Training rows and validation rows, with the same class codes.
+#[derive(Clone)]
 pub(super) struct Fold {
     pub(super) train: Arc<Rows>,
     pub(super) labels: Labels,
@@ -56,6 +62,9 @@ pub(super) struct Prepared {
     neighbors: OnceLock<Triplets>,
 }
 
+/// The rows that one model learns from, with their labels.
+pub(super) type Member<'a> = (Cow<'a, Rows>, Cow<'a, Labels>);
+
 impl Fold {
     fn new(rows: RowsView<'_>, labels: &Labels, parts: [&[u32]; 2], first: usize) -> Self {
         let [train, validation] = parts;
@@ -70,23 +79,41 @@ impl Fold {
         }
     }
 
-    /// The triplets that a configuration learns from.
+    /// The rows that one model of a configuration learns from, with their labels.
+    pub(super) fn member<'a>(
+        &'a self,
+        prepared: &'a Prepared,
+        config: &TrainConfig,
+    ) -> Result<Member<'a>> {
+        if config.subsample == 1.0 || self.is_given() {
+            return Ok((Cow::Borrowed(&prepared.train), Cow::Borrowed(&self.labels)));
+        }
+        let rows = sampled_rows(&self.labels, config.subsample, config.seed)?;
+        let (part, labels) = (prepared.train.select(&rows), self.labels.select(&rows));
+        Ok((Cow::Owned(part), Cow::Owned(labels)))
+    }
+
+    /// The triplets that one model of a configuration learns from.
     pub(super) fn triplets(
         &self,
         prepared: &Prepared,
         config: &TrainConfig,
+        (rows, labels): &Member<'_>,
         cancel: CancelToken<'_>,
     ) -> Result<Triplets> {
-        if let Some((learn, _)) = &self.given {
-            return Ok(learn.clone());
+        let is_sample = config.subsample < 1.0;
+        match &self.given {
+            Some((learn, _)) if is_sample => {
+                return sampled_anchors(learn, config.subsample, config.seed);
+            }
+            Some((learn, _)) => return Ok(learn.clone()),
+            None => {}
         }
         let mine = || {
-            let labels = Some(&self.labels);
-            config
-                .triplets
-                .triplets(&prepared.train, labels, config.seed, cancel)
+            let source = &config.triplets;
+            source.triplets(rows, Some(labels), config.seed, cancel)
         };
-        if !matches!(config.triplets, TripletSource::Neighbors { .. }) {
+        if is_sample || !matches!(config.triplets, TripletSource::Neighbors { .. }) {
             return mine();
         }
         if let Some(mined) = prepared.neighbors.get() {
@@ -231,20 +258,16 @@ impl Folds {
         }
     }
 
-    /// The first fold alone.
-    pub(super) fn first_only(&self) -> Self {
-        let fold = &self.folds[0];
-        let first = Fold {
-            train: fold.train.clone(),
-            labels: fold.labels.clone(),
-            validation: fold.validation.clone(),
-            truth: fold.truth.clone(),
-            first: 0,
-            given: None,
-            prepared: Arc::default(),
+    /// The folds that are enough to give up most trials: one if there are many rows, the first repetition otherwise. None if
+    /// there are no others.
+    pub(super) fn screening(&self) -> Option<Self> {
+        let count = match self.n_rows >= FEW_ROWS {
+            true => 1,
+            false => N_FOLDS,
         };
-        let predicted: Vec<u32> = (0..fold.truth.len() as u32).collect();
-        Self::of(vec![first], &predicted)
+        let next = self.folds.get(count)?;
+        let predicted = &self.row_of[..next.first as usize];
+        Some(Self::of(self.folds[..count].to_vec(), predicted))
     }
 
     /// The first fold, made smaller with classes in proportion.
@@ -280,6 +303,29 @@ fn at_most(most: usize, rows: &[u32], labels: &Labels, seed: u64) -> Result<Vec<
     let share = most as f64 / rows.len() as f64;
     let parts = stratified_split(&labels.select(rows), &[share, 1.0 - share], seed)?;
     Ok(parts[0].iter().map(|&at| rows[at as usize]).collect())
+}
+
+/// The validation rows of each fold, where the rows from number `n_train` on are for validation. Few of them are divided
+/// into folds, so that each is predicted by models of all other rows; very few say less than folds of all rows.
+pub(super) fn folds_of_given_rows(
+    labels: &Labels,
+    n_train: usize,
+    scheme: ValidationScheme,
+    seed: u64,
+) -> Result<Vec<Vec<u32>>> {
+    let given: Vec<u32> = (n_train as u32..labels.len() as u32).collect();
+    if labels.len() >= FEW_ROWS {
+        return Ok(vec![given]);
+    }
+    if given.len() < FEWEST_VALIDATION_ROWS {
+        return validation_rows(labels, scheme, seed);
+    }
+    let mut folds = validation_rows(&labels.select(&given), scheme, seed)?;
+    folds
+        .iter_mut()
+        .flatten()
+        .for_each(|row| *row += n_train as u32);
+    Ok(folds)
 }
 
 /// The validation rows of each fold of a scheme.

@@ -81,7 +81,8 @@ impl Losses {
 
     /// The sum of all losses.
     pub(super) fn sum(&self) -> f64 {
-        self.iter().map(|loss| loss.1).sum()
+        // Not `sum`, which is -0.0 without losses.
+        self.iter().fold(0.0, |sum, loss| sum + loss.1)
     }
 
     /// Adds the losses of other rows.

@@ -42,10 +42,11 @@ use crate::data::{Labels, Rows};
 use crate::error::{Error, Result};
 use crate::model::TrainConfig;
 use crate::observer::{Event, Observer, UntilCancelled};
+use crate::solver::memory;
 use crate::train::{Labeled, TrainData, Trained, train};
 use crate::triplets::check_classes;
 use choice::Scored;
-use folds::{FEW_ROWS, Folds, validation_rows};
+use folds::{Folds, folds_of_given_rows, validation_rows};
 use journal::Journal;
 use rungs::{Found, SAMPLE};
 use search::{Search, Shared, lock, watched};
@@ -121,9 +122,11 @@ pub fn tune(
         observer: &observer,
         started,
         all_rows: all.rows.n_rows(),
+        memory: memory::budget(params.memory_limit),
+        is_sequential: false,
         deadline: None,
         stopped: &stopped,
-        has_finals: false,
+        reserved: 0.0,
         finished: true,
     };
     search.tell(&Event::SearchStarted {
@@ -137,11 +140,7 @@ pub fn tune(
         true => Some(folds.sampled(SAMPLE, params.seed)?),
         false => None,
     };
-    // With many rows, one fold is enough to give up most trials.
-    let first = match is_best && is_mined && folds.n_rows >= FEW_ROWS && folds.folds.len() > 1 {
-        true => Some(folds.first_only()),
-        false => None,
-    };
+    let first = is_best.then(|| folds.screening()).flatten();
     let run = || match &first {
         Some(first) => search.run(first, sample.as_ref(), Some(&folds)),
         None => search.run(&folds, sample.as_ref(), None),
@@ -169,6 +168,7 @@ pub fn tune(
         leaderboard,
         ablations: ablations(&found, params),
         expected_error: found.choice(params, None).expected_error(params.seed),
+        expected_reference_error: found.references().expected_error(params.seed),
         n_validation: found.folds.n_rows,
         measure: given.as_ref().map(Given::measure),
         n_points: found.n_points(),
@@ -201,10 +201,10 @@ fn folds_and_rows<'a>(
         let folds = Folds::new(train.rows, labels, &validation, params.seed)?;
         return Ok((folds, train));
     };
-    // Few validation rows say less than folds of all rows.
-    let validation = match labels.len() < FEW_ROWS && !params.no_refit {
-        true => validation_rows(labels, params.validation, params.seed)?,
-        false => vec![(train.rows.n_rows() as u32..rows.n_rows() as u32).collect()],
+    let n_train = train.rows.n_rows();
+    let validation = match params.no_refit {
+        true => vec![(n_train as u32..rows.n_rows() as u32).collect()],
+        false => folds_of_given_rows(labels, n_train, params.validation, params.seed)?,
     };
     let folds = Folds::new(rows.view(), labels, &validation, params.seed)?;
     let all = Labeled {
@@ -329,4 +329,71 @@ fn fingerprint(folds: &Folds, params: &TuneConfig) -> String {
     };
     let version = env!("CARGO_PKG_VERSION");
     format!("hdsl {version} data {:08x} {params:?}", hasher.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{IndexBase, SparseRow};
+    use crate::solver::SolverParams;
+    use crate::triplets::Triplets;
+
+    /// Rows of two classes whose first features tell them apart, and noise.
+    fn planted() -> (Rows, Labels) {
+        let mut random = crate::random::rng(5, 9);
+        let mut rows = Rows::new(30);
+        for row in 0..120u32 {
+            let noise = 10 + crate::random::below(&mut random, 20) as u32;
+            let telling = row % 2 * 5 + crate::random::below(&mut random, 5) as u32;
+            rows.push(SparseRow::new(&[telling, noise], &[1.0, 2.0]));
+        }
+        let names = (0..120).map(|row| ["a", "b"][row % 2]);
+        (rows, Labels::from_names(names))
+    }
+
+    fn searched(memory: Option<u64>) -> Tuned {
+        let (rows, labels) = planted();
+        let data = TrainData::new(Labeled {
+            rows: rows.view(),
+            labels: Some(&labels),
+            index_base: IndexBase::Zero,
+        });
+        let config = TuneConfig {
+            validation: ValidationScheme::CrossValidation(2),
+            round_iter: Some(16),
+            memory_limit: memory,
+            ..TuneConfig::default()
+        };
+        let search = || tune(&data, &config, &mut ()).unwrap();
+        #[cfg(feature = "parallel")]
+        return rayon::ThreadPoolBuilder::new()
+            .num_threads(4)
+            .build()
+            .unwrap()
+            .install(search);
+        #[cfg(not(feature = "parallel"))]
+        search()
+    }
+
+    /// Runs that do not fit side by side are done one after the other, with the same result.
+    #[test]
+    fn parallel_trials_share_one_memory_budget() {
+        let (rows, labels) = planted();
+        let triplets = Triplets::at_random(&rows, &labels, 100, 1).unwrap();
+        let solver = SolverParams::new(1.0).build().unwrap();
+        let one_run = solver.memory_needed(&rows, &triplets);
+        let without = searched(Some(u64::MAX));
+        assert!(without.finished && !without.leaderboard[0].is_reference);
+        let tight = searched(Some(one_run));
+        assert!(tight.finished);
+        let errors = |tuned: &Tuned| -> Vec<(f64, usize)> {
+            let board = tuned.leaderboard.iter();
+            board.map(|c| (c.error, c.features)).collect()
+        };
+        assert_eq!(errors(&tight), errors(&without));
+        assert!(tight.trained.model.to_bytes() == without.trained.model.to_bytes());
+        // Nothing fits: the answer is a plain similarity.
+        let none = searched(Some(1000));
+        assert!(none.leaderboard.iter().all(|c| c.is_reference) && !none.finished);
+    }
 }

@@ -79,7 +79,7 @@ impl Ablation {
 #[non_exhaustive]
 pub enum ValidationScheme {
     /// For fewer than 3,000 rows, five-fold cross-validation (fewer folds for fewer rows than folds), repeated up to three
-    /// times until there are 1,500 predictions. For fewer than 20,000 rows, the first of five folds, and all of them for
+    /// times until there are 1,500 predictions, the repetitions for the best trials at the end. For fewer than 20,000 rows, the first of five folds, and all of them for
     /// the best trials at the end. A fifth of the rows held out otherwise.
     #[default]
     Auto,

@@ -67,6 +67,8 @@ pub struct Tuned {
     /// The error to expect on new rows: that of the choice, on rows that did not choose. With its standard deviation on a
     /// test set as large as a fold.
     pub expected_error: Option<(f64, f64)>,
+    /// The same for the choice among the references alone.
+    pub expected_reference_error: Option<(f64, f64)>,
     /// Rows that errors were computed on; of given triplets or judgments, anchors or queries.
     pub n_validation: usize,
     /// What the errors are, if they are not those of predicted classes: 1 - accuracy of triplets, or 1 - nDCG@10.

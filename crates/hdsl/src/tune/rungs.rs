@@ -1,7 +1,7 @@
 //! Successive halving: rungs of trials, run side by side. Plain similarities come first, since they cost least; each rung
 //! after that doubles the iterations of fewer trials, as long as their errors fall.
 
-use super::choice::{Choice, Point};
+use super::choice::{Choice, Point, Scored};
 use super::configuration;
 use super::folds::Folds;
 use super::params::{Ablation, Preset, TuneConfig};
@@ -24,17 +24,17 @@ const SURVIVORS: [usize; 4] = [8, 5, 3, 2];
 /// Mining rounds at most.
 const MOST_ROUNDS: usize = 3;
 
-/// Models of an ensemble.
-const N_ESTIMATORS: usize = 3;
-
 /// The share of the time left that a rung may take: the references, the first rung, later ones.
 const TIME_SHARES: [f64; 3] = [0.4, 0.4, 0.7];
 
 /// Time reserved for the final training, as a multiple of what it took in the search.
 const RESERVE: f64 = 1.2;
 
-/// The trials that are cross-validated at the end, and the share of the time that is reserved for it.
-const FINALISTS: (usize, f64) = (5, 0.4);
+/// The trials that are cross-validated at the end.
+const FINALISTS: usize = 5;
+
+/// The share of the time that is reserved for them, and of what is left for ensembles.
+const RESERVED: [f64; 2] = [0.4, 0.25];
 
 /// The trials of a search, and the folds their errors are computed on.
 pub(super) struct Found<'f> {
@@ -108,9 +108,9 @@ impl Search<'_> {
         sample: Option<&'f Folds>,
         finals: Option<&'f Folds>,
     ) -> Result<Found<'f>> {
-        self.has_finals = finals.is_some();
-        let found = self.screen(folds, sample)?;
-        self.has_finals = false;
+        let for_finals = if finals.is_some() { RESERVED[0] } else { 0.0 };
+        let found = self.screen(folds, sample, for_finals)?;
+        self.reserved = 0.0;
         match finals {
             Some(all) if !self.stops() => self.finals(found, all),
             _ => {
@@ -125,7 +125,7 @@ impl Search<'_> {
         let mut found = Found::new(all);
         self.references(&mut found)?;
         let mut active = Vec::new();
-        for at in screened.ranked(self.params).into_iter().take(FINALISTS.0) {
+        for at in screened.ranked(self.params).into_iter().take(FINALISTS) {
             let trial = &screened.trials[at];
             active.push((found.trials.len(), Work::Replay));
             let mut again = Trial::new(trial.config.clone(), all);
@@ -141,7 +141,18 @@ impl Search<'_> {
     }
 
     /// All rungs but the last.
-    fn screen<'f>(&mut self, folds: &'f Folds, sample: Option<&'f Folds>) -> Result<Found<'f>> {
+    fn screen<'f>(
+        &mut self,
+        folds: &'f Folds,
+        sample: Option<&'f Folds>,
+        for_finals: f64,
+    ) -> Result<Found<'f>> {
+        let for_ensembles = if self.has_ensembles() {
+            RESERVED[1]
+        } else {
+            0.0
+        };
+        self.reserved = for_finals + (1.0 - for_finals) * for_ensembles;
         let first = sample.unwrap_or(folds);
         let mut found = Found::new(first);
         match self.first_rungs(&mut found) {
@@ -164,7 +175,8 @@ impl Search<'_> {
             found = on_all;
         }
         self.double(&mut found)?;
-        self.ensemble(&mut found)?;
+        self.reserved = for_finals;
+        self.ensembles(&mut found)?;
         Ok(found)
     }
 
@@ -332,47 +344,85 @@ impl Search<'_> {
         }
     }
 
-    /// The last rung: an ensemble of the best configuration with random triplets, up to its best iterate. Models of the
-    /// same neighbors would be too similar for their average to be any better.
-    ///
-    /// There is none if features or atoms are limited: each model would be within the limit, but not their average.
-    fn ensemble(&mut self, found: &mut Found<'_>) -> Result<()> {
-        if self.params.is_limited() || !self.params.uses(Ablation::Ensembles) || self.stops() {
+    /// Whether averages of several models are tried. Not if features or atoms are limited: each model would be within the
+    /// limit, but not their average.
+    fn has_ensembles(&self) -> bool {
+        !self.params.is_limited() && self.params.uses(Ablation::Ensembles)
+    }
+
+    /// The last rung: averages of several models of the best two configurations, and of the best with random triplets if
+    /// that is nearly as good, each up to its best iterate.
+    fn ensembles(&mut self, found: &mut Found<'_>) -> Result<()> {
+        if !self.has_ensembles() || self.stops() {
             return Ok(());
         }
-        let best = found.choice(self.params, None).by_trial();
-        let random = best.iter().find(|b| found.trials[b.0.trial].is_random());
-        let Some(&(best, _)) = random else {
+        let choice = found.choice(self.params, None);
+        let mut learned = choice.by_trial();
+        learned.retain(|scored| !found.trials[scored.0.trial].is_plain);
+        let Some(&(_, least)) = learned.first() else {
             return Ok(());
         };
-        let single = &found.trials[best.trial];
-        let mut config = single.config.clone();
-        config.n_estimators = N_ESTIMATORS;
-        let segments = single.segments[..=best.segment].to_vec();
-        let at = found.trials.len();
-        found.trials.push(Trial::new(config, found.folds));
-        for grow in segments {
-            self.rung(1.0, found, &[(at, Work::Grow(grow))])?;
+        let near = least + choice.deviation(least);
+        let mut chosen: Vec<&Point> = learned.iter().take(2).map(|scored| scored.0).collect();
+        let is_random = |scored: &&Scored<'_>| found.trials[scored.0.trial].is_random();
+        let random = learned.iter().find(is_random);
+        let random = random.filter(|scored| scored.1 <= near);
+        if let Some(&(point, _)) = random.filter(|scored| !chosen.contains(&scored.0)) {
+            chosen.push(point);
         }
-        Ok(())
+        let average = |point: &Point| {
+            let single = &found.trials[point.trial];
+            let mut trial = Trial::new(configuration::ensemble(&single.config), found.folds);
+            trial.planned = single.segments[..=point.segment].to_vec();
+            trial
+        };
+        let new: Vec<Trial> = chosen.into_iter().map(average).collect();
+        let first = found.trials.len();
+        found.trials.extend(new);
+        let active: Vec<_> = (first..found.trials.len())
+            .map(|at| (at, Work::Replay))
+            .collect();
+        self.rung(1.0, found, &active)
     }
 
     /// One rung. Trials begin in the order given, so that the most promising are done first if there is not enough time.
+    /// The memory is divided among the runs that go on side by side; a trial that needs more than its share is run again
+    /// at the end, alone.
     fn rung(&mut self, share: f64, found: &mut Found<'_>, active: &[(usize, Work)]) -> Result<()> {
-        let folds = found.folds;
         self.deadline = self.share_of_time(share, found);
         self.tell(&Event::RungStarted {
             configurations: active.len(),
-            rows: folds.folds[0].train.n_rows(),
+            rows: found.folds.folds[0].train.n_rows(),
         });
-        let sampled = folds.is_sample;
+        self.trials(found, active)?;
+        let is_large =
+            |found: &mut Found<'_>, at: usize| std::mem::take(&mut found.trials[at].is_too_large);
+        let mut large = active.to_vec();
+        large.retain(|&(at, _)| is_large(found, at));
+        self.is_sequential = true;
+        for one in large {
+            self.trials(found, &[one])?;
+            if is_large(found, one.0) {
+                // Not even alone.
+                let trial = &mut found.trials[one.0];
+                (trial.may_extend, trial.may_mine) = (false, false);
+                self.finished = false;
+            }
+        }
+        self.is_sequential = false;
+        Ok(())
+    }
+
+    /// Trials of a rung.
+    fn trials(&mut self, found: &mut Found<'_>, active: &[(usize, Work)]) -> Result<()> {
+        let folds = found.folds;
         let search = &*self;
         let n_done = Mutex::new(0);
         let run = |(number, trial, work): (usize, &mut Trial, Work)| {
             let before = trial.points.len();
             let complete = match work {
-                Work::Evaluate => trial.evaluate(number, folds, sampled, search),
-                Work::Grow(grow) => trial.grow(number, grow, folds, sampled, search),
+                Work::Evaluate => trial.evaluate(number, folds, search),
+                Work::Grow(grow) => trial.grow(number, grow, folds, search),
                 Work::Replay => trial.replay(number, folds, search),
             }?;
             let mut n_done = lock(&n_done);
@@ -404,10 +454,7 @@ impl Search<'_> {
 
     /// When a rung has to be done that may take this share of the time left for the search.
     fn share_of_time(&self, share: f64, found: &Found<'_>) -> Option<Instant> {
-        let mut budget = self.params.time?.as_secs_f64();
-        if self.has_finals {
-            budget *= 1.0 - FINALISTS.1;
-        }
+        let budget = (1.0 - self.reserved) * self.params.time?.as_secs_f64();
         let spent = lock(&self.journal).spent + self.started.elapsed().as_secs_f64();
         let left = (budget - spent - self.final_seconds(found)).max(0.0);
         // A time beyond what the clock can represent is no limit.

@@ -6,6 +6,7 @@ use crate::cancel::CancelToken;
 use crate::error::{Error, Result};
 use crate::knn::PredictionRule;
 use crate::observer::{Event, Observer};
+use crate::parallel::current_num_threads;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,12 +23,16 @@ pub(super) struct Search<'a> {
     pub(super) started: Instant,
     /// Rows of the final training.
     pub(super) all_rows: usize,
+    /// Bytes that all runs of the search may take together; none if that is unknown.
+    pub(super) memory: Option<u64>,
+    /// Whether runs go on one after the other, so that each may take all of the memory.
+    pub(super) is_sequential: bool,
     /// When the current rung has to be done.
     pub(super) deadline: Option<Instant>,
     /// Whether the observer asked to stop.
     pub(super) stopped: &'a AtomicBool,
-    /// Whether the best trials are yet to be cross-validated.
-    pub(super) has_finals: bool,
+    /// The share of the time that is reserved for later rungs.
+    pub(super) reserved: f64,
     /// Whether all that was planned was done.
     pub(super) finished: bool,
 }
@@ -42,6 +47,20 @@ impl Search<'_> {
     /// Cancelled when the observer asks to stop, or the rung has to be done.
     pub(super) fn cancel_token(&self) -> CancelToken<'_> {
         CancelToken::when(self.stopped).until(self.deadline)
+    }
+
+    /// Bytes that one run may take: its share, if others go on beside it.
+    pub(super) fn memory_of_run(&self) -> Option<u64> {
+        let side_by_side = match self.is_sequential {
+            true => 1,
+            false => current_num_threads() as u64,
+        };
+        self.memory.map(|all| all / side_by_side)
+    }
+
+    /// How many of the runs of a trial are done by one thread, one after the other.
+    pub(super) fn runs_per_thread(&self) -> usize {
+        if self.is_sequential { usize::MAX } else { 1 }
     }
 
     pub(super) fn is_cancelled(&self) -> bool {

@@ -181,6 +181,7 @@ fn shuffled(n: usize, seed: u64) -> Vec<u32> {
 }
 
 /// Supervision that nothing is learned from.
+#[derive(Clone)]
 pub(super) struct Held {
     units: Vec<Unit>,
     documents: Vec<u32>,

@@ -92,6 +92,8 @@ pub(super) struct Trial {
     pub(super) may_mine: bool,
     /// Seconds of training, on all folds.
     pub(super) seconds: f64,
+    /// Whether its last segment was refused because it needs more memory than its share.
+    pub(super) is_too_large: bool,
 }
 
 impl Trial {
@@ -106,6 +108,7 @@ impl Trial {
             may_extend: true,
             may_mine: true,
             seconds: 0.0,
+            is_too_large: false,
         }
     }
 
@@ -163,13 +166,12 @@ impl Trial {
         &mut self,
         number: usize,
         folds: &Folds,
-        sampled: bool,
         search: &Search<'_>,
     ) -> Result<bool> {
         let config = &self.config;
         let on_fold = |fold: usize| {
             let job = Job {
-                sampled,
+                sampled: folds.is_sample,
                 configuration: format!("plain {}", config.preprocess),
                 fold,
                 segments: String::new(),
@@ -212,7 +214,6 @@ impl Trial {
         number: usize,
         segment: Grow,
         folds: &Folds,
-        sampled: bool,
         search: &Search<'_>,
     ) -> Result<bool> {
         let mut segments = self.segments.clone();
@@ -221,7 +222,7 @@ impl Trial {
         let on_fold = |(fold, models): (usize, &mut Models)| {
             let words: Vec<String> = segments.iter().map(Grow::to_string).collect();
             let job = Job {
-                sampled,
+                sampled: folds.is_sample,
                 configuration: config.to_string(),
                 fold,
                 segments: words.concat(),
@@ -230,8 +231,13 @@ impl Trial {
                 run_segment(search, config, &folds.folds[fold], &segments, models)
             })
         };
-        let done = self.models.par_iter_mut().enumerate().map(on_fold);
+        let models = self.models.par_iter_mut().enumerate();
+        let done = models.with_min_len(search.runs_per_thread()).map(on_fold);
         let done = match done.collect::<Result<Option<Vec<Segment>>>>() {
+            Err(Error::Memory { .. }) => {
+                self.is_too_large = true;
+                return Ok(true);
+            }
             // Some folds are too small for these triplets, but others may suit them.
             Err(Error::Data(_)) => {
                 (self.may_extend, self.may_mine) = (false, false);
@@ -255,7 +261,7 @@ impl Trial {
         search: &Search<'_>,
     ) -> Result<bool> {
         for segment in self.planned.clone() {
-            if !self.grow(number, segment, folds, false, search)? {
+            if !self.grow(number, segment, folds, search)? {
                 return Ok(false);
             }
         }
@@ -312,6 +318,7 @@ fn run_segment(
     let begun = std::mem::take(models);
     let trained: Result<Models> = (0..config.n_estimators)
         .into_par_iter()
+        .with_min_len(search.runs_per_thread())
         .map(|number| {
             let config = TrainConfig {
                 seed: config.seed.wrapping_add(number as u64),
@@ -363,8 +370,12 @@ fn run_segment(
     Ok(Some(result))
 }
 
-/// The iterations of its mining round after which the losses of the last segment are computed: more at the beginning of a
-/// path, where it changes fastest. With a limit on atoms, also early iterations, since each adds at most one atom.
+/// Segments of fewer iterations are evaluated at their end only: an evaluation takes about as long as 100 iterations, and
+/// the next segment, which is no longer than all before it, is evaluated soon.
+const LONG: usize = 512;
+
+/// The iterations of its mining round after which the losses of the last segment are computed: more after a mining round,
+/// which changes the errors fastest. With a limit on atoms, also early iterations, since each adds at most one atom.
 fn checkpoints(segments: &[Grow], max_atoms: Option<usize>) -> Vec<usize> {
     let (last, before) = segments.split_last().expect("there is a segment");
     let start = match last {
@@ -372,10 +383,10 @@ fn checkpoints(segments: &[Grow], max_atoms: Option<usize>) -> Vec<usize> {
         Grow::Mine(_) => 0,
     };
     let count = last.iterations();
-    let parts: &[usize] = match (last, before.len()) {
-        (Grow::Extend(_), 0) => &[4, 8],
-        (Grow::Extend(_), _) => &[4, 8],
-        (Grow::Mine(_), _) => &[1, 2, 4, 8],
+    let parts: &[usize] = match last {
+        Grow::Extend(_) if count < LONG => &[8],
+        Grow::Extend(_) => &[4, 8],
+        Grow::Mine(_) => &[2, 4, 8],
     };
     let mut at: Vec<usize> = parts.iter().map(|p| (count * p).div_ceil(8)).collect();
     if let Some(most) = max_atoms {
@@ -397,11 +408,13 @@ fn train(
     segments: &[Grow],
     begun: Option<MiningRun<'static>>,
 ) -> Result<MiningRun<'static>> {
-    let rows = &prepared.train;
+    let member = fold.member(prepared, config)?;
+    let (rows, labels) = (&*member.0, &*member.1);
     let observer = &mut UntilCancelled(search.cancel_token());
     let solver = |segment: usize| {
         let mut params = config.solver(config.lambda[0], 0)?;
         params.max_iter = segments[segment].iterations();
+        params.memory_limit = search.memory_of_run();
         // Other random starts than in the segments before.
         params.seed = params.seed.wrapping_add(0x5e67 * segment as u64);
         Ok::<_, Error>(params)
@@ -409,7 +422,7 @@ fn train(
     let mut model = match begun {
         Some(model) => model,
         None => {
-            let triplets = fold.triplets(prepared, config, observer.cancel_token())?;
+            let triplets = fold.triplets(prepared, config, &member, observer.cancel_token())?;
             let run = solver(0)?.build()?.fit(rows, &triplets, observer)?;
             MiningRun::new(run, Cow::Owned(triplets))
         }
@@ -419,7 +432,7 @@ fn train(
         let params = solver(segment)?;
         match segments[segment] {
             Grow::Extend(_) => model.extend(rows, params, observer)?,
-            Grow::Mine(_) => model.round(rows, &fold.labels, params, observer)?,
+            Grow::Mine(_) => model.round(rows, labels, params, observer)?,
         }
     }
     Ok(model)
@@ -464,10 +477,12 @@ mod tests {
     #[test]
     fn checkpoints_count_from_the_last_mining_round() {
         let segments = [Grow::Extend(128), Grow::Extend(128), Grow::Mine(256)];
-        assert_eq!(checkpoints(&segments[..1], None), [64, 128]);
-        assert_eq!(checkpoints(&segments[..2], None), [192, 256]);
-        assert_eq!(checkpoints(&segments, None), [32, 64, 128, 256]);
-        assert_eq!(checkpoints(&segments[..1], Some(9)), [2, 4, 8, 64, 128]);
+        assert_eq!(checkpoints(&segments[..1], None), [128]);
+        assert_eq!(checkpoints(&segments[..2], None), [256]);
+        assert_eq!(checkpoints(&segments, None), [64, 128, 256]);
+        assert_eq!(checkpoints(&segments[..1], Some(9)), [2, 4, 8, 128]);
+        let long = [Grow::Extend(512), Grow::Extend(512)];
+        assert_eq!(checkpoints(&long, None), [768, 1024]);
         let reached = |n: usize| {
             let Reached { round, iteration } = Reached::after(&segments[..n]);
             (round, iteration)

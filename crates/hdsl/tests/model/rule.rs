@@ -46,13 +46,20 @@ fn by_definition(scores: &[f64], labels: &Labels, rule: &PredictionRule) -> u32 
     let (mut counts, mut weights) = (vec![0usize; n_classes], vec![0.0; n_classes]);
     for &row in &order {
         counts[class(row)] += 1;
-        weights[class(row)] += scores[row].max(0.0);
+        weights[class(row)] += match rule.vote {
+            // As the definition says, but relative to the nearest, which rounds differently.
+            Vote::Squared if scores[order[0]] > 0.0 => {
+                (scores[row].max(0.0) / scores[order[0]]).powi(2)
+            }
+            Vote::Squared => 0.0,
+            _ => scores[row].max(0.0),
+        };
     }
     let rank = |c: usize| order.iter().position(|&row| class(row) == c);
     let voted = (0..n_classes).filter(|&c| counts[c] > 0);
     let winner = match rule.vote {
         Vote::Majority => voted.min_by_key(|&c| (usize::MAX - counts[c], rank(c))),
-        Vote::Weighted => voted.min_by(|&a, &b| {
+        Vote::Weighted | Vote::Squared => voted.min_by(|&a, &b| {
             let by_weight = weights[b].total_cmp(&weights[a]);
             by_weight
                 .then((usize::MAX - counts[a], rank(a)).cmp(&(usize::MAX - counts[b], rank(b))))

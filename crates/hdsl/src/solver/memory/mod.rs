@@ -152,6 +152,11 @@ fn averages(rows: &Rows, triplets: &Triplets) -> (f64, f64) {
 /// The batch to suggest, or a tenth of the triplets if those are fewer.
 const BATCH: usize = 100_000;
 
+/// The limit that is set, or else what is available; none if that is unknown.
+pub(crate) fn budget(limit: Option<u64>) -> Option<u64> {
+    limit.or_else(available)
+}
+
 /// Refuses a run that needs more memory than the limit set, or than is available. If that is unknown, no run is refused.
 pub(super) fn check(
     params: &SolverParams,
@@ -170,7 +175,7 @@ pub(super) fn check(
             }
         )));
     }
-    let Some(limit) = params.memory_limit.or_else(available) else {
+    let Some(limit) = budget(params.memory_limit) else {
         return Ok(());
     };
     let sizes = Sizes::of(rows, triplets, copied);

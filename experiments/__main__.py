@@ -13,7 +13,7 @@ from types import ModuleType
 #: modules that its cells name as their task have `run(cell, context)`.
 EXPERIMENTS = [
     "table2", "table3", "table4", "figure1", "figure2", "figure3", "growth", "convergence", "text", "ranking",
-    "tuning", "calibration", "base",
+    "tuning", "calibration", "folds", "base",
 ]  # fmt: skip
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -78,7 +78,7 @@ pub(super) struct Choice<'a> {
     n_test: usize,
 }
 
-/// A point with its score: its error, shrunk towards that of its neighborhood.
+/// A point with its score: its error, shrunk towards that of its neighborhood if it is learned.
 pub(super) type Scored<'a> = (&'a Point, f64);
 
 impl<'a> Choice<'a> {
@@ -187,8 +187,14 @@ impl<'a> Choice<'a> {
             let errors: Vec<f64> = near.iter().map(error).collect();
             let mean = errors.iter().sum::<f64>() / errors.len() as f64;
             scored.extend(near.iter().zip(errors).map(|(&point, error)| {
-                let shrunk = (n * error + NEIGHBORHOOD * mean) / (n + NEIGHBORHOOD);
-                (point, shrunk)
+                match point.is_plain() {
+                    // There are few of them, so none is lucky; and nothing learned that is worse shall win.
+                    true => (point, error),
+                    false => (
+                        point,
+                        (n * error + NEIGHBORHOOD * mean) / (n + NEIGHBORHOOD),
+                    ),
+                }
             }));
         }
         let plain = scored.iter().filter(|scored| scored.0.is_plain());
@@ -291,6 +297,26 @@ mod tests {
         assert_eq!(choice(&near, 200).best().unwrap().0, &near[1]);
         let far = [single, of_several(&wrong)];
         assert_eq!(choice(&far, 200).best().unwrap().0, &far[0]);
+    }
+
+    #[test]
+    fn nothing_learned_wins_against_a_plain_similarity_that_is_better() {
+        let wrong: Vec<u32> = (0..30).collect();
+        let plain = point(0, 0, 0, &wrong[..20]);
+        // One of three rules of a path is as good as the plain similarity, the others are worse.
+        let single = [20, 24, 24].map(|n| point(1, 9, 6, &wrong[..n]));
+        let average = Point {
+            n_estimators: 5,
+            ..point(2, 9, 6, &wrong[..22])
+        };
+        let all = [&plain, &single[0], &single[1], &single[2], &average];
+        assert_eq!(choice(all, 200).best().unwrap().0, &plain);
+        let better = Point {
+            n_estimators: 5,
+            ..point(2, 9, 6, &wrong[..19])
+        };
+        let all = [&plain, &single[0], &single[1], &single[2], &better];
+        assert_eq!(choice(all, 200).best().unwrap().0, &better);
     }
 
     #[test]

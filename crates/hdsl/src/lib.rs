@@ -61,6 +61,7 @@ mod cancel;
 pub mod data;
 pub mod error;
 pub mod format;
+pub mod index;
 pub mod knn;
 pub mod measures;
 pub mod model;
@@ -83,6 +84,7 @@ pub use data::{
     parse_dataset, read_dataset,
 };
 pub use error::{Error, Result};
+pub use index::Index;
 pub use knn::{KnnIndex, Neighbor, PredictionRule, Vote};
 pub use model::{Model, ModelParts, TrainConfig};
 pub use objective::LossKind;

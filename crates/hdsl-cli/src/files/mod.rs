@@ -1,10 +1,12 @@
 //! Files in and out: data read beside a model, models at a point of their path, outputs opened before the work.
 
+mod index;
 mod ranker;
 mod read;
 mod training;
 mod write;
 
+pub(crate) use index::{IndexedArgs, edit_index, find_row, read_queries};
 pub(crate) use ranker::Ranker;
 pub(crate) use read::{Reader, check_values, is_model, note_unseen, read_model, read_names};
 pub(crate) use training::TrainingData;

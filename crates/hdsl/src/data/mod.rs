@@ -51,6 +51,6 @@ pub use rows::{CsrRows, Rows, RowsView, SparseRow};
 pub use split::stratified_split;
 pub use svmlight::write_svmlight;
 pub use terms::TermStatistics;
-pub use texts::{read_names, read_texts};
+pub use texts::{read_lines, read_names, read_texts};
 pub use vectorize::{Frequency, VectorizeOptions, Vectorizer, Weighting};
 pub use words::{Stem, StopWords};

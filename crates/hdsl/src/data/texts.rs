@@ -38,6 +38,18 @@ pub fn read_texts(path: &Path) -> Result<Vec<(String, String)>> {
     }
 }
 
+/// Reads the lines of a text file, such as ids or texts, one per row. Line ends are not part of them.
+pub fn read_lines(path: &Path) -> Result<Vec<String>> {
+    let mut lines = Vec::new();
+    Input::open(path, "one entry per line")?.each_line(|_, line| {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let text = std::str::from_utf8(line).map_err(|_| format!("{} is not UTF-8", quote(line)))?;
+        lines.push(text.to_owned());
+        Ok(())
+    })?;
+    Ok(lines)
+}
+
 /// Reads the names of features, one per line in the order of the features: a vocabulary file or any plain list.
 ///
 /// A name ends at a tab. Names may repeat or be empty: they are only displayed.

@@ -1,0 +1,120 @@
+//! Index files, and the rows that are put into them.
+
+use super::{Reader, check_values, note_unseen};
+use crate::args::heading::FILES;
+use crate::failure::Failure;
+use crate::output::Log;
+use clap::{Args, ValueHint};
+use hdsl::index::NewRows;
+use hdsl::{Dataset, Index, Model, Rows};
+use std::path::{Path, PathBuf};
+
+/// Rows to put into an index.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct IndexedArgs {
+    /// Rows to index
+    #[arg(value_name = "ROWS", value_hint = ValueHint::FilePath)]
+    rows: PathBuf,
+    /// Ids of the rows, one per line, all different [default: row numbers, counted from 0]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = FILES)]
+    ids: Option<PathBuf>,
+    /// Texts to show for the rows, one per line
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = FILES)]
+    texts: Option<PathBuf>,
+    /// Labels of the rows, one per line, for formats without labels
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = FILES)]
+    labels: Option<PathBuf>,
+}
+
+/// Rows with what is known about them.
+pub(crate) struct Indexed {
+    data: Dataset,
+    ids: Option<Vec<String>>,
+    texts: Option<Vec<String>>,
+}
+
+impl IndexedArgs {
+    /// Reads the rows and what is known about them.
+    pub(crate) fn read(
+        &self,
+        reader: &mut Reader<'_>,
+        model: &Model,
+        log: &Log,
+    ) -> Result<Indexed, Failure> {
+        let data = reader.data(&self.rows, self.labels.as_ref())?;
+        check_values(model.preprocess().kind(), &self.rows, &data.rows)?;
+        note_unseen(log, &self.rows, &data.rows, model.n_features());
+        let lines = |path: &Option<PathBuf>, what: &str| -> Result<_, Failure> {
+            let Some(path) = path else { return Ok(None) };
+            let lines = hdsl::data::read_lines(path)?;
+            let n_rows = data.rows.n_rows();
+            if lines.len() != n_rows {
+                let message = format!("has {} {what} for {n_rows} rows", lines.len());
+                return Err(Failure::file(path, message));
+            }
+            Ok(Some(lines))
+        };
+        Ok(Indexed {
+            ids: lines(&self.ids, "ids")?,
+            texts: lines(&self.texts, "texts")?,
+            data,
+        })
+    }
+}
+
+impl Indexed {
+    pub(crate) fn n_rows(&self) -> usize {
+        self.data.rows.n_rows()
+    }
+
+    pub(crate) fn new_rows(&self, replace: bool) -> NewRows<'_> {
+        NewRows {
+            labels: self.data.labels.as_ref(),
+            ids: self.ids.as_deref(),
+            texts: self.texts.as_deref(),
+            replace,
+            ..NewRows::new(&self.data.rows)
+        }
+    }
+}
+
+/// Changes an index file.
+pub(crate) fn edit_index<T>(
+    path: &Path,
+    change: impl FnOnce(&mut Index) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let mut edit = Index::edit(path).map_err(|error| match error {
+        // Nothing was done yet, so this is wrong usage.
+        hdsl::Error::Write { .. } => Failure::usage(error.to_string()),
+        error => error.into(),
+    })?;
+    let result = change(edit.index())?;
+    edit.commit()?;
+    Ok(result)
+}
+
+/// The row with an id, or with a number if the index has no ids.
+pub(crate) fn find_row(index: &Index, path: &Path, id: &str) -> Result<u32, Failure> {
+    let missing = || Failure::file(path, format!("has no row with the id `{id}`"));
+    if index.has_ids() {
+        return index.find(id)?.ok_or_else(missing);
+    }
+    id.parse().map_err(|_| {
+        let message = format!("has no ids, and `{id}` is not a row number");
+        Failure::file(path, message)
+    })
+}
+
+/// Reads raw rows to search for.
+pub(crate) fn read_queries(
+    reader: &mut Reader<'_>,
+    model: &Model,
+    path: &Path,
+    log: &Log,
+) -> Result<Rows, Failure> {
+    reader.number_as_model(model);
+    let data = reader.data(path, None)?;
+    check_values(model.preprocess().kind(), path, &data.rows)?;
+    note_unseen(log, path, &data.rows, model.n_features());
+    Ok(data.rows)
+}

@@ -85,7 +85,7 @@ pub(crate) struct RankingArgs {
     #[arg(value_name = "MODEL", value_hint = ValueHint::FilePath)]
     pub(crate) model: ModelArg,
     /// Rows among which neighbors are searched, usually the training rows of the model
-    #[arg(long, value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) train: Option<PathBuf>,
     /// Preprocessing for `identity`, fitted on --train [default: max]; a model has its own
     #[arg(long, value_name = "HOW", value_parser = named!(Preprocess))]

@@ -2,11 +2,13 @@
 
 use crate::args::{RankingArgs, RowList, named, positive};
 use crate::failure::Failure;
-use crate::files::{self, Ranker};
+use crate::files::{self, Ranker, Reader};
 use crate::output::{self, Log, count};
 use clap::{Args, ValueHint};
-use hdsl::{KnnIndex, Neighbor, Normalization};
+use hdsl::{Index, KnnIndex, Neighbor, Normalization};
 use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -14,6 +16,8 @@ use std::path::PathBuf;
 ///
 /// Prints one line per neighbor: row, rank, neighbor, score, and the class of the neighbor if it has one, separated by
 /// tabs. Rows are counted from 0. Neighbors with equal scores are listed by row number.
+///
+/// An index in place of MODEL contains the model and the rows, and --train is not needed.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Example:
@@ -43,16 +47,17 @@ pub(crate) struct Neighbors {
 
 pub(crate) fn run(args: &Neighbors, log: &Log) -> Result<(), Failure> {
     let out = files::create_unless_json(args.json, args.output.as_deref())?;
-    let mut ranker = Ranker::open(&args.ranking, log)?;
-    let all = ranker.queries(&args.rows_file)?;
-    let which = chosen_rows(args, all.n_rows())?;
-    let own = ranker.rule().normalization;
-    let normalization = args.normalization.unwrap_or(own);
-    let similarity = normalization.of(ranker.similarity());
-    let index = KnnIndex::new(&similarity, &ranker.train_rows()?);
-    let found = index.neighbors(&all.select(&which), args.k)?;
-    let labels = ranker.train().labels.as_ref();
-    let class = |n: &Neighbor| labels.map(|labels| labels.name(n.row as usize));
+    let found = match files::ranking_index(&args.ranking, log)? {
+        Some(index) => search_index(args, &index, log)?,
+        None => search_rows(args, log)?,
+    };
+    let Found {
+        which,
+        near: found,
+        classes,
+        normalization,
+    } = found;
+    let class = |n: &Neighbor| classes.get(&n.row).map(String::as_str);
     if let Some(out) = out {
         files::write(out, |out| {
             for (&row, neighbors) in which.iter().zip(found.iter()) {
@@ -82,6 +87,63 @@ pub(crate) fn run(args: &Neighbors, log: &Log) -> Result<(), Failure> {
         "output": args.output,
         "rows": rows.collect::<Vec<Value>>(),
     }))
+}
+
+/// The neighbors of the chosen rows.
+struct Found {
+    which: Vec<u32>,
+    near: Vec<Vec<Neighbor>>,
+    /// The classes of the neighbors that have one.
+    classes: HashMap<u32, String>,
+    normalization: Normalization,
+}
+
+fn search_rows(args: &Neighbors, log: &Log) -> Result<Found, Failure> {
+    let mut ranker = Ranker::open(&args.ranking, log)?;
+    let all = ranker.queries(&args.rows_file)?;
+    let which = chosen_rows(args, all.n_rows())?;
+    let own = ranker.rule().normalization;
+    let normalization = args.normalization.unwrap_or(own);
+    let similarity = normalization.of(ranker.similarity());
+    let index = KnnIndex::new(&similarity, &ranker.train_rows()?);
+    let near = index.neighbors(&all.select(&which), args.k)?;
+    let labels = ranker.train().labels.as_ref();
+    let class = |n: &Neighbor| Some((n.row, labels?.name(n.row as usize).to_owned()));
+    Ok(Found {
+        classes: near.iter().flatten().filter_map(class).collect(),
+        which,
+        near,
+        normalization,
+    })
+}
+
+fn search_index(args: &Neighbors, index: &Index, log: &Log) -> Result<Found, Failure> {
+    files::check_normalization(index, args.normalization)?;
+    let mut reader = Reader::new(&args.ranking.read, log);
+    let all = files::read_queries(&mut reader, index.model(), &args.rows_file, log)?;
+    let which = chosen_rows(args, all.n_rows())?;
+    let n_rows = index.n_rows();
+    if args.k > n_rows {
+        return Err(Failure::usage(format!(
+            "there are fewer rows than neighbors to find: {n_rows}, but k is {}",
+            args.k
+        )));
+    }
+    let near = index.search(&all.select(&which), args.k)?;
+    let mut classes = HashMap::new();
+    for row in near.iter().flatten().map(|n| n.row) {
+        if let Entry::Vacant(place) = classes.entry(row)
+            && let Some(label) = index.entry(row)?.label
+        {
+            place.insert(label);
+        }
+    }
+    Ok(Found {
+        which,
+        near,
+        classes,
+        normalization: index.normalization(),
+    })
 }
 
 /// The rows of `--rows`, or all.

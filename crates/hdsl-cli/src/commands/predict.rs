@@ -2,10 +2,11 @@
 
 use crate::args::{RankingArgs, RuleArgs};
 use crate::failure::Failure;
-use crate::files::{self, Ranker};
+use crate::files::{self, Ranker, Reader};
 use crate::output::{self, Log};
 use clap::{Args, ValueHint};
 use hdsl::knn::classify;
+use hdsl::{CancelToken, Index, PredictionRule};
 use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;
@@ -15,10 +16,13 @@ use std::path::PathBuf;
 /// The predicted class of a row is the most frequent one among its k nearest training rows under the model; ties go to
 /// the class of the nearest. If the model was trained with another --vote or --normalization, it predicts by that.
 /// Prints one class per line, in the order of the rows.
+///
+/// An index in place of MODEL contains the model and the rows, and --train is not needed.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
-Example:
-  hdsl predict m.hdsl --train train.svm.bz2 test.svm.bz2 -o predicted.txt")]
+Examples:
+  hdsl predict m.hdsl --train train.svm.bz2 test.svm.bz2 -o predicted.txt
+  hdsl predict m.index test.svm.bz2                    m.index made by `hdsl index build`")]
 pub(crate) struct Predict {
     #[command(flatten)]
     ranking: RankingArgs,
@@ -37,18 +41,10 @@ pub(crate) struct Predict {
 
 pub(crate) fn run(args: &Predict, log: &Log) -> Result<(), Failure> {
     let out = files::create_unless_json(args.json, args.output.as_deref())?;
-    let mut ranker = Ranker::open(&args.ranking, log)?;
-    let labels = ranker.labels()?.clone();
-    let rows = ranker.queries(&args.rows)?;
-    let rule = args.rule.over(ranker.rule());
-    let predicted = classify(
-        ranker.similarity(),
-        &ranker.train_rows()?,
-        &labels,
-        &rows,
-        &rule,
-    )?;
-    let classes: Vec<&str> = (0..rows.n_rows()).map(|row| predicted.name(row)).collect();
+    let (classes, rule) = match files::ranking_index(&args.ranking, log)? {
+        Some(index) => predict_by_index(args, &index, log)?,
+        None => predict_by_rows(args, log)?,
+    };
     if let Some(out) = out {
         files::write(out, |out| {
             classes
@@ -63,9 +59,39 @@ pub(crate) fn run(args: &Predict, log: &Log) -> Result<(), Failure> {
             "k": rule.k,
             "vote": rule.vote,
             "normalization": rule.normalization,
-            "n_rows": rows.n_rows(),
+            "n_rows": classes.len(),
             "output": args.output,
             "classes": classes,
         })),
     }
+}
+
+fn predict_by_rows(args: &Predict, log: &Log) -> Result<(Vec<String>, PredictionRule), Failure> {
+    let mut ranker = Ranker::open(&args.ranking, log)?;
+    let labels = ranker.labels()?.clone();
+    let rows = ranker.queries(&args.rows)?;
+    let rule = args.rule.over(ranker.rule());
+    let predicted = classify(
+        ranker.similarity(),
+        &ranker.train_rows()?,
+        &labels,
+        &rows,
+        &rule,
+    )?;
+    let classes = (0..rows.n_rows()).map(|row| predicted.name(row).to_owned());
+    Ok((classes.collect(), rule))
+}
+
+fn predict_by_index(
+    args: &Predict,
+    index: &Index,
+    log: &Log,
+) -> Result<(Vec<String>, PredictionRule), Failure> {
+    files::check_normalization(index, args.rule.normalization)?;
+    let mut rule = args.rule.over(index.model().rule());
+    rule.normalization = index.normalization();
+    let mut reader = Reader::new(&args.ranking.read, log);
+    let rows = files::read_queries(&mut reader, index.model(), &args.rows, log)?;
+    let classes = index.predict(&rows, &rule, CancelToken::NEVER)?;
+    Ok((classes, rule))
 }

@@ -1,12 +1,12 @@
 //! Index files, and the rows that are put into them.
 
 use super::{Reader, check_values, note_unseen};
-use crate::args::heading::FILES;
+use crate::args::{ModelArg, RankingArgs, heading::FILES};
 use crate::failure::Failure;
 use crate::output::Log;
 use clap::{Args, ValueHint};
-use hdsl::index::NewRows;
-use hdsl::{Dataset, Index, Model, Rows};
+use hdsl::index::{NewRows, is_index};
+use hdsl::{Dataset, Index, Model, Normalization, Rows};
 use std::path::{Path, PathBuf};
 
 /// Rows to put into an index.
@@ -78,6 +78,44 @@ impl Indexed {
     }
 }
 
+/// The index that a command searches instead of training rows: in place of the model, or after `--train` beside its model.
+pub(crate) fn ranking_index(args: &RankingArgs, log: &Log) -> Result<Option<Index>, Failure> {
+    let ModelArg::File(model) = &args.model else {
+        return Ok(None);
+    };
+    let others = [
+        (args.preprocess.is_some(), "--preprocess"),
+        (args.train_labels.is_some(), "--train-labels"),
+        (args.added.add.is_some(), "--add"),
+    ];
+    let refuse = |path: &Path, others: &[(bool, &str)]| match others.iter().find(|other| other.0) {
+        Some((_, option)) => Err(Failure::file(
+            path,
+            format!("is an index, which contains its model and its rows: {option} is not for it"),
+        )),
+        None => Ok(()),
+    };
+    if is_index(model) {
+        refuse(model, &others)?;
+        refuse(model, &[(args.train.is_some(), "--train")])?;
+        let options = "--max-features, --max-atoms or --iteration";
+        refuse(model, &[(args.point.is_given(), options)])?;
+        return Ok(Some(Index::open(model)?));
+    }
+    let Some(train) = args.train.as_deref().filter(|path| is_index(path)) else {
+        return Ok(None);
+    };
+    refuse(train, &others)?;
+    let index = Index::open(train)?;
+    match *index.model() == super::read_model(model, &args.point, log)? {
+        true => Ok(Some(index)),
+        false => Err(Failure::file(
+            train,
+            format!("is an index of another model than {}", model.display()),
+        )),
+    }
+}
+
 /// Changes an index file.
 pub(crate) fn edit_index<T>(
     path: &Path,
@@ -103,6 +141,20 @@ pub(crate) fn find_row(index: &Index, path: &Path, id: &str) -> Result<u32, Fail
         let message = format!("has no ids, and `{id}` is not a row number");
         Failure::file(path, message)
     })
+}
+
+/// An index has one normalization; another one needs another index.
+pub(crate) fn check_normalization(
+    index: &Index,
+    wanted: Option<Normalization>,
+) -> Result<(), Failure> {
+    match wanted.filter(|wanted| *wanted != index.normalization()) {
+        Some(wanted) => Err(Failure::usage(format!(
+            "--normalization is {wanted}, but the index was built with {}",
+            index.normalization()
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Reads raw rows to search for.

@@ -6,7 +6,9 @@ mod read;
 mod training;
 mod write;
 
-pub(crate) use index::{IndexedArgs, edit_index, find_row, read_queries};
+pub(crate) use index::{
+    IndexedArgs, check_normalization, edit_index, find_row, ranking_index, read_queries,
+};
 pub(crate) use ranker::Ranker;
 pub(crate) use read::{Reader, check_values, is_model, note_unseen, read_model, read_names};
 pub(crate) use training::TrainingData;

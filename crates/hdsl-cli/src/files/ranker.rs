@@ -24,7 +24,9 @@ pub(crate) struct Ranker<'a> {
 impl<'a> Ranker<'a> {
     /// Reads the model, if there is one, and the training rows.
     pub(crate) fn open(args: &'a RankingArgs, log: &'a Log) -> Result<Self, Failure> {
-        let train_path = args.train.as_deref().expect("clap requires --train");
+        let train_path = args.train.as_deref().ok_or_else(|| {
+            Failure::usage("--train FILE is missing: the rows among which neighbors are searched")
+        })?;
         Self::on_rows(args, train_path, log)
     }
 

@@ -43,7 +43,8 @@ pub fn read_lines(path: &Path) -> Result<Vec<String>> {
     let mut lines = Vec::new();
     Input::open(path, "one entry per line")?.each_line(|_, line| {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let text = std::str::from_utf8(line).map_err(|_| format!("{} is not UTF-8", quote(line)))?;
+        let text =
+            std::str::from_utf8(line).map_err(|_| format!("{} is not UTF-8", quote(line)))?;
         lines.push(text.to_owned());
         Ok(())
     })?;

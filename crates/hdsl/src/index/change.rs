@@ -244,11 +244,8 @@ impl Index {
 
     /// The same rows in as few segments as possible, without anything of removed rows. Row numbers stay.
     pub fn compacted(&self) -> Result<Self> {
-        let mut compact = Self {
-            parts: Vec::new(),
-            origin: None,
-            ..self.clone()
-        };
+        let mut compact = self.clone();
+        compact.parts.clear();
         let mut start = 0;
         while start < self.parts.len() {
             let (mut end, mut total) = (start, 0);
@@ -259,15 +256,13 @@ impl Index {
                 end += 1;
             }
             let part = match end - start == 1 && self.parts[start].removed.n == 0 {
-                true => Part {
-                    saved_at: None,
-                    ..self.parts[start].clone()
-                },
+                true => self.parts[start].clone(),
                 false => self.read(self.part(self.contents(start..end)?))?,
             };
             compact.parts.push(part);
             start = end;
         }
+        compact.forget_origin();
         Ok(compact)
     }
 }

@@ -165,12 +165,12 @@ pub(super) fn seal(block: &[u8]) -> Vec<u8> {
 /// The length of a checksum.
 pub(super) const SEAL: usize = 4;
 
-/// The block behind its checksum.
+/// The block behind its checksum. A fuzzer would hardly ever find a right one, so it is not compared there.
 pub(super) fn unseal(bytes: &[u8]) -> Read<&[u8]> {
     let (sum, block) = bytes
         .split_first_chunk::<SEAL>()
         .ok_or("damaged: no checksum")?;
-    match u32::from_le_bytes(*sum) == crc32fast::hash(block) {
+    match u32::from_le_bytes(*sum) == crc32fast::hash(block) || cfg!(fuzzing) {
         true => Ok(block),
         false => Err("checksum mismatch: the file is damaged".into()),
     }

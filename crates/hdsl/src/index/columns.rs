@@ -106,11 +106,10 @@ pub(super) fn encode(mapped: &Rows) -> (Vec<u8>, Vec<u8>) {
 fn encode_column(entries: &[(u16, f64)], largest: f64, is_dense: bool, n_rows: usize) -> Vec<u8> {
     // A little more, so that rounding never makes the quotient of the largest value exceed 255.
     let scale = largest / 255.0 * (1.0 + 1e-12);
-    // The quotient of the smallest numbers may be 0.
-    let scale = if scale > 0.0 && scale.is_finite() {
-        scale
-    } else {
-        largest
+    // Among the smallest numbers, quotients are rounded too much.
+    let scale = match (254.0..=255.0).contains(&(largest / scale)) {
+        true => scale,
+        false => largest,
     };
     let quantized = |value: f64| (value / scale).ceil() as u8;
     let mut bytes = scale.to_le_bytes().to_vec();

@@ -8,7 +8,7 @@
 use super::codec::{Decoder, SEAL, seal, unseal};
 use super::mapping::Mapping;
 use super::segment::Segment;
-use super::source::{Source, read_exact_at};
+use super::source::Source;
 use super::{Index, Part, Read, Removed};
 use crate::data::OutputFile;
 use crate::error::{Error, Result};
@@ -98,15 +98,14 @@ impl Slot {
     }
 
     /// The slot of the newest state of a file.
-    fn newest(file: &File) -> Read<Self> {
+    fn newest(whole: &Source) -> Read<Self> {
         let mut newest: Option<Self> = None;
         let mut is_index = false;
         for at in [0, SLOT_DISTANCE] {
-            let mut bytes = [0; SLOT];
             // A file of another kind may be shorter.
-            if read_exact_at(file, &mut bytes, at).is_err() {
+            let Ok(bytes) = whole.read(at..at + SLOT as u64) else {
                 break;
-            }
+            };
             is_index |= bytes.starts_with(&MAGIC);
             if let Some(slot) = Self::parse(&bytes)? {
                 newest = newest
@@ -118,6 +117,12 @@ impl Slot {
             true => "checksum mismatch: the file is damaged".into(),
             false => "not an hdsl index".into(),
         })
+    }
+
+    /// The slot of the newest state of an open file.
+    fn of(file: &File) -> Read<Self> {
+        let whole = file.try_clone().and_then(Source::of);
+        Self::newest(&whole.map_err(|e| format!("cannot read: {e}"))?)
     }
 
     /// Where the slot of this generation is.
@@ -155,26 +160,43 @@ impl Index {
     }
 
     fn of_file(path: PathBuf, file: File) -> Result<Self> {
-        Self::decode(&path, &Arc::new(file), None).map_err(|reason| Error::File { path, reason })
+        match Source::of(file) {
+            Ok(whole) => Self::of_source(path, &whole, None),
+            Err(source) => Err(Error::Read { path, source }),
+        }
+    }
+
+    /// An index from the bytes of a file; the path is only for messages. Any bytes are safe to try: memory is allocated only
+    /// for data that is there.
+    pub fn from_bytes(path: impl Into<PathBuf>, bytes: Vec<u8>) -> Result<Self> {
+        let mut index = Self::of_source(path.into(), &Source::Memory(bytes.into()), None)?;
+        index.forget_origin();
+        Ok(index)
+    }
+
+    /// Makes an index that has no file.
+    pub(super) fn forget_origin(&mut self) {
+        self.origin = None;
+        for part in &mut self.parts {
+            part.saved_at = None;
+        }
+    }
+
+    fn of_source(path: PathBuf, whole: &Source, mapping: Option<Arc<Mapping>>) -> Result<Self> {
+        let decoded = Self::decode(&path, whole, mapping);
+        decoded.map_err(|reason| Error::File { path, reason })
     }
 
     /// Reads a file, whose model may be known.
-    fn decode(path: &Path, file: &Arc<File>, mapping: Option<Arc<Mapping>>) -> Read<Self> {
-        let length = file
-            .metadata()
-            .map_err(|e| format!("cannot read: {e}"))?
-            .len();
-        let slot = Slot::newest(file)?;
-        let source = |place: Place| match place.0 >= DATA && place.end() <= length {
-            true => Ok(Source::File {
-                file: file.clone(),
-                range: place.0..place.end(),
-            }),
-            false => Err("truncated or damaged: a part of the index is outside of the file"),
+    fn decode(path: &Path, whole: &Source, mapping: Option<Arc<Mapping>>) -> Read<Self> {
+        let slot = Slot::newest(whole)?;
+        let source = |place: Place| match place.0 >= DATA {
+            true => whole.part(place.0..place.end()),
+            false => Err("damaged: a part of the index is in its header".into()),
         };
         let read = |place: Place| source(place)?.read(0..place.1);
         let manifest = read(slot.manifest)?;
-        if crc32fast::hash(&manifest) != slot.checksum {
+        if crc32fast::hash(&manifest) != slot.checksum && !cfg!(fuzzing) {
             return Err("checksum mismatch: the file is damaged".into());
         }
         let manifest: Manifest = serde_json::from_slice(&manifest)
@@ -289,8 +311,11 @@ impl Index {
             path: path.clone(),
             source,
         })?;
-        let saved = Self::decode(&path, &Arc::new(file), Some(self.mapping.clone()));
-        let mut saved = saved.map_err(|reason| Error::File { path, reason })?;
+        let whole = Source::of(file).map_err(|source| Error::Read {
+            path: path.clone(),
+            source,
+        })?;
+        let mut saved = Self::of_source(path, &whole, Some(self.mapping.clone()))?;
         // What these segments have read is known already.
         for (new, old) in saved.parts.iter_mut().zip(&self.parts) {
             if new.saved_at == old.saved_at {
@@ -304,7 +329,7 @@ impl Index {
 
     /// Appends what is new to the file, which is locked.
     fn append_to(&mut self, file: &File, origin: &Origin) -> Result<()> {
-        let slot = self.read(Slot::newest(file))?;
+        let slot = self.read(Slot::of(file))?;
         if slot != origin.slot {
             return Err(Error::file(
                 &origin.path,
@@ -443,10 +468,11 @@ impl IndexEdit {
 pub fn is_index(path: &Path) -> bool {
     let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
     let file = is_file.then(|| File::open(path).ok()).flatten();
-    file.is_some_and(|file| {
+    let whole = file.and_then(|file| Source::of(file).ok());
+    whole.is_some_and(|whole| {
         [0, SLOT_DISTANCE].into_iter().any(|at| {
-            let mut start = [0; MAGIC.len()];
-            read_exact_at(&file, &mut start, at).is_ok() && start == MAGIC
+            let start = whole.read(at..at + MAGIC.len() as u64);
+            start.is_ok_and(|start| *start == MAGIC)
         })
     })
 }
@@ -539,7 +565,7 @@ fn is_same_file(a: &File, b: &File) -> bool {
 /// Whether two open files are in the same state.
 #[cfg(not(unix))]
 fn is_same_file(a: &File, b: &File) -> bool {
-    Slot::newest(a).ok() == Slot::newest(b).ok()
+    Slot::of(a).ok() == Slot::of(b).ok()
 }
 
 /// Where parts are in the file of the index.

@@ -36,8 +36,6 @@ mod predict;
 mod search;
 mod segment;
 mod source;
-#[cfg(test)]
-mod tests;
 
 pub use change::NewRows;
 pub use file::{IndexEdit, is_index};

@@ -239,9 +239,9 @@ impl Search<'_> {
     }
 
     /// Adds rows with their scores.
-    fn push(&self, scored: impl Iterator<Item = (u32, f64)>) {
+    fn push(&self, scored: &[(u32, f64)]) {
         let mut top = self.top.lock().expect("no thread panics with it");
-        scored.for_each(|(row, score)| top.push(row, score));
+        scored.iter().for_each(|&(row, score)| top.push(row, score));
     }
 
     /// The result.
@@ -262,7 +262,8 @@ impl Search<'_> {
         if !segment.has_columns() {
             let mapped = segment.mapped(self.mapping)?;
             let positions = (0..segment.n_rows()).filter(|&at| is_allowed(at));
-            self.push(positions.map(|at| (numbers[at], self.query.dot(mapped.row(at)))));
+            let scored = positions.map(|at| (numbers[at], self.query.dot(mapped.row(at))));
+            self.push(&scored.collect::<Vec<_>>());
             return Ok(());
         }
         let Some(plan) = Plan::new(segment, self.query)? else {
@@ -337,7 +338,8 @@ impl Search<'_> {
             let met = plan.met();
             let is_zero = |c: &(i16, u16)| c.0 == 0 && !met[usize::from(c.1)];
             let zeros = candidates.iter().filter(|candidate| is_zero(candidate));
-            self.push(zeros.map(|candidate| (numbers[usize::from(candidate.1)], 0.0)));
+            let zeros = zeros.map(|candidate| (numbers[usize::from(candidate.1)], 0.0));
+            self.push(&zeros.collect::<Vec<_>>());
             candidates.retain(|candidate| !is_zero(candidate));
         }
         let score = |part: &[(i16, u16)]| {
@@ -376,7 +378,8 @@ impl Search<'_> {
         let rows = segment.rows(positions.iter().copied(), n_features)?;
         let mapped: Rows = self.mapping.map(&rows);
         let scores = mapped.iter().map(|row| self.query.dot(row));
-        self.push(positions.iter().map(|&at| numbers[at]).zip(scores));
+        let numbers = positions.iter().map(|&at| numbers[at]);
+        self.push(&numbers.zip(scores).collect::<Vec<_>>());
         Ok(())
     }
 }

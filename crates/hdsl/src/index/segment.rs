@@ -414,7 +414,10 @@ impl Segment {
                 None => !self.has_ids(),
             };
             if !is_found {
-                return Err(format!("damaged: row {} is not among the ids", numbers[position]));
+                return Err(format!(
+                    "damaged: row {} is not among the ids",
+                    numbers[position]
+                ));
             }
         }
         let directory = self.sealed(Section::Directory)?;

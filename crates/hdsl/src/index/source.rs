@@ -52,27 +52,42 @@ impl Source {
         }
     }
 
-    /// Some of the bytes. Memory is allocated only if there are so many.
-    pub(super) fn read(&self, wanted: Range<u64>) -> Read<Slice> {
+    /// All bytes of a file.
+    pub(super) fn of(file: File) -> io::Result<Self> {
+        let length = file.metadata()?.len();
+        Ok(Source::File {
+            file: Arc::new(file),
+            range: 0..length,
+        })
+    }
+
+    /// A part of the bytes.
+    pub(super) fn part(&self, wanted: Range<u64>) -> Read<Self> {
         if wanted.start > wanted.end || wanted.end > self.len() {
-            return Err(format!(
-                "damaged: bytes {} to {} of a segment of {}",
-                wanted.start,
-                wanted.end,
-                self.len()
-            ));
+            return Err("truncated or damaged: a part of the index is outside of the file".into());
         }
-        match self {
+        Ok(match self {
             Source::Memory(slice) => {
                 let start = slice.range.start;
-                Ok(Slice {
+                Source::Memory(Slice {
                     bytes: slice.bytes.clone(),
                     range: start + wanted.start as usize..start + wanted.end as usize,
                 })
             }
+            Source::File { file, range } => Source::File {
+                file: file.clone(),
+                range: range.start + wanted.start..range.start + wanted.end,
+            },
+        })
+    }
+
+    /// Some of the bytes. Memory is allocated only if there are so many.
+    pub(super) fn read(&self, wanted: Range<u64>) -> Read<Slice> {
+        match self.part(wanted)? {
+            Source::Memory(slice) => Ok(slice),
             Source::File { file, range } => {
-                let mut bytes = vec![0; (wanted.end - wanted.start) as usize];
-                read_exact_at(file, &mut bytes, range.start + wanted.start)
+                let mut bytes = vec![0; (range.end - range.start) as usize];
+                read_exact_at(&file, &mut bytes, range.start)
                     .map_err(|e| format!("cannot read: {e}"))?;
                 Ok(bytes.into())
             }
@@ -82,13 +97,13 @@ impl Source {
 
 /// Fills a buffer with the bytes of a file from an offset on.
 #[cfg(unix)]
-pub(super) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
 }
 
 /// Fills a buffer with the bytes of a file from an offset on.
 #[cfg(windows)]
-pub(super) fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
+fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
     while !buffer.is_empty() {
         match std::os::windows::fs::FileExt::seek_read(file, buffer, offset) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),

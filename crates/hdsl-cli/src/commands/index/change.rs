@@ -78,7 +78,10 @@ pub(crate) fn remove(args: &Remove, _log: &Log) -> Result<(), Failure> {
     }
     let n_rows = files::edit_index(&args.index, |index| {
         let find = |id: &String| files::find_row(index, &args.index, id);
-        let rows = ids.iter().map(find).collect::<Result<Vec<u32>, Failure>>()?;
+        let rows = ids
+            .iter()
+            .map(find)
+            .collect::<Result<Vec<u32>, Failure>>()?;
         index.remove(&rows)?;
         Ok(index.n_rows())
     })?;

@@ -58,7 +58,10 @@ pub(crate) fn run(args: &Info) -> Result<(), Failure> {
                 ("model", usage_of(model)),
                 ("rule", model.rule().to_string()),
                 ("normalization", index.normalization().to_string()),
-                ("size", format!("{}, of which {} are unused", bytes(n_bytes), bytes(unused))),
+                (
+                    "size",
+                    format!("{}, of which {} are unused", bytes(n_bytes), bytes(unused)),
+                ),
             ];
             if args.check {
                 lines.push(("checksums", "right".into()));

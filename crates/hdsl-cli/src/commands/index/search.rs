@@ -67,9 +67,17 @@ impl Hit {
 
     /// Rank, score, id or number, class and text on one line, then the reasons.
     fn text(&self, rank: usize) -> String {
-        let IndexEntry { row, id, label, text, .. } = &self.entry;
+        let IndexEntry {
+            row,
+            id,
+            label,
+            text,
+            ..
+        } = &self.entry;
         let name = id.clone().unwrap_or_else(|| format!("row {row}"));
-        let label = label.as_ref().map_or(String::new(), |label| format!("  [{label}]"));
+        let label = label
+            .as_ref()
+            .map_or(String::new(), |label| format!("  [{label}]"));
         // A text may have line breaks, but an entry is one line.
         let text = text.as_ref().map_or(String::new(), |text| {
             let words: Vec<&str> = text.split_whitespace().collect();
@@ -92,7 +100,11 @@ pub(crate) fn run(args: &Search, log: &Log) -> Result<(), Failure> {
     for (query, near) in (0u32..).zip(&found) {
         let query = queries.select(&[query]);
         let hit = |n: &hdsl::Neighbor| hit(&index, &query, n, args.reasons);
-        hits.push(near.iter().map(hit).collect::<Result<Vec<Hit>, Failure>>()?);
+        hits.push(
+            near.iter()
+                .map(hit)
+                .collect::<Result<Vec<Hit>, Failure>>()?,
+        );
     }
     if let Some(out) = out {
         files::write(out, |out| {

@@ -1,53 +1,12 @@
-//! The index against brute force and against [`KnnIndex`].
+//! The search against the one without an index, which has tests against brute force.
 
-use super::*;
-use crate::atoms::{Atom, Path};
-use crate::data::{Labels, Preprocess, Preprocessor};
-use crate::model::ModelParts;
-use crate::random::{below, rng};
-use crate::{KnnIndex, PredictionRule, Vote, knn};
+use crate::common::{model, rule, signed, texts};
+use hdsl::index::NewRows;
+use hdsl::{
+    CancelToken, Index, KnnIndex, Labels, Model, Neighbor, Normalization, PredictionRule,
+    Preprocess, Rows, SparseRow, Vote, knn,
+};
 use proptest::prelude::*;
-
-/// Rows like word counts: a few features are frequent, most are rare.
-pub(super) fn texts(n: usize, n_features: u32, seed: u64) -> Rows {
-    let mut rng = rng(seed, 0);
-    let mut rows = Rows::new(n_features as usize);
-    for _ in 0..n {
-        let mut row = std::collections::BTreeMap::new();
-        for _ in 0..below(&mut rng, 25) {
-            let u = below(&mut rng, 1 << 20) as f64 / f64::from(1 << 20);
-            let feature = (f64::from(n_features) * u.powi(4)) as u32;
-            *row.entry(feature).or_insert(0.0) += 1.0;
-        }
-        let (indices, values): (Vec<u32>, Vec<f64>) = row.into_iter().unzip();
-        rows.push(crate::SparseRow::new(&indices, &values));
-    }
-    rows
-}
-
-/// A model with signed coordinates, with and without a base.
-pub(super) fn model(rows: &Rows, base: f64, preprocess: Preprocess, rule: PredictionRule) -> Model {
-    let atoms = (0..12u32).map(|a| {
-        let atom = match a % 3 {
-            0 => Atom::plus(a, a + 7),
-            _ => Atom::minus(a, 3 * a + 2),
-        };
-        (atom.unwrap(), 1.0 / 12.0)
-    });
-    let path = Path::new(atoms.collect(), vec![]).unwrap();
-    let mut parts = ModelParts::new(rows.n_features(), 3.0, path);
-    parts.base = base;
-    parts.preprocess = Preprocessor::fit(preprocess, rows);
-    parts.config.rule = rule;
-    Model::new(parts).unwrap()
-}
-
-fn rule(normalization: Normalization) -> PredictionRule {
-    PredictionRule {
-        normalization,
-        ..PredictionRule::default()
-    }
-}
 
 /// The same search without an index.
 fn expected(model: &Model, rows: &Rows, queries: &Rows, k: usize) -> Vec<Vec<Neighbor>> {
@@ -60,7 +19,7 @@ fn expected(model: &Model, rows: &Rows, queries: &Rows, k: usize) -> Vec<Vec<Nei
 #[test]
 fn neighbors_are_those_of_the_search_without_an_index() {
     let rows = texts(3000, 400, 1);
-    let queries = texts(60, 400, 2);
+    let queries = texts(30, 400, 2);
     for base in [0.0, 0.7] {
         for preprocess in [Preprocess::None, Preprocess::Unit, Preprocess::Tfidf] {
             for normalization in Normalization::ALL {
@@ -70,7 +29,7 @@ fn neighbors_are_those_of_the_search_without_an_index() {
                     let part: Vec<u32> = part.collect();
                     index.add(&NewRows::new(&rows.select(&part))).unwrap();
                 }
-                assert!(index.parts.iter().any(|part| part.segment.has_columns()));
+                assert_eq!(index.n_segments(), 3);
                 for k in [1, 10, 700] {
                     let found = index.search(&queries, k).unwrap();
                     assert_eq!(
@@ -84,27 +43,8 @@ fn neighbors_are_those_of_the_search_without_an_index() {
     }
 }
 
-/// Whole numbers with many ties, zeros and cancellations: few features, so that columns are dense, and values of both signs.
-fn signed(n: usize, seed: u64) -> Rows {
-    let mut rng = rng(seed, 1);
-    let mut rows = Rows::new(40);
-    for _ in 0..n {
-        let mut features: Vec<u32> = (0..below(&mut rng, 9))
-            .map(|_| below(&mut rng, 40) as u32)
-            .collect();
-        features.sort_unstable();
-        features.dedup();
-        let values: Vec<f64> = features
-            .iter()
-            .map(|_| below(&mut rng, 7) as f64 - 3.0)
-            .collect();
-        rows.push(crate::SparseRow::new(&features, &values));
-    }
-    rows
-}
-
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(16))]
 
     /// Any order of additions and removals gives the neighbors of the rows that are left.
     #[test]
@@ -149,7 +89,7 @@ fn extreme_values_are_ranked_as_without_an_index() {
         let mut rows = Rows::new(40);
         for row in signed(1500, 3).iter() {
             let values: Vec<f64> = row.values().iter().map(|v| v * factor).collect();
-            rows.push(crate::SparseRow::new(row.indices(), &values));
+            rows.push(SparseRow::new(row.indices(), &values));
         }
         let model = model(&rows, 1.0, Preprocess::None, rule(Normalization::Dot));
         let mut index = Index::new(model.clone(), None);

@@ -173,10 +173,6 @@ impl Column {
         })
     }
 
-    pub(super) fn is_dense(&self) -> bool {
-        self.is_dense
-    }
-
     /// How many bytes it takes in memory.
     pub(super) fn n_bytes(&self) -> usize {
         self.bytes.len()

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::files::{self, Ranker};
 use crate::output::{self, Log, count};
 use clap::{Args, ValueHint};
+use hdsl::data::TableColumn;
 use hdsl::{KnnIndex, Neighbor, Normalization};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -33,7 +34,7 @@ pub(crate) struct Neighbors {
     /// Only these rows, counted from 0: numbers and ranges [default: all]
     #[arg(long, value_name = "LIST")]
     rows: Option<RowList>,
-    /// File to write the list to [default: standard output]
+    /// File to write the list to: .csv, .tsv, .jsonl, .parquet, or lines [default: standard output]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
     /// Print one JSON object on standard output instead of lines
@@ -44,17 +45,48 @@ pub(crate) struct Neighbors {
 pub(crate) fn run(args: &Neighbors, log: &Log) -> Result<(), Failure> {
     let out = files::create_unless_json(args.json, args.output.as_deref())?;
     let mut ranker = Ranker::open(&args.ranking, log)?;
-    let all = ranker.queries(&args.rows_file)?;
+    let (all, ids) = ranker.named_queries(&args.rows_file)?;
     let which = chosen_rows(args, all.n_rows())?;
     let own = ranker.rule().normalization;
     let normalization = args.normalization.unwrap_or(own);
     let similarity = normalization.of(ranker.similarity());
     let index = KnnIndex::new(&similarity, &ranker.train_rows()?);
     let found = index.neighbors(&all.select(&which), args.k)?;
-    let labels = ranker.train().labels.as_ref();
+    let labels = ranker.known_labels();
     let class = |n: &Neighbor| labels.map(|labels| labels.name(n.row as usize));
     if let Some(out) = out {
-        files::write(out, |out| {
+        let table = || {
+            let pairs = || {
+                let rows = which.iter().zip(found.iter());
+                rows.flat_map(|(&row, near)| (1..).zip(near).map(move |(rank, n)| (row, rank, n)))
+            };
+            let mut table = vec![(
+                "row",
+                TableColumn::Integers(pairs().map(|p| p.0.into()).collect()),
+            )];
+            if let Some(ids) = &ids {
+                let ids = pairs().map(|p| ids[p.0 as usize].clone());
+                table.push(("id", TableColumn::texts(ids)));
+            }
+            table.push((
+                "rank",
+                TableColumn::Integers(pairs().map(|p| p.1).collect()),
+            ));
+            let neighbors = pairs().map(|p| p.2.row.into()).collect();
+            table.push(("neighbor", TableColumn::Integers(neighbors)));
+            if let Some(ids) = ranker.ids() {
+                let ids = pairs().map(|p| ids[p.2.row as usize].clone());
+                table.push(("neighbor_id", TableColumn::texts(ids)));
+            }
+            let scores = pairs().map(|p| p.2.score).collect();
+            table.push(("score", TableColumn::Numbers(scores)));
+            if labels.is_some() {
+                let classes = pairs().map(|p| class(p.2).map(str::to_owned)).collect();
+                table.push(("class", TableColumn::Texts(classes)));
+            }
+            table
+        };
+        files::write_results(out, table, |out| {
             for (&row, neighbors) in which.iter().zip(found.iter()) {
                 for (rank, n) in (1..).zip(neighbors) {
                     write!(out, "{row}\t{rank}\t{}\t{}", n.row, n.score)?;

@@ -54,7 +54,7 @@ fn a_search_shows_texts_scores_and_reasons() {
         .hdsl("index search m.index --rows test.svm -k 2")
         .ok();
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines[0], "query 0");
+    assert_eq!(lines[0], "row 0");
     assert!(
         lines[1].starts_with("  1. ") && lines[1].contains("doc-") && lines[1].contains("text of-"),
         "{text}"
@@ -176,7 +176,11 @@ fn wrong_use_and_damage_end_with_status_2() {
             "neighbors other.hdsl --train m.index test.svm",
             "an index of another model",
         ),
-        ("neighbors m.hdsl test.svm", "--train FILE is missing"),
+        ("neighbors m.hdsl test.svm", "--train"),
+        (
+            "index search m.index soup",
+            "does not say how a text becomes a row",
+        ),
         ("index info m.hdsl", "m.hdsl: not an hdsl index"),
         (
             "index search no.index --rows test.svm",

@@ -1,10 +1,9 @@
 //! `hdsl rank`: learn to rank documents from judgments, and measure it on held-out queries.
 
-use super::vectorize::stop_words;
 use crate::args::{
     ReadArgs, above_zero,
     heading::{FILES, METHOD, TEXT},
-    named, positive,
+    named, positive, stop_words,
 };
 use crate::failure::Failure;
 use crate::files::{self, Reader};

@@ -119,7 +119,8 @@ pub(crate) fn run(args: &Tune, log: &Log) -> Result<(), Failure> {
             )));
         }
         None if data.train.labels.is_none() => {
-            return Err(Failure::no_labels(&files.train, "--labels or --triplets"));
+            let option = "--labels or --triplets";
+            return Err(files::no_labels(&files.train, &data.train, option));
         }
         _ => {}
     }
@@ -132,9 +133,8 @@ pub(crate) fn run(args: &Tune, log: &Log) -> Result<(), Failure> {
     let tuned = tune(&given, &args.config(), &mut progress);
     progress.finish();
     let mut tuned = tuned.map_err(|error| Failure::from(error.in_file(&files.train)))?;
-    if data.by_position {
-        tuned.trained.model = tuned.trained.model.numbered_by_position();
-    }
+    let model = tuned.trained.model.clone();
+    tuned.trained.model = data.finish(model, files, tuned.refitted)?;
     let bytes = tuned.trained.model.to_bytes();
     files::write(out, |out| out.write_all(&bytes))?;
     if !tuned.finished {

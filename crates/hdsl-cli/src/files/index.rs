@@ -1,29 +1,31 @@
 //! Index files, and the rows that are put into them.
 
 use super::{Reader, check_values, note_unseen};
-use crate::args::{ModelArg, RankingArgs, heading::FILES};
+use crate::args::{ColumnArgs, ModelArg, RankingArgs, ReadArgs, heading::FILES};
 use crate::failure::Failure;
 use crate::output::Log;
 use clap::{Args, ValueHint};
 use hdsl::index::{NewRows, is_index};
-use hdsl::{Dataset, Index, Model, Normalization, Rows};
+use hdsl::{Dataset, Index, Model, Normalization};
 use std::path::{Path, PathBuf};
 
 /// Rows to put into an index.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct IndexedArgs {
-    /// Rows to index
+    /// Rows or records to index
     #[arg(value_name = "ROWS", value_hint = ValueHint::FilePath)]
     rows: PathBuf,
-    /// Ids of the rows, one per line, all different [default: row numbers, counted from 0]
+    /// Ids of the rows, one per line, all different [default: the ids of records, or row numbers]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = FILES)]
     ids: Option<PathBuf>,
-    /// Texts to show for the rows, one per line
+    /// Texts to show for the rows, one per line [default: the texts of records]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = FILES)]
     texts: Option<PathBuf>,
     /// Labels of the rows, one per line, for formats without labels
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = FILES)]
     labels: Option<PathBuf>,
+    #[command(flatten)]
+    columns: ColumnArgs,
 }
 
 /// Rows with what is known about them.
@@ -37,13 +39,19 @@ impl IndexedArgs {
     /// Reads the rows and what is known about them.
     pub(crate) fn read(
         &self,
-        reader: &mut Reader<'_>,
+        read: &ReadArgs,
         model: &Model,
         log: &Log,
     ) -> Result<Indexed, Failure> {
+        let reader = Reader::new(read, log).with_columns(&self.columns);
+        let mut reader = reader.keep_texts();
+        reader.number_as_model(model);
         let data = reader.data(&self.rows, self.labels.as_ref())?;
         check_values(model.preprocess().kind(), &self.rows, &data.rows)?;
         note_unseen(log, &self.rows, &data.rows, model.n_features());
+        let records = data.records.as_ref();
+        let own_ids = records.and_then(|records| records.ids.clone());
+        let own_texts = records.and_then(|records| records.texts.clone());
         let lines = |path: &Option<PathBuf>, what: &str| -> Result<_, Failure> {
             let Some(path) = path else { return Ok(None) };
             let lines = hdsl::data::read_lines(path)?;
@@ -55,8 +63,8 @@ impl IndexedArgs {
             Ok(Some(lines))
         };
         Ok(Indexed {
-            ids: lines(&self.ids, "ids")?,
-            texts: lines(&self.texts, "texts")?,
+            ids: lines(&self.ids, "ids")?.or(own_ids),
+            texts: lines(&self.texts, "texts")?.or(own_texts),
             data,
         })
     }
@@ -107,7 +115,8 @@ pub(crate) fn ranking_index(args: &RankingArgs, log: &Log) -> Result<Option<Inde
     };
     refuse(train, &others)?;
     let index = Index::open(train)?;
-    match *index.model() == super::read_model(model, &args.point, log)? {
+    let same = super::read_model(model, &args.point, log)?.without_training_rows();
+    match *index.model() == same {
         true => Ok(Some(index)),
         false => Err(Failure::file(
             train,
@@ -159,14 +168,14 @@ pub(crate) fn check_normalization(
 
 /// Reads raw rows to search for.
 pub(crate) fn read_queries(
-    reader: &mut Reader<'_>,
+    mut reader: Reader<'_>,
     model: &Model,
     path: &Path,
     log: &Log,
-) -> Result<Rows, Failure> {
+) -> Result<Dataset, Failure> {
     reader.number_as_model(model);
     let data = reader.data(path, None)?;
     check_values(model.preprocess().kind(), path, &data.rows)?;
     note_unseen(log, path, &data.rows, model.n_features());
-    Ok(data.rows)
+    Ok(data)
 }

@@ -2,7 +2,7 @@
 
 use super::documents::{self, Document};
 use super::input::{Input, quote};
-use super::vocabulary;
+use super::{records, vocabulary};
 use crate::error::{Error, Result};
 use std::path::Path;
 
@@ -51,12 +51,17 @@ pub fn read_lines(path: &Path) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-/// Reads the names of features, one per line in the order of the features: a vocabulary file or any plain list.
+/// Reads the names of features, one per line in the order of the features: a vocabulary file, a vectorizer of
+/// records, or any plain list.
 ///
 /// A name ends at a tab. Names may repeat or be empty: they are only displayed.
 pub fn read_names(path: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
-    Input::open(path, "one name per line")?.each_line(|number, line| {
+    let mut input = Input::open(path, "one name per line")?;
+    if records::is_stored(&mut input)? {
+        return Ok(records::RecordVectorizer::read(path)?.feature_names());
+    }
+    input.each_line(|number, line| {
         if !vocabulary::is_header(number, line) {
             let name = line.split(|&b| b == b'\t').next().unwrap_or(line);
             names.push(String::from_utf8_lossy(name.trim_ascii()).into_owned());

@@ -133,9 +133,10 @@ pub struct IndexEntry {
 }
 
 impl Index {
-    /// An index without rows under a model, with a normalization other than that of the model's prediction rule if one is
+    /// An index without rows under a model, which needs no training rows any more, with a normalization other than that of the model's prediction rule if one is
     /// given.
     pub fn new(model: Model, normalization: Option<Normalization>) -> Self {
+        let model = model.without_training_rows();
         let normalization = normalization.unwrap_or(model.rule().normalization);
         Self {
             mapping: Arc::new(Mapping::new(model, normalization)),

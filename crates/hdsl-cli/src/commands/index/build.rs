@@ -2,7 +2,7 @@
 
 use crate::args::{ModelFile, named};
 use crate::failure::Failure;
-use crate::files::{self, IndexedArgs, Reader};
+use crate::files::{self, IndexedArgs};
 use crate::output::{self, Log, count};
 use clap::{Args, ValueHint};
 use hdsl::{Index, Normalization};
@@ -12,7 +12,8 @@ use std::path::PathBuf;
 /// Build an index of rows under a model
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
-Example:
+Examples:
+  hdsl index build reviews.hdsl reviews.csv -o reviews.index
   hdsl index build m.hdsl train.svm.bz2 --ids ids.txt --texts texts.txt -o m.index")]
 pub(crate) struct Build {
     #[command(flatten)]
@@ -33,9 +34,7 @@ pub(crate) struct Build {
 pub(crate) fn run(args: &Build, log: &Log) -> Result<(), Failure> {
     let out = files::create(&args.output)?;
     let model = files::read_model(&args.model.model, &args.model.point, log)?;
-    let mut reader = Reader::new(&args.model.read, log);
-    reader.number_as_model(&model);
-    let rows = args.rows.read(&mut reader, &model, log)?;
+    let rows = args.rows.read(&args.model.read, &model, log)?;
     let mut index = Index::new(model, args.normalization);
     index.add(&rows.new_rows(false))?;
     drop(rows);

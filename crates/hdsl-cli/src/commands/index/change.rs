@@ -2,10 +2,9 @@
 
 use crate::args::ReadArgs;
 use crate::failure::Failure;
-use crate::files::{self, IndexedArgs, Reader};
+use crate::files::{self, IndexedArgs};
 use crate::output::{self, Log, count};
 use clap::{Args, ValueHint};
-use hdsl::Index;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -14,7 +13,8 @@ use std::path::PathBuf;
 /// Rows of an index with ids need ids, and rows of an index without have none.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
-Example:
+Examples:
+  hdsl index add reviews.index more.csv
   hdsl index add m.index more.svm --ids more-ids.txt")]
 pub(crate) struct Add {
     /// Index file to change
@@ -34,9 +34,7 @@ pub(crate) struct Add {
 
 pub(crate) fn add(args: &Add, log: &Log) -> Result<(), Failure> {
     let (n_added, n_rows) = files::edit_index(&args.index, |index| {
-        let mut reader = Reader::new(&args.read, log);
-        reader.number_as_model(index.model());
-        let rows = args.rows.read(&mut reader, index.model(), log)?;
+        let rows = args.rows.read(&args.read, index.model(), log)?;
         let n_added = rows.n_rows();
         index.add(&rows.new_rows(args.replace))?;
         Ok((n_added, index.n_rows()))

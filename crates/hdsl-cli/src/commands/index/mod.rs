@@ -20,6 +20,8 @@ use clap::{Args, Subcommand};
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
+  hdsl index build reviews.hdsl reviews.csv -o reviews.index
+  hdsl index search reviews.index \"a delicious soup\" -k 5
   hdsl index build m.hdsl train.svm.bz2 --ids ids.txt --texts texts.txt -o m.index
   hdsl index search m.index --rows new.svm -k 5
   hdsl index add m.index more.svm --ids more-ids.txt

@@ -1,6 +1,6 @@
 //! `hdsl index search`.
 
-use crate::args::{ReadArgs, positive};
+use crate::args::{ColumnArgs, ReadArgs, positive};
 use crate::failure::Failure;
 use crate::files::{self, Reader};
 use crate::output::{self, Log, short};
@@ -18,14 +18,22 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
+  hdsl index search reviews.index \"a delicious soup\" -k 5
   hdsl index search m.index --rows new.svm -k 5
   hdsl index search m.index --rows new.svm --reasons 0 --json")]
 pub(crate) struct Search {
     /// Index file
     #[arg(value_name = "INDEX", value_hint = ValueHint::FilePath)]
     index: PathBuf,
-    /// File of rows to search for
-    #[arg(long, value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    /// Texts to search for, if the model was trained on texts
+    #[arg(
+        value_name = "TEXT",
+        required_unless_present = "rows",
+        conflicts_with = "rows"
+    )]
+    text: Vec<String>,
+    /// File of rows or records to search for
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     rows: Option<PathBuf>,
     /// Number of rows to find for each query
     #[arg(short, value_name = "K", default_value_t = 10, value_parser = positive, allow_negative_numbers = true)]
@@ -36,6 +44,8 @@ pub(crate) struct Search {
     /// File to write the result to [default: standard output]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    columns: ColumnArgs,
     #[command(flatten)]
     read: ReadArgs,
     /// Print one JSON object on standard output instead of text
@@ -94,7 +104,7 @@ impl Hit {
 pub(crate) fn run(args: &Search, log: &Log) -> Result<(), Failure> {
     let out = files::create_unless_json(args.json, args.output.as_deref())?;
     let index = Index::open(&args.index)?;
-    let queries = queries(args, &index, log)?;
+    let (queries, names) = queries(args, &index, log)?;
     let found = index.search(&queries, args.k)?;
     let mut hits = Vec::with_capacity(found.len());
     for (query, near) in (0u32..).zip(&found) {
@@ -108,9 +118,9 @@ pub(crate) fn run(args: &Search, log: &Log) -> Result<(), Failure> {
     }
     if let Some(out) = out {
         files::write(out, |out| {
-            for (query, hits) in hits.iter().enumerate() {
+            for (query, (hits, name)) in hits.iter().zip(&names).enumerate() {
                 let gap = if query == 0 { "" } else { "\n" };
-                writeln!(out, "{gap}query {query}")?;
+                writeln!(out, "{gap}{name}")?;
                 for (rank, hit) in (1..).zip(hits) {
                     out.write_all(hit.text(rank).as_bytes())?;
                 }
@@ -121,7 +131,7 @@ pub(crate) fn run(args: &Search, log: &Log) -> Result<(), Failure> {
     if !args.json {
         return Ok(());
     }
-    let list = (0..).zip(&hits).map(|(query, hits)| {
+    let list = names.iter().zip(&hits).map(|(query, hits)| {
         let hits: Vec<Value> = hits.iter().map(Hit::json).collect();
         json!({ "query": query, "hits": hits })
     });
@@ -134,11 +144,24 @@ pub(crate) fn run(args: &Search, log: &Log) -> Result<(), Failure> {
     }))
 }
 
-/// The raw rows to search for.
-fn queries(args: &Search, index: &Index, log: &Log) -> Result<Rows, Failure> {
-    let path = args.rows.as_deref().expect("clap requires --rows");
-    let mut reader = Reader::new(&args.read, log);
-    files::read_queries(&mut reader, index.model(), path, log)
+/// The raw rows to search for, and what to call each.
+fn queries(args: &Search, index: &Index, log: &Log) -> Result<(Rows, Vec<String>), Failure> {
+    if let Some(path) = &args.rows {
+        let reader = Reader::new(&args.read, log).with_columns(&args.columns);
+        let data = files::read_queries(reader, index.model(), path, log)?;
+        let ids = data.records.and_then(|records| records.ids);
+        let numbers = || (0..data.rows.n_rows()).map(|row| format!("row {row}"));
+        let names = ids.unwrap_or_else(|| numbers().collect());
+        return Ok((data.rows, names));
+    }
+    let vectorizer = index.model().vectorizer();
+    let Some(vectorizer) = vectorizer.filter(|vectorizer| vectorizer.takes_texts()) else {
+        return Err(Failure::file(
+            &args.index,
+            "its model does not say how a text becomes a row; pass rows or records with --rows FILE",
+        ));
+    };
+    Ok((vectorizer.transform_texts(&args.text)?, args.text.clone()))
 }
 
 fn hit(

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hdsl import _core
 from hdsl._matrix import DTYPES, as_csr
+from hdsl._records import as_rows, is_records
 from hdsl._threads import n_threads
 
 
@@ -72,6 +73,8 @@ class Index:
     """
 
     _index: _core.StoredIndex
+    _model: _core.Model
+    _path: str | None = None
 
     def __init__(
         self, model: Any, *, normalization: str | None = None, n_jobs: int | None = None
@@ -86,6 +89,7 @@ class Index:
             rule = {name: model._decides(name, None) for name in ("vote", "normalization")}
             learned = learned.with_rule(model._decides("n_neighbors", 3), rule["vote"], rule["normalization"])
         self._index = _core.StoredIndex(learned, normalization)
+        self._model = self._index.model
         self.n_jobs = n_jobs
 
     @classmethod
@@ -109,11 +113,10 @@ class Index:
         """
         index = cls.__new__(cls)
         index._index = _core.StoredIndex.load(os.fspath(path))
+        index._model = index._index.model
         index._path = os.fspath(path)
         index.n_jobs = n_jobs
         return index
-
-    _path: str | None = None
 
     def save(self, path: str | os.PathLike[str] | None = None) -> Index:
         """Save the index.
@@ -151,14 +154,15 @@ class Index:
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Raw rows; the preprocessing of the model is applied.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), list of str or data frame
+            Raw rows; the preprocessing of the model is applied. A model that was trained on records takes texts or a data
+            frame with its columns.
         y : array-like of shape (n_samples,) or None, default=None
             Their classes, for :meth:`predict`; they become strings.
         ids : iterable of shape (n_samples,) or None, default=None
             Their ids, all different; they become strings. Either all rows of an index have ids, or none.
         texts : iterable of str of shape (n_samples,) or None, default=None
-            Texts to show for them.
+            Texts to show for them; by default `X` if that is a list of texts.
         replace : bool, default=False
             Whether a row replaces one with the same id. Otherwise this is an error.
 
@@ -167,6 +171,8 @@ class Index:
         self : Index
             The index.
         """
+        if texts is None and is_records(X) and not hasattr(X, "columns"):
+            texts = ["" if text is None else text for text in X]
         known = [None if column is None else [str(cell) for cell in column] for column in (y, ids, texts)]
         self._index.add(self._rows(X), *known, replace, n_threads(self.n_jobs))
         return self
@@ -192,8 +198,8 @@ class Index:
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_queries, n_features)
-            Raw rows to search for.
+        X : {array-like, sparse matrix} of shape (n_queries, n_features), list of str or data frame
+            Raw rows to search for, or records as for :meth:`add`.
         k : int, default=10
             How many rows to find for each query; fewer if the index has fewer.
 
@@ -255,8 +261,8 @@ class Index:
 
         Parameters
         ----------
-        x : {array-like, sparse matrix} of shape (1, n_features) or (n_features,)
-            One raw row.
+        x : {array-like, sparse matrix} of shape (1, n_features) or (n_features,), or str
+            One raw row, or a text if the model was trained on texts.
         row : object
             The id of a row of the index, or its number if the index has no ids.
 
@@ -266,7 +272,10 @@ class Index:
             What each pair of features adds to the score, and the names of the two. Their sum is the score. The largest in
             absolute value come first.
         """
-        x = x if hasattr(x, "indptr") else np.atleast_2d(np.asarray(x, dtype=np.float64))
+        if isinstance(x, str):
+            x = [x]
+        elif not hasattr(x, "indptr") and not is_records(x):
+            x = np.atleast_2d(np.asarray(x, dtype=np.float64))
         (number,) = self._numbers([row])
         _, base, pairs = self._index.explain(self._rows(x), number)
         sums: dict[tuple[int, int], float] = {}
@@ -288,6 +297,8 @@ class Index:
         return [number for number in numbers if number is not None]
 
     def _rows(self, X: Any) -> Any:
+        if self._model.columns is not None and is_records(X):
+            return as_rows(self._model, X, n_threads(self.n_jobs))
         X = check_array(X, accept_sparse="csr", dtype=DTYPES, ensure_min_samples=0)
         if X.shape[1] != self._index.n_features:
             raise ValueError(f"X has {X.shape[1]} features, but the model of the index has {self._index.n_features}")

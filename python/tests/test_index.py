@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 import threading
 
 import numpy as np
@@ -115,3 +117,31 @@ def test_a_model_file_is_enough(data, learner, tmp_path):
     learner.save(tmp_path / "m.hdsl")
     index = hdsl.Index(tmp_path / "m.hdsl").add(X[:1200], y[:1200])
     np.testing.assert_array_equal(index.predict(X[1200:]), learner.predict(X[1200:]))
+
+
+def test_texts_are_searched_with_a_model_of_records(program, tmp_path):
+    words = ["tasty", "delicious", "fresh", "stale", "soggy", "burnt"]
+    texts = [f"{word} {dish} number{n}" for n in range(8) for word in words for dish in ("soup", "rice")]
+    stars = ["bad" if any(word in text for word in words[3:]) else "good" for text in texts]
+    lines = [f"r{n},{star},{text}" for n, (star, text) in enumerate(zip(stars, texts))]
+    (tmp_path / "reviews.csv").write_text("\n".join(["key,stars,body", *lines]) + "\n")
+
+    def run(*args):
+        done = subprocess.run([program, *args], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    columns = ["--label", "stars", "--text", "body", "--id", "key"]
+    run("train", "reviews.csv", *columns, "--lambda", "5", "--base", "1", "--max-iter", "30", "-o", "m.hdsl")
+    run("index", "build", "m.hdsl", "reviews.csv", "-o", "m.index")
+    index = hdsl.Index.load(tmp_path / "m.index")
+    query = "a delicious soup"
+    hits = index.search([query], k=3)[0]
+    shown = run("index", "search", "m.index", query, "-k", "3")
+    assert [hit.id for hit in hits] == re.findall(r"^ +\d+\. \S+ +(r\d+) ", shown, re.M)
+    assert all(hit.text == texts[int(hit.id[1:])] and hit.label == stars[int(hit.id[1:])] for hit in hits)
+    assert list(index.predict([query, "burnt rice"])) == ["good", "bad"]
+    assert sum(value for value, _, _ in index.explain(query, hits[0].id)) == pytest.approx(hits[0].score)
+    index.add(["a most delicious soup"], ["good"], ids=["new"])
+    assert "new" in {hit.id for hit in index.search([query], k=1)[0]}
+    assert index.search([query], k=1)[0][0].text == "a most delicious soup"

@@ -239,3 +239,67 @@ fn a_killed_add_leaves_the_old_or_the_new_state() {
         n_rows = now;
     }
 }
+
+/// From a CSV of texts to answers with reasons.
+#[test]
+fn texts_are_indexed_and_searched() {
+    let scratch = Scratch::empty();
+    let words = ["tasty", "delicious", "fresh", "stale", "soggy", "burnt"];
+    let mut csv = "key,stars,body\n".to_owned();
+    for n in 0..60 {
+        let (word, dish) = (words[n % 6], ["soup", "rice"][n / 6 % 2]);
+        let stars = if n % 6 < 3 { "good" } else { "bad" };
+        csv += &format!("r{n},{stars},\"{word} {dish}, number{n}\"\n");
+    }
+    scratch.write("reviews.csv", &csv);
+    scratch.write(
+        "more.csv",
+        "key,stars,body\nnew,good,\"delicious, delicious soup\"\n",
+    );
+    scratch.hdsl("train reviews.csv --label stars --text body --id key --lambda 5 --base 1 --max-iter 30 -o m.hdsl").ok();
+    scratch
+        .hdsl("index build m.hdsl reviews.csv -o m.index")
+        .ok();
+    let search = "hdsl index search m.index 'a delicious soup' -k 2";
+    let shown = scratch.shell(search).ok();
+    let lines: Vec<&str> = shown.lines().collect();
+    assert_eq!(lines[0], "a delicious soup");
+    assert!(
+        lines[1].contains("  r1  [good]  delicious soup, number1"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("both have delicious") || shown.contains("both have body:delicious"),
+        "{shown}"
+    );
+    assert_eq!(
+        scratch.hdsl("index add m.index more.csv").ok(),
+        "added 1 row, the index has 61 rows\n"
+    );
+    let shown = scratch.shell(search).ok();
+    assert!(
+        shown.contains("  1. ") && shown.lines().nth(1).unwrap().contains("new"),
+        "{shown}"
+    );
+    scratch.hdsl("index remove m.index new").ok();
+    for reasons in ["", " --reasons 2"] {
+        let with = |model: &str| {
+            scratch
+                .hdsl(&format!("predict {model} more.csv{reasons}"))
+                .ok()
+        };
+        assert_eq!(with("m.index"), with("m.hdsl"));
+    }
+    let neighbors = |model: &str| {
+        scratch
+            .hdsl(&format!("neighbors {model} more.csv -k 4 -o n.csv"))
+            .ok()
+            + &scratch.text("n.csv")
+    };
+    assert_eq!(neighbors("m.index"), neighbors("m.hdsl"));
+    let json = scratch.shell(&format!("{search} --json")).json();
+    assert_eq!(
+        json["queries"][0]["hits"][0]["text"],
+        "delicious soup, number1"
+    );
+}

@@ -5,7 +5,7 @@ mod commands;
 
 use clap::{Parser, Subcommand};
 use commands::Failure;
-use commands::{count, knn, read, split, synthesize, trace};
+use commands::{count, index, knn, read, split, synthesize, trace};
 
 /// Makes data and measures single operations
 #[derive(Parser)]
@@ -27,6 +27,8 @@ enum Command {
     Read(read::Args),
     /// Time the k-NN evaluation of a model or of the dot product
     Knn(knn::Args),
+    /// Time an index file: opening, searching, adding
+    Index(index::Args),
     /// Train, and report errors or iterations with their times
     Trace(trace::Args),
     /// Run a kernel once, for `benchmarks/instructions`
@@ -46,6 +48,7 @@ fn main() -> Result<(), Failure> {
         Command::Split(args) => split::run(&args),
         Command::Read(args) => read::run(&args),
         Command::Knn(args) => knn::run(&args),
+        Command::Index(args) => index::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Count(args) => count::run(&args),
         Command::Kernels => {

@@ -122,6 +122,7 @@ impl Synthetic {
             queries: None,
             index_base: IndexBase::One,
             notes: Vec::new(),
+            records: None,
         }
     }
 

@@ -30,3 +30,25 @@ pub fn read_as(format: Format, bytes: &[u8]) {
         let _ = parse_dataset("fuzz".as_ref(), bytes, &options);
     }
 }
+
+/// Reads bytes as a file of records, and applies the vectorizer that they give to the same bytes.
+pub fn read_records(format: Format, bytes: &[u8]) {
+    if looks_compressed(bytes) {
+        return;
+    }
+    let mut options = ReadOptions {
+        format: Some(format),
+        ..ReadOptions::default()
+    };
+    options.records.keep_texts = true;
+    let Ok(data) = parse_dataset("fuzz".as_ref(), bytes, &options) else {
+        return;
+    };
+    let records = data.records.expect("records have a vectorizer");
+    assert_eq!(records.texts.map(|texts| texts.len()), Some(data.rows.n_rows()));
+    assert_eq!(records.vectorizer.n_features(), data.rows.n_features());
+    options.records.vectorizer = Some(records.vectorizer);
+    let again = parse_dataset("fuzz".as_ref(), bytes, &options).expect("the same file");
+    assert_eq!(again.rows, data.rows);
+    assert_eq!(again.labels, data.labels);
+}

@@ -25,6 +25,7 @@ from hdsl._classifier import HDSLClassifier
 from hdsl._core import __version__
 from hdsl._diagonal import DiagonalSimilarity
 from hdsl._hdsl import HDSL
+from hdsl._index import Hit, Index
 from hdsl._mining import mine_triplets
 from hdsl._oasis import OASIS
 from hdsl._triplets import TripletHDSL
@@ -34,6 +35,8 @@ __all__ = [
     "HDSL",
     "HDSLClassifier",
     "DiagonalSimilarity",
+    "Hit",
+    "Index",
     "OASIS",
     "TripletHDSL",
     "__version__",

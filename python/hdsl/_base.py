@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d,
 from hdsl import _core
 from hdsl._frames import frame
 from hdsl._matrix import DTYPES, as_csr, from_parts
+from hdsl._records import as_rows, is_records
 from hdsl._threads import n_threads
 
 if TYPE_CHECKING:
@@ -55,8 +56,10 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
     # -- input --------------------------------------------------------------------------------------------------------
 
     def _rows(self, X: Any) -> Any:
-        """Rows to compare, checked by scikit-learn, in CSR form."""
+        """Rows to compare, checked by scikit-learn, in CSR form. A model of records takes texts and data frames as well."""
         check_is_fitted(self)
+        if getattr(self._model, "columns", None) is not None and is_records(X):
+            return as_rows(self._model, X, self._threads())
         X = validate_data(self, X, accept_sparse="csr", dtype=DTYPES, reset=False)
         return as_csr(X)
 
@@ -379,8 +382,8 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
     def set_feature_names(self, names: ArrayLike) -> Any:
         """Set the names of the features, for explanations and saved models.
 
-        A fit to a data frame sets them. For the sparse matrix of a vectorizer they are
-        ``vectorizer.get_feature_names_out()``.
+        A fit to a data frame sets them, and so does a fit as the last step of a pipeline whose earlier steps have
+        ``get_feature_names_out``. For the sparse matrix of a vectorizer they are ``vectorizer.get_feature_names_out()``.
 
         Parameters
         ----------
@@ -527,6 +530,8 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         return self._model.explain_pair(x, z, self._normalization())[0]
 
     def _one_row(self, x: Any, argument: str) -> Any:
+        if isinstance(x, str):
+            return self._rows([x])
         if not sp.issparse(x) and not hasattr(x, "columns"):
             x = np.atleast_2d(np.asarray(x))
         elif x.ndim == 1:

@@ -18,6 +18,7 @@ from hdsl._classifier import VoteMixin
 from hdsl._fit import TripletLearner, checked_weights
 from hdsl._learner import warn_if_interrupted
 from hdsl._matrix import from_parts
+from hdsl._pipeline import names_of_features
 from hdsl._progress import Progress
 from hdsl._settings import as_json, check_source, seed
 
@@ -72,7 +73,7 @@ class Baseline(VoteMixin, TripletLearner):
             as_json(self._settings()), source, rows, **kwargs, each=each, progress=progress, n_threads=self._threads()
         )
         self._set_fitted(model, rows)
-        self._names: dict[int, str] = dict(enumerate(map(str, getattr(self, "feature_names_in_", []))))
+        self._names: dict[int, str] = dict(enumerate(names_of_features(self) or []))
         self.n_iter_: int = facts["iterations"]
         self.stop_: str = facts["stop"]
         self.n_triplets_: int = facts["n_triplets"]

@@ -17,6 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from hdsl import _core
 from hdsl._callbacks import CallbackSupportMixin, Hooks
 from hdsl._fit import TripletLearner, given_triplets
+from hdsl._matrix import from_parts
+from hdsl._pipeline import names_of_features
 from hdsl._progress import Progress
 from hdsl._report import ReportMixin
 from hdsl._settings import LEARNED, compiled, keep, settings
@@ -185,7 +187,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
         per_model = chosen["max_iter"] * chosen["mining_rounds"] + (chosen["last_round_iter"] or chosen["max_iter"])
         hooks = Hooks(self, rows, y, per_model * max(len(chosen["lambda"]), 1) * chosen["n_estimators"])
         progress = Progress(per_model) if self.verbose else None
-        names = getattr(self, "feature_names_in_", None)
+        names = names_of_features(self)
         model, facts = _core.train(
             compiled(self, chosen),
             rows,
@@ -193,7 +195,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
             valid=valid,
             triplets=triplets,
             row_weights=row_weights,
-            names=None if names is None else list(names),
+            names=names,
             start=start,
             keep_preprocess=keep_preprocess and start is not None,
             each=hooks.each(),
@@ -370,6 +372,9 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
     def load(cls, path: str | os.PathLike[str], X: Any = None, y: Any = None, **params: Any) -> Self:
         """Load a model file, saved by Python or by the command line program.
 
+        A model that the program trained on records (CSV, JSON lines, Parquet) contains its training rows and its
+        vectorizer: it needs no `X` and `y`, and its methods take sequences of texts and data frames.
+
         Parameters
         ----------
         path : str or path-like
@@ -407,6 +412,12 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
         path_ = estimator.path_
         estimator.n_iter_ = len(path_) - 1
         estimator.objective_, estimator.gap_ = float(path_["objective"][-1]), float(path_["gap"][-1])
+        stored = model.training_rows() if X is None else None
+        if stored is not None:
+            parts, classes = stored
+            estimator._fit_X = from_parts(parts, model.n_features)
+            if classes is not None:
+                y = np.asarray(classes[0])[classes[1]]
         if X is not None:
             estimator._fit_X = estimator._rows(X)
         if y is not None:

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from hdsl import _core
 from hdsl._learner import warn_if_interrupted
 from hdsl._matrix import as_csr
+from hdsl._pipeline import names_of_features
 from hdsl._progress import Progress, with_bar
 from hdsl._settings import seed
 
@@ -96,7 +97,7 @@ def fit_best(
     if valid is not None:
         val_classes, val_codes = np.unique(valid[1], return_inverse=True)
         given = (valid[0], ([str(c) for c in val_classes], val_codes.astype(np.int64)))
-    names = getattr(learner, "feature_names_in_", None)
+    names = names_of_features(learner)
     settings = {
         "preset": "best",
         "ablate": [],
@@ -117,7 +118,7 @@ def fit_best(
         None if y is None or triplets is not None else learner._classes(),
         valid=given,
         triplets=triplets,
-        names=None if names is None else list(names),
+        names=names,
         progress=progress,
         n_threads=learner._threads(),
     )

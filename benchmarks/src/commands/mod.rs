@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub(crate) mod count;
+pub(crate) mod index;
 pub(crate) mod knn;
 pub(crate) mod read;
 pub(crate) mod split;

@@ -33,6 +33,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             queries: None,
             index_base: data.index_base,
             notes: Vec::new(),
+            records: None,
         };
         write(path, &part)?;
     }

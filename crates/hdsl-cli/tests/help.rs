@@ -14,13 +14,14 @@ fn output(args: &[&str]) -> (Option<i32>, String, String) {
     (out.status.code(), text(out.stdout), text(out.stderr))
 }
 
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 18] = [
     "demo",
     "train",
     "tune",
     "predict",
     "evaluate",
     "neighbors",
+    "index",
     "score",
     "transform",
     "explain",

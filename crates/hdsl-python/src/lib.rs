@@ -15,6 +15,7 @@ mod model;
 mod reading;
 mod report;
 mod settings;
+mod stored;
 mod training;
 mod tuning;
 mod work;
@@ -49,6 +50,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("CHOICES", choices(module.py())?)?;
     module.add_class::<model::Model>()?;
     module.add_class::<index::Index>()?;
+    module.add_class::<stored::StoredIndex>()?;
     module.add_class::<baselines::BaselineModel>()?;
     module.add_function(wrap_pyfunction!(baselines::fit_baseline, module)?)?;
     module.add_function(wrap_pyfunction!(training::train, module)?)?;

@@ -153,7 +153,7 @@ pub(crate) type CsrArrays<'py> = (
     Bound<'py, PyArray1<i64>>,
 );
 
-fn to_arrays<'py>(py: Python<'py>, rows: &Rows) -> CsrArrays<'py> {
+pub(crate) fn to_arrays<'py>(py: Python<'py>, rows: &Rows) -> CsrArrays<'py> {
     let starts: Vec<i64> = rows.starts().iter().map(|&s| s as i64).collect();
     let columns: Vec<i64> = rows.indices().iter().map(|&c| i64::from(c)).collect();
     (

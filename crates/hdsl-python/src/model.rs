@@ -1,12 +1,13 @@
 //! A learned similarity as a Python object.
 
 use crate::errors::to_python;
-use crate::matrix::{Csr, CsrArrays, row_numbers, view};
+use crate::matrix::{Csr, CsrArrays, row_numbers, to_arrays, view};
 use crate::work::detached;
 use hdsl::data::{OutputFile, RowsView};
 use hdsl::{Normalization, Preprocess, Preprocessor, Sign, SparseRow};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::io::Write;
@@ -26,6 +27,14 @@ impl Model {
 
     pub(crate) fn get(&self) -> &hdsl::Model {
         &self.model
+    }
+
+    fn vectorizer(&self) -> PyResult<&hdsl::data::RecordVectorizer> {
+        let missing = || PyValueError::new_err("the model was not trained on records");
+        self.model
+            .vectorizer()
+            .map(AsRef::as_ref)
+            .ok_or_else(missing)
     }
 
     /// Raw rows, preprocessed after a check of their values.
@@ -153,7 +162,10 @@ impl Model {
     fn with_base(&self, base: f64) -> PyResult<Self> {
         let mut parts = self.model.parts().clone();
         parts.base = base;
-        hdsl::Model::new(parts).map(Self::new).map_err(to_python)
+        self.model
+            .with_parts(parts)
+            .map(Self::new)
+            .map_err(to_python)
     }
 
     #[getter]
@@ -227,7 +239,80 @@ impl Model {
 
     #[getter]
     fn names(&self) -> Vec<(u32, String)> {
-        self.model.parts().names.clone()
+        let parts = self.model.parts();
+        if !parts.names.is_empty() || self.model.vectorizer().is_none() {
+            return parts.names.clone();
+        }
+        let features = match parts.base > 0.0 {
+            true => (0..parts.n_features as u32).collect(),
+            false => parts.path.features(),
+        };
+        let name = |feature: u32| (feature, self.model.name(feature).into_owned());
+        features.into_iter().map(name).collect()
+    }
+
+    /// The columns that become features and what each is used as, if the model takes records.
+    #[getter]
+    fn columns(&self) -> Option<Vec<(String, &'static str)>> {
+        let columns = self.model.vectorizer()?.columns();
+        Some(
+            columns
+                .map(|(name, role)| (name.to_owned(), role.name()))
+                .collect(),
+        )
+    }
+
+    /// Whether records are one text each.
+    #[getter]
+    fn takes_texts(&self) -> bool {
+        self.model.vectorizer().is_some_and(|v| v.takes_texts())
+    }
+
+    /// Raw rows of texts.
+    fn vectorize_texts<'py>(
+        &self,
+        py: Python<'py>,
+        texts: Vec<String>,
+        n_threads: usize,
+    ) -> PyResult<CsrArrays<'py>> {
+        let vectorizer = self.vectorizer()?;
+        let rows = detached(py, n_threads, || {
+            vectorizer.transform_texts(&texts).map_err(to_python)
+        })?;
+        Ok(to_arrays(py, &rows))
+    }
+
+    /// Raw rows of a table: one list of cells per column.
+    fn vectorize_table<'py>(
+        &self,
+        py: Python<'py>,
+        table: Vec<Vec<String>>,
+        n_threads: usize,
+    ) -> PyResult<CsrArrays<'py>> {
+        let vectorizer = self.vectorizer()?;
+        let rows = detached(py, n_threads, || {
+            vectorizer
+                .transform_table("X".as_ref(), &table)
+                .map_err(to_python)
+        })?;
+        Ok(to_arrays(py, &rows))
+    }
+
+    /// The raw training rows and their classes, if the model contains them.
+    #[expect(clippy::type_complexity, reason = "a tuple for one call")]
+    fn training_rows<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> Option<(
+        CsrArrays<'py>,
+        Option<(Vec<String>, Bound<'py, PyArray1<i64>>)>,
+    )> {
+        let training = self.model.training_rows()?;
+        let classes = training.labels.as_ref().map(|labels| {
+            let codes: Vec<i64> = labels.codes().iter().map(|&c| c.into()).collect();
+            (labels.names().to_vec(), codes.into_pyarray(py))
+        });
+        Some((to_arrays(py, &training.rows), classes))
     }
 
     /// The same model with other names, one per feature.
@@ -235,7 +320,10 @@ impl Model {
         let mut parts = self.model.parts().clone();
         // The model leaves out those that it does not need.
         parts.names = (0..parts.n_features as u32).zip(names).collect();
-        hdsl::Model::new(parts).map(Self::new).map_err(to_python)
+        self.model
+            .with_parts(parts)
+            .map(Self::new)
+            .map_err(to_python)
     }
 
     fn at_iteration(&self, iteration: usize) -> PyResult<Self> {

@@ -57,7 +57,9 @@ if (neighbors) {
     out.push(text.slice(last));
     return el("blockquote", { tabindex: "0" }, ...out);
   }
-  const wordsOf = (list) => new Set(list.flatMap((neighbor) => neighbor.contributions.flatMap(([i, j]) => [names[i], names[j]])));
+  // Words of a column have its name before them, as in `body:delicious`.
+  const bare = (name) => name.slice(name.indexOf(":") + 1);
+  const wordsOf = (list) => new Set(list.flatMap((neighbor) => neighbor.contributions.flatMap(([i, j]) => [names[i], names[j], bare(names[i]), bare(names[j])])));
 
   // A horizontal bar for a contribution.
   function amount(value, largest) {

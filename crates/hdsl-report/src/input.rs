@@ -102,7 +102,9 @@ impl<'a> Input<'a> {
             self.interface,
             names.binary_search_by_key(&feature, |n| n.0),
         ) {
-            (Interface::Python, Err(_)) => format!("x{feature}"),
+            (Interface::Python, Err(_)) if self.model.vectorizer().is_none() => {
+                format!("x{feature}")
+            }
             _ => self.model.name(feature).into_owned(),
         }
     }

@@ -45,6 +45,7 @@
 //! | [`solver`] | Alg. 1 on triplets and preprocessed rows | [`SolverParams`], [`Solver::fit`] |
 //! | [`baselines`] | the methods that the paper compares with: one weight per feature, OASIS | [`baselines::Diagonal`], [`baselines::Oasis`] |
 //! | [`model`] | the saved model, its configuration, its file and the command line that trains it again | [`Model`], [`TrainConfig`] |
+//! | [`index`] | rows to search under a model, with labels, ids and texts, in memory and in a file | [`Index`] |
 //! | [`mod@train`] | preprocessing, triplets, one run per λ, mining rounds, ensembles, validation | [`train()`], [`TrainData`] |
 //! | [`ranking`] | a similarity of queries and documents from judgments, and its nDCG on held-out queries | [`ranking::rank`] |
 //! | [`tune`] | the search for the best configuration | [`tune::tune`] |
@@ -61,6 +62,7 @@ mod cancel;
 pub mod data;
 pub mod error;
 pub mod format;
+pub mod index;
 pub mod knn;
 pub mod measures;
 pub mod model;
@@ -83,6 +85,7 @@ pub use data::{
     parse_dataset, read_dataset,
 };
 pub use error::{Error, Result};
+pub use index::Index;
 pub use knn::{KnnIndex, Neighbor, PredictionRule, Vote};
 pub use model::{Model, ModelParts, TrainConfig};
 pub use objective::LossKind;

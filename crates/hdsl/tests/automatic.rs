@@ -36,6 +36,7 @@ fn separable(n: usize) -> Dataset {
         queries: None,
         index_base: hdsl::IndexBase::One,
         notes: Vec::new(),
+        records: None,
     }
 }
 

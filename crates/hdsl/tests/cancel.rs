@@ -21,6 +21,7 @@ fn data() -> Dataset {
         queries: None,
         index_base: IndexBase::Zero,
         notes: Vec::new(),
+        records: None,
     }
 }
 

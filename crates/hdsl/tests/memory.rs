@@ -143,6 +143,7 @@ fn training_keeps_one_copy_of_the_rows_and_no_list_of_all_maxima() {
         queries: None,
         index_base: IndexBase::Zero,
         notes: Vec::new(),
+        records: None,
     };
     let mut params = TrainConfig::new(100.0);
     params.triplets = "random:5".parse().unwrap();

@@ -3,8 +3,11 @@
 //!
 //! Nothing here opens a file: values are checked as far as they can be on their own.
 
+mod records;
 mod shared;
 mod values;
+
+pub(crate) use records::{ColumnArgs, TextArgs};
 
 pub(crate) use shared::{
     AddedRows, DataArgs, ModelFile, PathPoint, RankingArgs, ReadArgs, RuleArgs, TrainingFiles,
@@ -19,6 +22,7 @@ pub(crate) use values::{
 pub(crate) mod heading {
     pub(crate) const VALIDATION: &str = "Validation";
     pub(crate) const COLLECTION: &str = "Queries and judgments";
+    pub(crate) const COLUMNS: &str = "Columns of records";
     pub(crate) const TEXT: &str = "Texts";
     pub(crate) const METHOD: &str = "Method";
     pub(crate) const STOP: &str = "When to stop";

@@ -1,7 +1,7 @@
 //! Groups of options that several commands share.
 
 use super::heading::{FILES, PATH, VALIDATION};
-use super::{ModelArg, at_least_two, named, positive};
+use super::{ColumnArgs, ModelArg, TextArgs, at_least_two, named, positive};
 use clap::{Args, ValueHint};
 use hdsl::{Format, IndexBase, Normalization, PredictionRule, Preprocess, Vote};
 use std::path::PathBuf;
@@ -37,6 +37,8 @@ pub(crate) struct DataArgs {
     /// Labels of the rows, one per line, for formats without labels
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = FILES)]
     pub(crate) labels: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) columns: ColumnArgs,
     #[command(flatten)]
     pub(crate) read: ReadArgs,
     /// Print one JSON object on standard output instead of text
@@ -84,8 +86,10 @@ pub(crate) struct RankingArgs {
     /// Model file, or the word `identity` for the plain dot product
     #[arg(value_name = "MODEL", value_hint = ValueHint::FilePath)]
     pub(crate) model: ModelArg,
-    /// Rows among which neighbors are searched, usually the training rows of the model
-    #[arg(long, value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    /// Rows among which neighbors are searched [default: the training rows, if the model contains them]
+    ///
+    /// Models of records contain their training rows, unless they were trained with --without-rows.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) train: Option<PathBuf>,
     /// Preprocessing for `identity`, fitted on --train [default: max]; a model has its own
     #[arg(long, value_name = "HOW", value_parser = named!(Preprocess))]
@@ -97,6 +101,8 @@ pub(crate) struct RankingArgs {
     pub(crate) train_labels: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) added: AddedRows,
+    #[command(flatten)]
+    pub(crate) columns: ColumnArgs,
     #[command(flatten)]
     pub(crate) read: ReadArgs,
 }
@@ -155,6 +161,13 @@ pub(crate) struct TrainingFiles {
     /// Feature names, one per line, to be saved in the model
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = FILES)]
     pub(crate) names: Option<PathBuf>,
+    /// Do not save the training rows in a model of records; predictions need --train then
+    #[arg(long, help_heading = FILES)]
+    pub(crate) without_rows: bool,
+    #[command(flatten)]
+    pub(crate) columns: ColumnArgs,
+    #[command(flatten)]
+    pub(crate) text: TextArgs,
     #[command(flatten)]
     pub(crate) read: ReadArgs,
 }

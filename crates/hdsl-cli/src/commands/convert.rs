@@ -51,7 +51,7 @@ impl RowsFormat {
 pub(crate) fn run(args: &Convert, log: &Log) -> Result<(), Failure> {
     files::refuse_stdout_with_json(args.data.json, Some(&args.output))?;
     let out = args.rows.create(&args.output)?;
-    let mut reader = Reader::new(&args.data.read, log);
+    let mut reader = Reader::new(&args.data.read, log).with_columns(&args.data.columns);
     let data = reader.data(&args.input, args.data.labels.as_ref())?;
     // Features without written numbers are numbered from 1, as usual.
     let base = match reader.is_numbered_by_position(&args.input) {

@@ -1,5 +1,7 @@
 //! `hdsl demo`: plant a data set, learn it, compare, explain.
 
+mod reviews;
+
 use super::explain::pair_row;
 use crate::failure::Failure;
 use crate::files;
@@ -34,15 +36,21 @@ const MAX_ITER: usize = 500;
 ///
 /// The planted words and pairs are known, so the demo counts how many of them were found. All files
 /// are written to a folder, for use with the other commands.
+///
+/// With --text, the reviews are texts in CSV files, as your own data may be, and the model learns from
+/// these: it takes CSV files and needs no other file.
 #[derive(Args, Debug)]
 #[command(
     verbatim_doc_comment,
-    after_long_help = "Example:\n  hdsl demo --dir my-demo --seed 7"
+    after_long_help = "Examples:\n  hdsl demo --dir my-demo --seed 7\n  hdsl demo --text"
 )]
 pub(crate) struct Demo {
     /// Folder for the data and the model; created if missing, files of an earlier demo are replaced
     #[arg(long, value_name = "DIR", default_value = "hdsl-demo", value_hint = ValueHint::DirPath)]
     dir: PathBuf,
+    /// Write the reviews as texts in CSV files, and learn from these
+    #[arg(long)]
+    text: bool,
     /// Seed: another seed generates another data set
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
@@ -55,11 +63,18 @@ pub(crate) fn run(args: &Demo, log: &Log) -> Result<(), Failure> {
     let started = Instant::now();
     files::create_folder(&args.dir)?;
     let mut outputs = Outputs::create(args)?;
-    let problem = planted(args.seed, &PlantedParams::default())?;
+    let mut problem = planted(args.seed, &PlantedParams::default())?;
     if !args.json {
         output::stdout(&intro(&problem))?;
     }
-    outputs.write_data(&problem)?;
+    match args.text {
+        false => outputs.write_data(&problem)?,
+        true => {
+            let texts = reviews::texts_of(&problem);
+            outputs.write_texts(&texts)?;
+            reviews::read_back(&mut problem, &texts)?;
+        }
+    }
 
     let mut config = TrainConfig::new(LAMBDAS[0]);
     config.lambda = LAMBDAS.to_vec();
@@ -71,10 +86,15 @@ pub(crate) fn run(args: &Demo, log: &Log) -> Result<(), Failure> {
     let mut progress = TrainingProgress::new(log, &config, true);
     let mut data = TrainData::new(&problem.train);
     data.valid = Some((&problem.valid).into());
-    data.names = Some(&problem.names);
+    data.names = (!args.text).then_some(&problem.names);
     let trained = train(&data, &config, &mut progress);
     progress.finish();
-    let trained = trained?;
+    let mut trained = trained?;
+    if let Some(records) = &problem.train.records {
+        let model = trained.model.with_vectorizer(records.vectorizer.clone())?;
+        let (rows, labels) = (problem.train.rows.view(), problem.train.labels.clone());
+        trained.model = model.with_training_rows(rows, labels, records.ids.clone())?;
+    }
     if trained.run.stop == Stop::ObserverAsked {
         log.note("stopped by Ctrl-C; the figures are those of the best model so far");
     }
@@ -100,23 +120,45 @@ struct Outputs {
 }
 
 impl Outputs {
-    const NAMES: [&str; 6] = [
-        "train.svm",
-        "valid.svm",
-        "test.svm",
-        "names.txt",
-        "model.hdsl",
-        "report.html",
+    const ROWS: [(&str, &str); 6] = [
+        ("train.svm", "training rows"),
+        ("valid.svm", "validation rows"),
+        ("test.svm", "test rows"),
+        ("names.txt", "the words"),
+        ("model.hdsl", "the model"),
+        ("report.html", "a report about it, to open in a browser"),
+    ];
+    const TEXTS: [(&str, &str); 5] = [
+        ("reviews.csv", "training reviews"),
+        ("valid.csv", "validation reviews"),
+        ("new.csv", "test reviews"),
+        ("reviews.hdsl", "the model"),
+        ("report.html", "a report about it, to open in a browser"),
     ];
 
+    fn files(args: &Demo) -> &'static [(&'static str, &'static str)] {
+        match args.text {
+            false => &Self::ROWS,
+            true => &Self::TEXTS,
+        }
+    }
+
     fn create(args: &Demo) -> Result<Self, Failure> {
-        let paths: Vec<PathBuf> = Self::NAMES.iter().map(|n| args.dir.join(n)).collect();
+        let files = Self::files(args).iter();
+        let paths: Vec<PathBuf> = files.map(|file| args.dir.join(file.0)).collect();
         // Taken from the end, so the last in the list is written first.
         let open = paths.iter().rev().map(|p| files::create(p));
         Ok(Self {
             open: open.collect::<Result<_, _>>()?,
             paths,
         })
+    }
+
+    fn write_texts(&mut self, texts: &[String]) -> Result<(), Failure> {
+        for text in texts {
+            self.write_next(|out| out.write_all(text.as_bytes()))?;
+        }
+        Ok(())
     }
 
     fn write_data(&mut self, problem: &Planted) -> Result<(), Failure> {
@@ -141,11 +183,13 @@ impl Outputs {
 
     fn write_report(&mut self, problem: &Planted, trained: &Trained) -> Result<(), Failure> {
         let path = |at: usize| self.paths[at].display().to_string();
-        let (train, test, model) = (path(0), path(2), path(4));
+        let (train, test, model) = (path(0), path(2), path(self.paths.len() - 2));
         let mut input = Input::new(&trained.model, &model);
         input.train = Some(Part::new(&problem.train, &train));
         input.test = Some(Part::new(&problem.test, &test));
-        input.names = Some(&problem.names);
+        if problem.train.records.is_none() {
+            input.names = Some(&problem.names);
+        }
         input.train_seconds = Some(trained.run.train_seconds);
         let page = hdsl_report::page(&input, &mut |_| {})?;
         self.write_next(|out| out.write_all(page.as_bytes()))
@@ -303,29 +347,34 @@ fn next(args: &Demo, outputs: &Outputs, problem: &Planted, n_bytes: usize, secon
     let dir = args.dir.display();
     let partner = same_class_without_common_words(problem);
     let mut text = format!("\nWrote, in {seconds:.1} s:\n");
-    let what = [
-        "training rows".to_owned(),
-        "validation rows".to_owned(),
-        "test rows".to_owned(),
-        "the words".to_owned(),
-        format!("the model, {} bytes", thousands(n_bytes)),
-        "a report about it, to open in a browser".to_owned(),
-    ];
-    let rows: Vec<Vec<String>> = outputs
-        .paths
-        .iter()
-        .zip(what)
-        .map(|(path, what)| vec![path.display().to_string(), what])
+    let files = outputs.paths.iter().zip(Outputs::files(args));
+    let rows: Vec<Vec<String>> = files
+        .map(|(path, (_, what))| {
+            let bytes = match path.extension().is_some_and(|e| e == "hdsl") {
+                true => format!(", {} bytes", thousands(n_bytes)),
+                false => String::new(),
+            };
+            vec![path.display().to_string(), format!("{what}{bytes}")]
+        })
         .collect();
     text += &output::table("  ", &rows);
-    text += &format!(
-        "\nNext, try (`cargo run --release --` in place of `hdsl` if it is not installed):\n  \
-         hdsl explain {dir}/model.hdsl --top 20\n  \
-         hdsl explain {dir}/model.hdsl --pair {dir}/test.svm:0 {dir}/train.svm:{partner}\n  \
-         hdsl evaluate identity --train {dir}/train.svm {dir}/test.svm\n  \
-         hdsl evaluate {dir}/model.hdsl --train {dir}/train.svm {dir}/test.svm --max-features 12\n  \
-         hdsl train {dir}/train.svm --valid {dir}/valid.svm --lambda 100 --names {dir}/names.txt -o my.hdsl -v\n"
-    );
+    text += "\nNext, try (`cargo run --release --` in place of `hdsl` if it is not installed):\n";
+    text += &match args.text {
+        false => format!(
+            "  hdsl explain {dir}/model.hdsl --top 20\n  \
+             hdsl explain {dir}/model.hdsl --pair {dir}/test.svm:0 {dir}/train.svm:{partner}\n  \
+             hdsl evaluate identity --train {dir}/train.svm {dir}/test.svm\n  \
+             hdsl evaluate {dir}/model.hdsl --train {dir}/train.svm {dir}/test.svm --max-features 12\n  \
+             hdsl train {dir}/train.svm --valid {dir}/valid.svm --lambda 100 --names {dir}/names.txt -o my.hdsl -v\n"
+        ),
+        true => format!(
+            "  hdsl inspect {dir}/reviews.csv\n  \
+             hdsl predict {dir}/reviews.hdsl {dir}/new.csv --reasons 3\n  \
+             hdsl explain {dir}/reviews.hdsl --pair {dir}/new.csv:0 {dir}/reviews.csv:{partner}\n  \
+             hdsl evaluate {dir}/reviews.hdsl {dir}/new.csv\n  \
+             hdsl tune {dir}/reviews.csv --label verdict --text review --time 60s -o my.hdsl\n"
+        ),
+    };
     text
 }
 

@@ -43,9 +43,8 @@ Examples:
   hdsl evaluate identity --train train.svm.bz2 test.svm.bz2 --json             the plain dot product
   hdsl evaluate m.hdsl --train train.svm.bz2 test.svm.bz2 --max-features 50    a sparser model
   hdsl evaluate m.hdsl rows.svm --triplets judgments:qrels.txt                 rankings by judgments",
-    override_usage = "hdsl evaluate [OPTIONS] --train <FILE> <MODEL> <TEST>\n       \
-                      hdsl evaluate [OPTIONS] --triplets <SOURCE> <MODEL> <TEST>",
-    mut_arg("train", |train| train.required(false).required_unless_present("triplets"))
+    override_usage = "hdsl evaluate [OPTIONS] [--train <FILE>] <MODEL> <TEST>\n       \
+                      hdsl evaluate [OPTIONS] --triplets <SOURCE> <MODEL> <TEST>"
 )]
 pub(crate) struct Evaluate {
     #[command(flatten)]
@@ -129,7 +128,7 @@ fn to_text(
         percent(evaluation.error),
         thousands(evaluation.n_wrong),
         thousands(evaluation.n_test),
-        rule_in_words(rule, ranker.train().rows.n_rows())
+        rule_in_words(rule, ranker.n_train())
     );
     let text = output::fields(&[
         ("model", args.ranking.model.to_string()),
@@ -194,7 +193,7 @@ fn to_json(
         "balanced_error": evaluation.balanced_error,
         "n_test": evaluation.n_test,
         "n_wrong": evaluation.n_wrong,
-        "n_train": ranker.train().rows.n_rows(),
+        "n_train": ranker.n_train(),
         "k": rule.k,
         "vote": rule.vote,
         "normalization": rule.normalization,

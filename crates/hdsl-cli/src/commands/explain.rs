@@ -29,7 +29,8 @@ use std::path::PathBuf;
     after_long_help = "\
 Examples:
   hdsl explain m.hdsl --names vocab.txt --top 20
-  hdsl explain m.hdsl --pair test.svm.bz2:3 train.svm.bz2:17        rows are counted from 0"
+  hdsl explain m.hdsl --pair test.svm.bz2:3 train.svm.bz2:17        rows are counted from 0
+  hdsl explain reviews.hdsl --pair new.csv:3 reviews.csv:17         records of a model of records"
 )]
 pub(crate) struct Explain {
     #[command(flatten)]
@@ -218,6 +219,7 @@ fn rest(all: usize, shown: usize) -> String {
 struct Side<'a> {
     wanted: &'a RowOf,
     class: Option<&'a str>,
+    text: Option<&'a str>,
     indices: Vec<u32>,
     values: Vec<f64>,
 }
@@ -235,6 +237,11 @@ impl<'a> Side<'a> {
         Ok(Self {
             wanted,
             class: data.labels.as_ref().map(|labels| labels.name(wanted.row)),
+            text: data
+                .records
+                .as_ref()
+                .and_then(|records| records.texts.as_ref())
+                .map(|texts| texts[wanted.row].as_str()),
             indices,
             values,
         })
@@ -253,11 +260,30 @@ impl<'a> Side<'a> {
             .class
             .map_or(String::new(), |c| format!(" (class {c})"));
         let RowOf { path, row } = self.wanted;
-        format!("row {row} of {}{class}", path.display())
+        let text = self
+            .text
+            .map_or(String::new(), |t| format!(": {}", beginning(t)));
+        format!("row {row} of {}{class}{text}", path.display())
     }
 
     fn json(&self) -> Value {
-        json!({ "file": self.wanted.path, "row": self.wanted.row, "class": self.class })
+        let (path, row) = (&self.wanted.path, self.wanted.row);
+        let mut value = json!({ "file": path, "row": row, "class": self.class });
+        if let Some(text) = self.text {
+            value["text"] = text.into();
+        }
+        value
+    }
+}
+
+/// A text on one line, cut if it is long.
+fn beginning(text: &str) -> String {
+    const LONGEST: usize = 100;
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
     }
 }
 
@@ -269,7 +295,7 @@ fn explain_rows(
     b: &RowOf,
 ) -> Result<(), Failure> {
     let model = names.model;
-    let mut reader = Reader::new(&args.model.read, log);
+    let mut reader = Reader::new(&args.model.read, log).keep_texts();
     reader.number_as_model(model);
     let first = reader.data(&a.path, None)?;
     let second = match a.path == b.path {

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::files::{self, Reader};
 use crate::output::{self, Log, count, percent, short, thousands};
 use clap::{Args, ValueHint};
+use hdsl::data::ColumnGuess;
 use hdsl::model::CommandFiles;
 use hdsl::{Dataset, Labels, Model, Preprocessor};
 use serde_json::{Value, json};
@@ -13,15 +14,20 @@ use std::path::PathBuf;
 /// Classes listed by name in the text.
 const CLASSES_SHOWN: usize = 12;
 
+/// How much of an example is shown.
+const EXAMPLE: usize = 50;
+
 /// Show what a data file or a model contains
 ///
-/// For data: rows, features, non-zeros, classes, the range of values, the index base, and notes of the reader. For a
-/// model: lambda, base, atoms, features, preprocessing, and how it was trained. With --json, a model is printed completely:
+/// For data: rows, features, non-zeros, classes, the range of values, the index base, and notes of the reader; for records,
+/// also what each column is used as, given or guessed. For a model: lambda, base, atoms, features, preprocessing, and how it was trained. With --json, a model is printed completely:
 /// every atom with its weight, the preprocessing, the names and the path.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
   hdsl inspect train.svm.bz2
+  hdsl inspect reviews.csv                    what the columns are guessed to be
+  hdsl inspect reviews.csv --label stars --text title,body
   hdsl inspect m.hdsl --json > model.json")]
 pub(crate) struct Inspect {
     /// Data file or model file
@@ -39,7 +45,9 @@ pub(crate) fn run(args: &Inspect, log: &Log) -> Result<(), Failure> {
             false => output::stdout(&model_text(args, &model)),
         };
     }
-    let data = Reader::new(&args.data.read, log).data(&args.file, args.data.labels.as_ref())?;
+    let data = Reader::new(&args.data.read, log)
+        .with_columns(&args.data.columns)
+        .data(&args.file, args.data.labels.as_ref())?;
     let facts = Facts::of(&data);
     match args.data.json {
         true => output::json(&data_json(args, &data, &facts)),
@@ -85,6 +93,15 @@ fn model_text(args: &Inspect, model: &Model) -> String {
     }
     if let Some(classes) = &parts.classes {
         lines.push(("classes", first_of(classes.iter().cloned())));
+    }
+    if let Some(vectorizer) = model.vectorizer() {
+        let columns = vectorizer
+            .columns()
+            .map(|(name, role)| format!("{name} ({role})"));
+        lines.push(("columns", first_of(columns.collect::<Vec<_>>().into_iter())));
+    }
+    if let Some(training) = model.training_rows() {
+        lines.push(("contains", count(training.rows.n_rows(), "training row")));
     }
     lines.push(("names", count(parts.names.len(), "feature name")));
     let first = if parts.zero_based { 0 } else { 1 };
@@ -212,7 +229,33 @@ fn data_text(args: &Inspect, data: &Dataset, facts: &Facts) -> String {
         lines.push(("queries", thousands(distinct.len())));
     }
     lines.extend(data.notes.iter().map(|note| ("note", note.clone())));
-    output::fields(&lines)
+    let mut text = output::fields(&lines);
+    if let Some(records) = &data.records {
+        text += "\nColumns:\n";
+        text += &output::table("  ", &column_table(&records.columns));
+    }
+    text
+}
+
+/// What each column is used as, and an example of it.
+fn column_table(columns: &[ColumnGuess]) -> Vec<Vec<String>> {
+    let mut table = vec![output::head(["column", "used as", "", "example"])];
+    for column in columns {
+        let example: String = column.example.chars().take(EXAMPLE).collect();
+        let more = match column.example.chars().nth(EXAMPLE) {
+            Some(_) => "…",
+            None => "",
+        };
+        let separator = column.separator.as_ref();
+        let separator = separator.map_or(String::new(), |s| format!(" separated by `{s}`"));
+        table.push(vec![
+            column.name.clone(),
+            format!("{}{separator}", column.role),
+            if column.guessed { "guessed" } else { "given" }.to_owned(),
+            format!("{}{more}", example.replace(['\n', '\r', '\t'], " ")),
+        ]);
+    }
+    table
 }
 
 /// The classes and their sizes.
@@ -232,7 +275,7 @@ fn data_json(args: &Inspect, data: &Dataset, facts: &Facts) -> Value {
             .map(|(name, n)| json!({ "class": name, "rows": n }))
             .collect()
     });
-    json!({
+    let mut value = json!({
         "file": args.file,
         "n_rows": data.rows.n_rows(),
         "n_empty_rows": facts.empty,
@@ -245,5 +288,19 @@ fn data_json(args: &Inspect, data: &Dataset, facts: &Facts) -> Value {
         "classes": classes,
         "has_queries": data.queries.is_some(),
         "notes": data.notes,
-    })
+    });
+    if let Some(records) = &data.records {
+        let column = |column: &ColumnGuess| {
+            json!({
+                "name": column.name,
+                "role": column.role,
+                "guessed": column.guessed,
+                "separator": column.separator,
+                "example": column.example,
+            })
+        };
+        value["columns"] = records.columns.iter().map(column).collect();
+        value["has_ids"] = records.ids.is_some().into();
+    }
+    value
 }

@@ -7,6 +7,7 @@ pub(crate) mod evaluate;
 pub(crate) mod explain;
 #[cfg(feature = "fetch")]
 pub(crate) mod fetch;
+pub(crate) mod index;
 pub(crate) mod inspect;
 pub(crate) mod man;
 pub(crate) mod neighbors;

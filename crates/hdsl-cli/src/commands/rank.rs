@@ -1,9 +1,8 @@
 //! `hdsl rank`: learn to rank documents from judgments, and measure it on held-out queries.
 
-use super::vectorize::stop_words;
 use crate::args::{
-    ReadArgs, above_zero,
-    heading::{COLLECTION, METHOD, TEXT},
+    ReadArgs, TextArgs, above_zero,
+    heading::{COLLECTION, METHOD},
     named, positive,
 };
 use crate::failure::Failure;
@@ -11,9 +10,7 @@ use crate::files::{self, Reader};
 use crate::output::{self, Log, count, thousands};
 use crate::progress::{self, RankingProgress};
 use clap::{Args, ValueHint};
-use hdsl::data::{
-    Document, Frequency, Stem, VectorizeOptions, Vectorizer, is_documents, read_documents,
-};
+use hdsl::data::{Document, Stem, Vectorizer, is_documents, read_documents};
 use hdsl::ranking::{
     Collection, Comparison, HeldOut, Ids, Judgments, Quality, RankConfig, RankSetting, Ranked, rank,
 };
@@ -21,7 +18,6 @@ use hdsl::{IndexBase, Preprocess, Rows};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 /// Learn to rank documents from judgments, and measure the ranking on held-out queries
 ///
@@ -115,29 +111,15 @@ pub(crate) struct CollectionArgs {
     /// Two files of rows that belong together, row by row, such as titles and texts: supervision without judgments
     #[arg(long, num_args = 2, value_names = ["LEFT", "RIGHT"], requires = "judgments", value_hint = ValueHint::FilePath, help_heading = COLLECTION)]
     pairs: Option<Vec<PathBuf>>,
-}
-
-/// How texts of documents and queries become rows.
-#[derive(Args, Debug)]
-pub(crate) struct TextArgs {
-    /// Reduce words of texts to their stems
-    #[arg(long, value_name = "LANGUAGE", value_parser = named!(Stem), default_value_t, requires = "judgments", help_heading = TEXT)]
-    stem: Stem,
-    /// Leave out these words of texts: english, or a file of words
-    #[arg(long, value_name = "WORDS", requires = "judgments", help_heading = TEXT)]
-    stop_words: Option<String>,
-    /// Leave out words found in fewer documents: 5 is a number of documents, 0.01 a fraction
-    #[arg(long, value_name = "DF", default_value = "1", value_parser = Frequency::from_str, requires = "judgments", help_heading = TEXT)]
-    min_df: Frequency,
+    /// DOCUMENTS and QUERIES are texts [default: detected for SMART, JSON lines, and files named .tsv or .txt]
+    #[arg(long, requires = "judgments", help_heading = COLLECTION)]
+    texts: bool,
     /// Do not learn from titles of texts
-    #[arg(long, requires = "judgments", help_heading = TEXT)]
+    #[arg(long, requires = "judgments", help_heading = COLLECTION)]
     no_titles: bool,
     /// Save the vocabulary of texts, for `hdsl vectorize --vocab`
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "judgments", help_heading = TEXT)]
+    #[arg(long, value_name = "FILE", requires = "judgments", value_hint = ValueHint::FilePath, help_heading = COLLECTION)]
     save_vocab: Option<PathBuf>,
-    /// DOCUMENTS and QUERIES are texts [default: detected for SMART, JSON lines, and files named .tsv or .txt]
-    #[arg(long, requires = "judgments", help_heading = TEXT)]
-    texts: bool,
 }
 
 /// After these, rows have unit length.
@@ -188,10 +170,10 @@ pub(crate) fn run(args: &Rank, log: &Log) -> Result<(), Failure> {
 impl Job<'_> {
     pub(crate) fn run(&self, log: &Log) -> Result<(), Failure> {
         files::refuse_stdout_with_json(self.json, Some(self.output))?;
-        let is_text = self.text.texts || is_documents(self.documents);
+        let is_text = self.collection.texts || is_documents(self.documents);
         self.check(is_text)?;
         let out = files::create(self.output)?;
-        let vocabulary_out = self.text.save_vocab.as_deref();
+        let vocabulary_out = self.collection.save_vocab.as_deref();
         let vocabulary_out = vocabulary_out.map(files::create).transpose()?;
         let mut data = match is_text {
             true => self.read_texts()?,
@@ -264,15 +246,23 @@ impl Job<'_> {
         let for_text = [
             ("--stem", self.text.stem != Stem::None),
             ("--stop-words", self.text.stop_words.is_some()),
-            ("--no-titles", self.text.no_titles),
-            ("--save-vocab", self.text.save_vocab.is_some()),
-            ("--min-df", self.text.min_df != Frequency::Count(1)),
+            ("--no-titles", self.collection.no_titles),
+            ("--save-vocab", self.collection.save_vocab.is_some()),
+            ("--min-df", self.text.min_df.is_some()),
+            ("--max-df", self.text.max_df.is_some()),
+            ("--ngrams", self.text.ngrams.is_some()),
+            ("--hashing", self.text.hashing.is_some()),
         ];
         if let Some((option, _)) = for_text.iter().find(|option| option.1 && !is_text) {
             return Err(Failure::usage(format!(
                 "{option} is for texts, and {} has rows; pass --texts if it has lines `id<TAB>text`",
                 self.documents.display()
             )));
+        }
+        if self.text.vocab.is_some() {
+            return Err(Failure::usage(
+                "--vocab cannot be combined with --queries and --judgments: the vocabulary is that of the documents",
+            ));
         }
         if is_text && self.collection.pairs.is_some() {
             return Err(Failure::usage(
@@ -292,16 +282,10 @@ impl Job<'_> {
             of.iter().map(|d| d.whole().into_owned()).collect()
         };
         let texts = whole(&documents);
-        let options = VectorizeOptions {
-            stem: self.text.stem,
-            stop_words: stop_words(self.text.stop_words.as_deref())?,
-            min_df: self.text.min_df,
-            ..VectorizeOptions::default()
-        };
-        let vectorizer = Vectorizer::fit(&texts, options)
+        let vectorizer = Vectorizer::fit(&texts, self.text.options()?)
             .map_err(|error| Failure::from(error.in_file(self.documents)))?;
         let titled: Vec<&Document> = documents.iter().filter(|d| !d.title.is_empty()).collect();
-        let pairs = (!titled.is_empty() && !self.text.no_titles).then(|| {
+        let pairs = (!titled.is_empty() && !self.collection.no_titles).then(|| {
             let titles: Vec<&str> = titled.iter().map(|d| d.title.as_str()).collect();
             let bodies: Vec<&str> = titled.iter().map(|d| d.body()).collect();
             (vectorizer.transform(&titles), vectorizer.transform(&bodies))

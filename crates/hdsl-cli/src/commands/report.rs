@@ -28,6 +28,7 @@ use std::time::Instant;
     after_long_help = "\
 Examples:
   hdsl report m.hdsl --train train.svm.bz2 --test test.svm.bz2 --names vocab.txt -o report.html
+  hdsl report reviews.hdsl --train reviews.csv --test new.csv -o report.html
   hdsl report m.hdsl --train train.svm --test test.svm --text train.tsv test.tsv -o report.html
       shows the texts of rows and marks the words that contribute
   hdsl train ... -o m.hdsl --json > run.json && hdsl report m.hdsl --run run.json -o report.html
@@ -142,7 +143,7 @@ struct Parts {
 
 impl Parts {
     fn read(args: &Report, model: &Model, log: &Log) -> Result<Self, Failure> {
-        let mut reader = Reader::new(&args.model.read, log);
+        let mut reader = Reader::new(&args.model.read, log).keep_texts();
         reader.number_as_model(model);
         let text = |which: usize| args.text.as_ref().map(|files| files[which].as_path());
         let mut read = |path: &Path,
@@ -155,7 +156,15 @@ impl Parts {
             files::note_unseen(log, path, &data.rows, model.n_features());
             let more = added.add.as_ref();
             let more = more.map_or(String::new(), |more| format!(" and {}", more.display()));
-            let texts = texts.map(|path| texts_of(path, &data)).transpose()?;
+            let texts = match texts {
+                Some(path) => Some(texts_of(path, &data)?),
+                // Records have their texts with them.
+                None => data
+                    .records
+                    .as_mut()
+                    .and_then(|records| records.texts.take()),
+            };
+            let texts = texts.filter(|texts| texts.len() == data.rows.n_rows());
             Ok::<_, Failure>(NamedRows {
                 data,
                 texts,

@@ -6,6 +6,7 @@ use crate::files::{self, Reader};
 use crate::output::{self, Log, count};
 use clap::{Args, ValueHint};
 use hdsl::Normalization;
+use hdsl::data::TableColumn;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -40,7 +41,7 @@ pub(crate) struct Score {
     /// Normalization of the similarity [default: as in training]
     #[arg(long, value_name = "HOW", value_parser = named!(Normalization))]
     normalization: Option<Normalization>,
-    /// File to write the scores to [default: standard output]
+    /// File to write the scores to: .csv, .tsv, .jsonl, .parquet, or lines [default: standard output]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
     /// Print one JSON object on standard output instead of lines
@@ -68,7 +69,17 @@ pub(crate) fn run(args: &Score, log: &Log) -> Result<(), Failure> {
     let scores = similarity.score_many(&a, b, &pairs)?;
     let scored = pairs.iter().zip(&scores);
     if let Some(out) = out {
-        files::write(out, |out| {
+        let table = || {
+            let column = |of: fn(&(u32, u32)) -> u32| {
+                TableColumn::Integers(pairs.iter().map(|pair| of(pair).into()).collect())
+            };
+            vec![
+                ("a", column(|pair| pair.0)),
+                ("b", column(|pair| pair.1)),
+                ("score", TableColumn::Numbers(scores.clone())),
+            ]
+        };
+        files::write_results(out, table, |out| {
             let mut lines = scored.clone();
             lines.try_for_each(|((i, j), score)| writeln!(out, "{i}\t{j}\t{score}"))
         })?;

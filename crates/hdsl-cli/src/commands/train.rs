@@ -221,7 +221,7 @@ pub(crate) fn run(args: &Train, log: &Log) -> Result<(), Failure> {
     let config = args.config();
     let predicts = config.validation_measure() == Some(ValidationMeasure::PredictionError);
     if predicts && data.train.labels.is_none() {
-        return Err(Failure::no_labels(&args.files.train, "--labels"));
+        return Err(files::no_labels(&args.files.train, &data.train, "--labels"));
     }
     files::check_values(config.preprocess, &args.files.train, &data.train.rows)?;
     if let (Some(path), Some(valid)) = (&args.validation.valid, &data.valid) {
@@ -245,9 +245,7 @@ pub(crate) fn run(args: &Train, log: &Log) -> Result<(), Failure> {
     let trained = train(&given, &config, &mut progress);
     let mine_seconds = progress.finish();
     let mut trained = trained.map_err(|error| refused(error, args))?;
-    if data.by_position {
-        trained.model = trained.model.numbered_by_position();
-    }
+    trained.model = data.finish(trained.model.clone(), &args.files, false)?;
     let bytes = trained.model.to_bytes();
     files::write(out, |out| out.write_all(&bytes))?;
     if trained.run.stop == Stop::ObserverAsked {
@@ -308,8 +306,13 @@ fn hold_out(data: &mut TrainingData, fraction: f64, seed: u64) -> Result<(), Fai
         queries: None,
         index_base: data.train.index_base,
         notes: Vec::new(),
+        records: None,
     };
-    (data.train, data.valid) = (part(&rest), Some(part(&held)));
+    let (rest, held) = (part(&rest), part(&held));
+    let all = std::mem::replace(&mut data.train, rest);
+    // Neighbors are searched among all of them.
+    data.all = data.vectorizer.is_some().then_some(all);
+    data.valid = Some(held);
     Ok(())
 }
 

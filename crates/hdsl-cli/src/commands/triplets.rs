@@ -42,7 +42,9 @@ pub(crate) struct TripletsArgs {
 pub(crate) fn run(args: &TripletsArgs, log: &Log) -> Result<(), Failure> {
     files::refuse_stdout_with_json(args.data.json, args.output.as_deref())?;
     let out = args.output.as_deref().map(files::create).transpose()?;
-    let data = Reader::new(&args.data.read, log).data(&args.rows, args.data.labels.as_ref())?;
+    let data = Reader::new(&args.data.read, log)
+        .with_columns(&args.data.columns)
+        .data(&args.rows, args.data.labels.as_ref())?;
     files::check_values(args.preprocess, &args.rows, &data.rows)?;
     let rows = Preprocessor::fit(args.preprocess, &data.rows).apply(&data.rows);
     let source = &args.source.triplets;

@@ -1,6 +1,6 @@
 //! `hdsl tune`: search for the best similarity for a data set, and print the line that trains it again.
 
-use super::rank::{CollectionArgs, Job, TextArgs};
+use super::rank::{CollectionArgs, Job};
 use super::train::MemoryLimit;
 use crate::args::{
     AddedRows, TrainingFiles, ValidationFiles, at_least_two, duration, fraction,
@@ -73,8 +73,6 @@ pub(crate) struct Tune {
     triplets: Option<TripletSource>,
     #[command(flatten)]
     collection: CollectionArgs,
-    #[command(flatten)]
-    text: TextArgs,
     /// Leave parts of the search out, to see what they contribute
     #[arg(long, value_name = "PART,...", value_delimiter = ',', value_parser = named!(Ablation), conflicts_with = "preset")]
     ablate: Vec<Ablation>,
@@ -130,7 +128,8 @@ pub(crate) fn run(args: &Tune, log: &Log) -> Result<(), Failure> {
             )));
         }
         None if data.train.labels.is_none() => {
-            return Err(Failure::no_labels(&files.train, "--labels or --triplets"));
+            let option = "--labels or --triplets";
+            return Err(files::no_labels(&files.train, &data.train, option));
         }
         _ => {}
     }
@@ -143,9 +142,8 @@ pub(crate) fn run(args: &Tune, log: &Log) -> Result<(), Failure> {
     let tuned = tune(&given, &args.config(), &mut progress);
     progress.finish();
     let mut tuned = tuned.map_err(|error| Failure::from(error.in_file(&files.train)))?;
-    if data.by_position {
-        tuned.trained.model = tuned.trained.model.numbered_by_position();
-    }
+    let model = tuned.trained.model.clone();
+    tuned.trained.model = data.finish(model, files, tuned.refitted)?;
     let bytes = tuned.trained.model.to_bytes();
     files::write(out, |out| out.write_all(&bytes))?;
     if !tuned.finished {
@@ -190,7 +188,7 @@ impl Tune {
         Ok(Job {
             documents: &self.files.train,
             collection: &self.collection,
-            text: &self.text,
+            text: &self.files.text,
             read: &self.files.read,
             config,
             output: &self.files.output,

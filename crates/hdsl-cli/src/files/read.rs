@@ -1,13 +1,15 @@
 //! Data and models from files.
 
-use crate::args::{AddedRows, PathPoint, ReadArgs};
+use crate::args::{AddedRows, ColumnArgs, PathPoint, ReadArgs, TextArgs};
 use crate::failure::Failure;
 use crate::output::{Log, count};
+use hdsl::data::{ColumnGuess, RecordOptions, RecordVectorizer, Role, VectorizeOptions};
 use hdsl::{
     Dataset, Format, IndexBase, Labels, Model, Preprocess, ReadOptions, Rows, read_dataset,
 };
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Reads the data files of one command: all with the same flags and the same numbering of features.
 pub(crate) struct Reader<'a> {
@@ -15,6 +17,13 @@ pub(crate) struct Reader<'a> {
     log: &'a Log,
     base: Option<IndexBase>,
     stdin_used: bool,
+    columns: Option<&'a ColumnArgs>,
+    text: VectorizeOptions,
+    /// What turns records into rows: that of the model, or that of the file read first.
+    vectorizer: Option<Arc<RecordVectorizer>>,
+    /// Whether there is a model that takes no records.
+    takes_rows_only: bool,
+    keep_texts: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -24,7 +33,38 @@ impl<'a> Reader<'a> {
             log,
             base: None,
             stdin_used: false,
+            columns: None,
+            text: VectorizeOptions::default(),
+            vectorizer: None,
+            takes_rows_only: false,
+            keep_texts: false,
         }
+    }
+
+    /// With options about columns.
+    pub(crate) fn with_columns(mut self, columns: &'a ColumnArgs) -> Self {
+        self.columns = Some(columns);
+        self
+    }
+
+    /// With options about texts. Reads the vocabulary, if one is given.
+    pub(crate) fn with_text(mut self, text: &TextArgs) -> Result<Self, Failure> {
+        self.text = text.options()?;
+        if let Some(path) = &text.vocab {
+            self.vectorizer = Some(Arc::new(RecordVectorizer::read(path)?));
+        }
+        Ok(self)
+    }
+
+    /// Keeps the texts of records.
+    pub(crate) fn keep_texts(mut self) -> Self {
+        self.keep_texts = true;
+        self
+    }
+
+    /// What turns records into rows, once it is known.
+    pub(crate) fn vectorizer(&self) -> Option<&Arc<RecordVectorizer>> {
+        self.vectorizer.as_ref()
     }
 
     /// From now on, features are numbered as in the training files of the model, unless a flag says otherwise.
@@ -35,6 +75,8 @@ impl<'a> Reader<'a> {
             (false, true) => Some(IndexBase::Zero),
             (false, false) => Some(IndexBase::One),
         };
+        self.vectorizer = model.vectorizer().cloned();
+        self.takes_rows_only = self.vectorizer.is_none();
     }
 
     /// Whether features have no written number in this file, so that it does not tell how others number them.
@@ -62,15 +104,43 @@ impl<'a> Reader<'a> {
         {
             self.claim_stdin(file)?;
         }
-        let data = read_dataset(
-            path,
-            &ReadOptions {
-                format: self.args.format,
-                labels: labels.cloned(),
-                index_base: self.args.index_base().or(self.base),
-                n_features: None,
+        let columns = self.columns;
+        let is_bound = self.vectorizer.as_ref().is_some_and(|v| v.is_bound());
+        if is_bound && columns.is_some_and(ColumnArgs::has_features) {
+            return Err(Failure::usage(
+                "the columns of features are those of the model or of --vocab; of the columns, only --label and --id can \
+                 be given",
+            ));
+        }
+        let options = ReadOptions {
+            format: self.args.format,
+            labels: labels.cloned(),
+            index_base: self.args.index_base().or(self.base),
+            n_features: None,
+            records: RecordOptions {
+                roles: columns.map(ColumnArgs::roles).unwrap_or_default(),
+                dialect: columns.map(ColumnArgs::dialect).unwrap_or_default(),
+                text: self.text.clone(),
+                vectorizer: self.vectorizer.clone(),
+                keep_texts: self.keep_texts,
             },
-        )?;
+        };
+        let data = read_dataset(path, &options)?;
+        if self.takes_rows_only && data.records.is_some() {
+            return Err(Failure::file(
+                path,
+                "has records, but the model was trained on rows of numbered features and does not say how records become \
+                 rows",
+            ));
+        }
+        if let (Some(columns), None) = (columns, &data.records)
+            && columns.roles().is_given()
+        {
+            return Err(Failure::file(
+                path,
+                "has rows of numbered features, which have no columns; --label, --text and the like are for records",
+            ));
+        }
         data.notes.iter().for_each(|note| self.log.detail(note));
         self.log.detail(format!(
             "{}: read {}, {}",
@@ -91,7 +161,7 @@ impl<'a> Reader<'a> {
         let data = self.data(path, labels)?;
         match data.labels.clone() {
             Some(labels) => Ok((data, labels)),
-            None => Err(Failure::no_labels(path, option)),
+            None => Err(no_labels(path, &data, option)),
         }
     }
 
@@ -104,6 +174,12 @@ impl<'a> Reader<'a> {
         added: &AddedRows,
     ) -> Result<Dataset, Failure> {
         let mut data = self.data(path, labels)?;
+        if let Some(records) = &data.records {
+            self.vectorizer = Some(records.vectorizer.clone());
+            if let Some(guess) = guessed(&records.columns) {
+                self.log.note(format!("{}: {guess}", path.display()));
+            }
+        }
         self.base = (!self.is_numbered_by_position(path)).then_some(data.index_base);
         self.append(&mut data, path, option, added)?;
         Ok(data)
@@ -124,10 +200,19 @@ impl<'a> Reader<'a> {
         match (&mut data.labels, &more.labels) {
             (Some(labels), Some(others)) => labels.append(others),
             (None, None) => {}
-            (None, Some(_)) => return Err(Failure::no_labels(path, option)),
-            (Some(_), None) => return Err(Failure::no_labels(more_path, "--add-labels")),
+            (None, Some(_)) => return Err(no_labels(path, data, option)),
+            (Some(_), None) => return Err(no_labels(more_path, &more, "--add-labels")),
         }
         data.rows.append(more.rows.view());
+        if let (Some(records), Some(more)) = (&mut data.records, more.records) {
+            records.ids = match (records.ids.take(), more.ids) {
+                (Some(mut ids), Some(more)) => {
+                    ids.extend(more);
+                    Some(ids)
+                }
+                _ => None,
+            };
+        }
         data.queries = None;
         Ok(())
     }
@@ -141,6 +226,32 @@ impl<'a> Reader<'a> {
         }
         Ok(())
     }
+}
+
+/// The failure of a command that needs labels. `option` is the flag for a file of labels.
+pub(crate) fn no_labels(path: &Path, data: &Dataset, option: &str) -> Failure {
+    match &data.records {
+        None => Failure::no_labels(path, option),
+        Some(records) => {
+            let reason = records.unlabeled.clone();
+            let none = || "has no labels; pass the column of labels with --label".to_owned();
+            Failure::file(path, reason.unwrap_or_else(none))
+        }
+    }
+}
+
+/// What columns were guessed to be, in words.
+fn guessed(columns: &[ColumnGuess]) -> Option<String> {
+    let used = columns.iter().filter(|c| c.role != Role::Ignored);
+    let words = |column: &ColumnGuess| format!("{} {}", column.role, column.name);
+    let guessed: Vec<String> = used.filter(|c| c.guessed).map(words).collect();
+    const SHOWN: usize = 8;
+    let more = match guessed.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    let some = guessed[..guessed.len().min(SHOWN)].join(", ");
+    (!guessed.is_empty()).then(|| format!("guessed {some}{more}; `hdsl inspect` shows all columns"))
 }
 
 /// The first bytes of a file, if it has so many. Standard input is left alone: what is read from it here would be missing

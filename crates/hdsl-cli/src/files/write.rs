@@ -1,7 +1,7 @@
 //! Outputs, opened before any work is done.
 
 use crate::failure::Failure;
-use hdsl::data::{OutputFile, write_npz, write_svmlight};
+use hdsl::data::{OutputFile, TableColumn, TableFormat, write_npz, write_svmlight, write_table};
 use hdsl::{Dataset, Format, IndexBase, Labels, Rows};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -49,6 +49,23 @@ pub(crate) fn write(
     out.fill(fill)?;
     out.commit()?;
     Ok(())
+}
+
+/// Writes a table in the format of the file's name, or else lines of text.
+pub(crate) fn write_results(
+    out: OutputFile,
+    table: impl FnOnce() -> Vec<(&'static str, TableColumn)>,
+    lines: impl FnOnce(&mut OutputFile) -> std::io::Result<()>,
+) -> Result<(), Failure> {
+    match TableFormat::of_name(out.path()) {
+        None => write(out, lines),
+        Some(format) => {
+            let table = table();
+            write(out, |out| {
+                write_table(out, format, &table).map_err(std::io::Error::other)
+            })
+        }
+    }
 }
 
 /// A file of rows that is being written, and a file of labels beside it where the format has none.

@@ -1,6 +1,7 @@
 //! What a data file holds.
 
 use super::labels::Labels;
+use super::records::Records;
 use super::rows::Rows;
 
 /// The index of the first feature in a text file.
@@ -35,6 +36,8 @@ pub struct Dataset {
     pub index_base: IndexBase,
     /// What was accepted but is worth mentioning, one sentence each, with the file's name.
     pub notes: Vec<String>,
+    /// What is known about rows that were records: the vectorizer that made them, ids, texts.
+    pub records: Option<Records>,
 }
 
 impl Dataset {
@@ -46,6 +49,7 @@ impl Dataset {
             queries: None,
             index_base,
             notes,
+            records: None,
         }
     }
 }

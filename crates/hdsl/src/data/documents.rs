@@ -94,6 +94,13 @@ pub fn is_documents(path: &Path) -> bool {
     is_file && open().unwrap_or(false)
 }
 
+/// Whether a file is in the SMART format of the classic test collections.
+pub fn is_smart(path: &Path) -> bool {
+    let is_file = path != Path::new("-") && std::fs::metadata(path).is_ok_and(|m| m.is_file());
+    let style = || -> Result<Style> { Ok(style_of(Input::open(path, WANT)?.peek(1 << 12)?)) };
+    is_file && style().is_ok_and(|style| style == Style::Smart)
+}
+
 /// Whether the input is in the SMART format or has JSON lines, which are seen at the first line.
 pub(super) fn has_marks(input: &mut Input<'_>) -> Result<bool> {
     Ok(style_of(input.peek(1 << 12)?) != Style::Tabbed)

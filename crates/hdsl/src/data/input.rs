@@ -77,6 +77,12 @@ impl<'a> Input<'a> {
         Ok(self.ahead)
     }
 
+    /// Some bytes, about `n`; none at the end.
+    pub(crate) fn next_chunk(&mut self, n: usize) -> Result<Vec<u8>> {
+        self.read_ahead(n)?;
+        Ok(std::mem::take(&mut self.ahead))
+    }
+
     /// Some whole lines, ends included (the last line of a file may lack its own), or `None` at the end.
     pub(crate) fn next_block(&mut self) -> Result<Option<Vec<u8>>> {
         let mut wanted = BLOCK;

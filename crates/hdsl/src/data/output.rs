@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use std::fs;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
@@ -59,6 +59,22 @@ impl OutputFile {
     /// Lets `write` write, and adds the file's name to its error.
     pub fn fill(&mut self, write: impl FnOnce(&mut Self) -> io::Result<()>) -> Result<()> {
         write(self).map_err(|source| write_error(&self.path, source))
+    }
+
+    /// Overwrites the first bytes of what was written so far. What is no file of its own, such as a pipe, cannot do this.
+    pub(crate) fn overwrite_start(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.out.flush()?;
+        let Some(rename) = &mut self.rename else {
+            let kind = io::ErrorKind::Unsupported;
+            return Err(io::Error::new(
+                kind,
+                "expected a file, not a pipe or a device",
+            ));
+        };
+        let file = rename.temporary.as_file_mut();
+        file.rewind()?;
+        file.write_all(bytes)?;
+        file.seek(SeekFrom::End(0)).map(|_| ())
     }
 
     /// Writes what is buffered, waits until it is on disk, and gives the file its name.

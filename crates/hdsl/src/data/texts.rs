@@ -2,7 +2,7 @@
 
 use super::documents::{self, Document};
 use super::input::{Input, quote};
-use super::vocabulary;
+use super::{records, vocabulary};
 use crate::error::{Error, Result};
 use std::path::Path;
 
@@ -38,12 +38,30 @@ pub fn read_texts(path: &Path) -> Result<Vec<(String, String)>> {
     }
 }
 
-/// Reads the names of features, one per line in the order of the features: a vocabulary file or any plain list.
+/// Reads the lines of a text file, such as ids or texts, one per row. Line ends are not part of them.
+pub fn read_lines(path: &Path) -> Result<Vec<String>> {
+    let mut lines = Vec::new();
+    Input::open(path, "one entry per line")?.each_line(|_, line| {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let text =
+            std::str::from_utf8(line).map_err(|_| format!("{} is not UTF-8", quote(line)))?;
+        lines.push(text.to_owned());
+        Ok(())
+    })?;
+    Ok(lines)
+}
+
+/// Reads the names of features, one per line in the order of the features: a vocabulary file, a vectorizer of
+/// records, or any plain list.
 ///
 /// A name ends at a tab. Names may repeat or be empty: they are only displayed.
 pub fn read_names(path: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
-    Input::open(path, "one name per line")?.each_line(|number, line| {
+    let mut input = Input::open(path, "one name per line")?;
+    if records::is_stored(&mut input)? {
+        return Ok(records::RecordVectorizer::read(path)?.feature_names());
+    }
+    input.each_line(|number, line| {
         if !vocabulary::is_header(number, line) {
             let name = line.split(|&b| b == b'\t').next().unwrap_or(line);
             names.push(String::from_utf8_lossy(name.trim_ascii()).into_owned());

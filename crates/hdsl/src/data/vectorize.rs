@@ -1,12 +1,22 @@
 //! From words to rows: counts, presence or tf-idf, with a vocabulary that later files share.
 
+use super::counts::{
+    ColumnPiece, Counts, FixedCounter, LEFT_OUT, LearningCounter, Placement, TermTable, into_rows,
+};
 use super::input::quote;
-use super::rows::{Rows, SparseRow};
-use super::words::{Stem, StopWords, Words};
+use super::interner::Interner;
+use super::rows::Rows;
+use super::words::{Analyzer, NGrams, Stem, StopWords, Tokenizer, Words};
 use crate::error::{Error, Result};
 use crate::named::named_enum;
-use std::collections::{BTreeMap, HashMap};
+use crate::parallel::prelude::*;
+use std::borrow::Cow;
+use std::fmt;
 use std::str::FromStr;
+use std::sync::OnceLock;
+
+/// How many bytes of text are one piece of work. Fixed, so that the pieces do not depend on the number of threads.
+pub(super) const PIECE: usize = 256 << 10;
 
 named_enum! {
     /// The value that a row has for a word.
@@ -28,7 +38,8 @@ named_enum! {
 /// assert_eq!("0.5".parse(), Ok(Frequency::Fraction(0.5)));
 /// assert!("1.5".parse::<Frequency>().is_err());
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum Frequency {
     /// A number of documents.
     Count(usize),
@@ -62,6 +73,30 @@ impl FromStr for Frequency {
     }
 }
 
+impl TryFrom<String> for Frequency {
+    type Error = String;
+
+    fn try_from(text: String) -> std::result::Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Frequency> for String {
+    fn from(frequency: Frequency) -> Self {
+        frequency.to_string()
+    }
+}
+
+/// A fraction always has a point, so that 1.0 is not 1.
+impl fmt::Display for Frequency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Frequency::Count(count) => count.fmt(f),
+            Frequency::Fraction(fraction) => fmt::Debug::fmt(fraction, f),
+        }
+    }
+}
+
 /// How to choose a vocabulary and what to make of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VectorizeOptions {
@@ -77,6 +112,13 @@ pub struct VectorizeOptions {
     pub stem: Stem,
     /// Words that are left out.
     pub stop_words: StopWords,
+    /// What the features of a text are.
+    pub analyzer: Analyzer,
+    /// How many words or characters in sequence are one feature.
+    pub n_grams: NGrams,
+    /// Instead of a vocabulary, this many features, by the hash of the term: nothing has to be remembered, and terms of the
+    /// same hash are one feature.
+    pub hashing: Option<u32>,
 }
 
 impl Default for VectorizeOptions {
@@ -89,7 +131,35 @@ impl Default for VectorizeOptions {
             lowercase: true,
             stem: Stem::None,
             stop_words: StopWords::None,
+            analyzer: Analyzer::Word,
+            n_grams: NGrams::default(),
+            hashing: None,
         }
+    }
+}
+
+/// What the terms of a cell are.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) enum Split {
+    /// Words, or sequences of words or characters.
+    #[default]
+    Text,
+    /// The cell as a whole.
+    Cell,
+    /// What stands between separators.
+    List(String),
+}
+
+/// Between the items of a list that was not text: no separator occurs in its items.
+pub(super) const ITEM_END: char = '\x1f';
+
+/// The places of terms, found when they are first needed. Two are equal whether they are there or not.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Places(OnceLock<Interner>);
+
+impl PartialEq for Places {
+    fn eq(&self, _: &Self) -> bool {
+        true
     }
 }
 
@@ -114,39 +184,209 @@ pub struct Vectorizer {
     pub(super) n_documents: u64,
     pub(super) weighting: Weighting,
     pub(super) words: Words,
+    pub(super) split: Split,
+    /// The number of features, where they are the hashes of terms.
+    pub(super) buckets: Option<u32>,
+    pub(super) places: Places,
 }
 
 impl Vectorizer {
     /// Chooses the vocabulary from documents.
-    pub fn fit<S: AsRef<str>>(documents: &[S], options: VectorizeOptions) -> Result<Self> {
-        let n = documents.len();
-        let (low, high) = (options.min_df.of(n), options.max_df.of(n));
+    pub fn fit<S: AsRef<str> + Sync>(documents: &[S], options: VectorizeOptions) -> Result<Self> {
+        Ok(Self::fit_transform(documents, options)?.0)
+    }
+
+    /// Chooses the vocabulary from documents and turns them into rows.
+    ///
+    /// ```
+    /// use hdsl::data::{VectorizeOptions, Vectorizer};
+    /// let texts = ["the cat and the dog", "a dog"];
+    /// let (vectorizer, rows) = Vectorizer::fit_transform(&texts, VectorizeOptions::default())?;
+    /// assert_eq!(rows, vectorizer.transform(&texts));
+    /// # Ok::<(), hdsl::Error>(())
+    /// ```
+    pub fn fit_transform<S: AsRef<str> + Sync>(
+        documents: &[S],
+        options: VectorizeOptions,
+    ) -> Result<(Self, Rows)> {
+        let (min_df, max_df) = (options.min_df, options.max_df);
+        let mut vectorizer = Self::unfitted(options, Split::Text)?;
+        if vectorizer.buckets.is_some() {
+            let rows = vectorizer.transform(documents);
+            return Ok((vectorizer, rows));
+        }
+        let count = |piece: &[S]| {
+            let mut tokenizer = vectorizer.words.tokenizer();
+            let mut counter = LearningCounter::default();
+            for document in piece {
+                vectorizer.learn(document.as_ref(), &mut tokenizer, &mut counter);
+            }
+            counter
+        };
+        let mut table = TermTable::default();
+        let mut pieces: Vec<Vec<ColumnPiece>> = Vec::new();
+        // Some pieces at a time: their own tables of terms are larger than their counts.
+        for some in pieces_of(documents).chunks(64) {
+            let counted: Vec<LearningCounter> = some.par_iter().map(|piece| count(piece)).collect();
+            let merged = counted.into_iter().map(|piece| table.merge(piece));
+            pieces.extend(merged.map(|counts| vec![ColumnPiece::Terms(counts)]));
+        }
+        let placement = vectorizer.choose(table, documents.len(), min_df, max_df, 0)?;
+        let rows = into_rows(vectorizer.n_features(), &[placement], pieces);
+        Ok((vectorizer, rows))
+    }
+
+    /// A vectorizer without a vocabulary.
+    pub(super) fn unfitted(options: VectorizeOptions, split: Split) -> Result<Self> {
         let words = Words {
             lowercase: options.lowercase,
             stem: options.stem,
             stop_words: options.stop_words,
+            analyzer: options.analyzer,
+            n_grams: options.n_grams,
         };
-        // A tree keeps the words sorted by name, which is the order of the features.
-        let mut frequencies: BTreeMap<String, u64> = BTreeMap::new();
-        for word in words.distinct(documents).into_iter().flatten() {
-            *frequencies.entry(word).or_default() += 1;
+        words.check()?;
+        if let Some(buckets) = options.hashing {
+            if options.weighting == Weighting::TfIdf {
+                return Err(Error::data(
+                    "hashed features have no document frequencies, which the weighting tfidf needs; use counts, and \
+                     tfidf as preprocessing",
+                ));
+            }
+            if !(1..=1 << 31).contains(&buckets) {
+                return Err(Error::param("hashing", buckets, "1 to 2^31 features"));
+            }
         }
-        let n_words = frequencies.len();
-        frequencies.retain(|_, df| (low..=high).contains(&(*df as f64)));
-        if frequencies.is_empty() {
+        Ok(Self {
+            terms: Vec::new(),
+            frequencies: Vec::new(),
+            n_documents: 0,
+            weighting: options.weighting,
+            words,
+            split,
+            buckets: options.hashing,
+            places: Places::default(),
+        })
+    }
+
+    /// Calls `each` with the terms of a cell.
+    #[inline]
+    pub(super) fn each_term(
+        &self,
+        cell: &str,
+        tokenizer: &mut Tokenizer<'_>,
+        mut each: impl FnMut(&str),
+    ) {
+        match &self.split {
+            Split::Text => tokenizer.each(cell, each),
+            Split::Cell => {
+                let cell = cell.trim();
+                if !cell.is_empty() {
+                    each(cell);
+                }
+            }
+            Split::List(separator) => {
+                let mut all = |items: &mut dyn Iterator<Item = &str>| {
+                    let items = items.map(str::trim);
+                    items.filter(|item| !item.is_empty()).for_each(&mut each);
+                };
+                match cell.contains(ITEM_END) {
+                    true => all(&mut cell.split(ITEM_END)),
+                    false if separator.trim().is_empty() => all(&mut cell.split_whitespace()),
+                    false => all(&mut cell.split(separator.as_str())),
+                }
+            }
+        }
+    }
+
+    /// Adds a row of terms that are not known yet.
+    pub(super) fn learn(
+        &self,
+        cell: &str,
+        tokenizer: &mut Tokenizer<'_>,
+        counter: &mut LearningCounter,
+    ) {
+        self.each_term(cell, tokenizer, |term| counter.add(term));
+        counter.end_row();
+    }
+
+    /// Adds a row of terms of the vocabulary.
+    pub(super) fn count(
+        &self,
+        cell: &str,
+        tokenizer: &mut Tokenizer<'_>,
+        counter: &mut FixedCounter,
+    ) {
+        match self.buckets {
+            Some(n) => self.each_term(cell, tokenizer, |term| counter.add(bucket(term, n))),
+            None => {
+                let places = self.places();
+                self.each_term(cell, tokenizer, |term| {
+                    if let Some(place) = places.find(term) {
+                        counter.add(place);
+                    }
+                });
+            }
+        }
+        counter.end_row();
+    }
+
+    fn places(&self) -> &Interner {
+        self.places.0.get_or_init(|| self.terms.iter().collect())
+    }
+
+    /// Chooses the vocabulary among all terms. Terms in fewer or more documents than the bounds are left out.
+    pub(super) fn choose(
+        &mut self,
+        table: TermTable,
+        n: usize,
+        min_df: Frequency,
+        max_df: Frequency,
+        offset: u32,
+    ) -> Result<Placement> {
+        let (low, high) = (min_df.of(n), max_df.of(n));
+        let TermTable {
+            interner,
+            frequencies,
+        } = table;
+        let is_in = |number: &u32| (low..=high).contains(&(frequencies[*number as usize] as f64));
+        let n_terms = interner.len();
+        let mut chosen: Vec<u32> = (0..n_terms as u32).filter(is_in).collect();
+        if chosen.is_empty() {
             return Err(Error::data(format!(
-                "none of the {n_words} words of {n} documents is in {low} to {high} of them, \
+                "none of the {n_terms} words of {n} documents is in {low} to {high} of them, \
                  expected at least one"
             )));
         }
-        let (terms, frequencies) = frequencies.into_iter().unzip();
-        Ok(Self {
-            terms,
-            frequencies,
-            n_documents: n as u64,
-            weighting: options.weighting,
-            words,
+        // By name, so that the order of the documents does not matter.
+        chosen.sort_unstable_by_key(|&number| interner.get(number));
+        let mut places = vec![LEFT_OUT; n_terms];
+        for (place, &number) in (0..).zip(&chosen) {
+            places[number as usize] = place;
+        }
+        let terms = chosen.iter().map(|&number| interner.get(number).to_owned());
+        self.terms = terms.collect();
+        let chosen = chosen.iter().map(|&number| frequencies[number as usize]);
+        self.frequencies = chosen.collect();
+        self.n_documents = n as u64;
+        Ok(Placement {
+            places: Some(places),
+            ..self.placement(offset)
         })
+    }
+
+    /// How counts of terms of the vocabulary become values of features.
+    pub(super) fn placement(&self, offset: u32) -> Placement {
+        let idf = |&df: &u64| ((1.0 + self.n_documents as f64) / (1.0 + df as f64)).ln() + 1.0;
+        Placement {
+            offset,
+            places: None,
+            weighting: self.weighting,
+            idf: match self.weighting {
+                Weighting::TfIdf => self.frequencies.iter().map(idf).collect(),
+                _ => Vec::new(),
+            },
+        }
     }
 
     /// The same words with another weighting, whatever the vocabulary file says.
@@ -159,40 +399,105 @@ impl Vectorizer {
         Ok(Self { weighting, ..self })
     }
 
-    /// The words; the i-th is feature i.
+    /// The words; the i-th is feature i. Hashed features have none.
     pub fn terms(&self) -> &[String] {
         &self.terms
     }
 
-    /// One row per document. Words outside the vocabulary are ignored.
-    pub fn transform<S: AsRef<str>>(&self, documents: &[S]) -> Rows {
-        let features: HashMap<&str, u32> = self.terms.iter().map(String::as_str).zip(0..).collect();
-        let idf = |feature: u32| {
-            let df = self.frequencies[feature as usize] as f64;
-            ((1.0 + self.n_documents as f64) / (1.0 + df)).ln() + 1.0
-        };
-        let mut by_document = vec![Vec::new(); documents.len()];
-        self.words.each(documents, |at, word| {
-            by_document[at].extend(features.get(word).copied());
-        });
-        let mut rows = Rows::new(self.terms.len());
-        for mut found in by_document {
-            found.sort_unstable();
-            let (mut indices, mut values) = (Vec::new(), Vec::<f64>::new());
-            for same in found.chunk_by(|a, b| a == b) {
-                indices.push(same[0]);
-                values.push(match self.weighting {
-                    Weighting::Counts => same.len() as f64,
-                    Weighting::Binary => 1.0,
-                    Weighting::TfIdf => same.len() as f64 * idf(same[0]),
-                });
-            }
-            if self.weighting == Weighting::TfIdf {
-                let norm = SparseRow::new(&indices, &values).norm();
-                values.iter_mut().for_each(|value| *value /= norm);
-            }
-            rows.push(SparseRow::new(&indices, &values));
+    /// The number of features.
+    pub fn n_features(&self) -> usize {
+        self.buckets.map_or(self.terms.len(), |n| n as usize)
+    }
+
+    /// What a feature is called: its term, or its number after a `#` where features are hashes.
+    pub(super) fn term(&self, feature: u32) -> Cow<'_, str> {
+        match self.terms.get(feature as usize) {
+            Some(term) => Cow::Borrowed(term),
+            None => Cow::Owned(format!("#{feature}")),
         }
-        rows
+    }
+
+    /// One row per document. Words outside the vocabulary are ignored.
+    pub fn transform<S: AsRef<str> + Sync>(&self, documents: &[S]) -> Rows {
+        let count = |piece: &[S]| -> Counts {
+            let mut tokenizer = self.words.tokenizer();
+            let mut counter = FixedCounter::default();
+            for document in piece {
+                self.count(document.as_ref(), &mut tokenizer, &mut counter);
+            }
+            counter.finish()
+        };
+        let pieces = pieces_of(documents);
+        let pieces = pieces.par_iter().map(|piece| count(piece));
+        let pieces = pieces.map(|counts| vec![ColumnPiece::Terms(counts)]);
+        into_rows(
+            self.n_features(),
+            &[self.placement(0)],
+            pieces.collect::<Vec<_>>(),
+        )
+    }
+}
+
+/// Documents in pieces of about [`PIECE`] bytes.
+fn pieces_of<S: AsRef<str>>(documents: &[S]) -> Vec<&[S]> {
+    let mut pieces = Vec::new();
+    let (mut start, mut size) = (0, 0);
+    for (at, document) in documents.iter().enumerate() {
+        size += document.as_ref().len() + 1;
+        if size >= PIECE {
+            pieces.push(&documents[start..=at]);
+            (start, size) = (at + 1, 0);
+        }
+    }
+    if start < documents.len() {
+        pieces.push(&documents[start..]);
+    }
+    pieces
+}
+
+/// The feature of a term among `n`: that of scikit-learn's `HashingVectorizer(alternate_sign=False)`, by MurmurHash3.
+fn bucket(term: &str, n: u32) -> u32 {
+    (murmur3(term.as_bytes()) as i32).unsigned_abs() % n
+}
+
+/// The 32-bit MurmurHash3 of Austin Appleby, seed 0.
+fn murmur3(bytes: &[u8]) -> u32 {
+    let scramble = |k: u32| {
+        k.wrapping_mul(0xcc9e_2d51)
+            .rotate_left(15)
+            .wrapping_mul(0x1b87_3593)
+    };
+    let mut hash = 0u32;
+    let mut blocks = bytes.chunks_exact(4);
+    for block in &mut blocks {
+        let k = u32::from_le_bytes(block.try_into().expect("four bytes"));
+        hash = (hash ^ scramble(k)).rotate_left(13).wrapping_mul(5);
+        hash = hash.wrapping_add(0xe654_6b64);
+    }
+    let rest = blocks.remainder().iter().rev();
+    let rest = rest.fold(0, |k, &byte| k << 8 | u32::from(byte));
+    hash ^= scramble(rest) ^ bytes.len() as u32;
+    hash = (hash ^ hash >> 16).wrapping_mul(0x85eb_ca6b);
+    hash = (hash ^ hash >> 13).wrapping_mul(0xc2b2_ae35);
+    hash ^ hash >> 16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_are_those_of_scikit_learn() {
+        // sklearn.utils.murmurhash3_32(term, seed=0)
+        for (term, hash) in [
+            ("", 0),
+            ("a", 1009084850),
+            ("abc", -1277324294),
+            ("hello", 613153351),
+            ("hello, world", 345750399),
+        ] {
+            assert_eq!(murmur3(term.as_bytes()) as i32, hash, "{term}");
+        }
+        assert_eq!(bucket("abc", 1000), 294);
     }
 }

@@ -1,8 +1,8 @@
 //! The file of a vocabulary.
 
 use super::input::{Input, quote};
-use super::vectorize::{Vectorizer, Weighting};
-use super::words::{Stem, StopWords, Words};
+use super::vectorize::{Places, Split, Vectorizer, Weighting};
+use super::words::{Analyzer, NGrams, Stem, StopWords, Words};
 use crate::error::{Error, Parsed, Result};
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -25,9 +25,11 @@ impl Vectorizer {
             weighting: Weighting::Counts,
             words: Words {
                 lowercase: true,
-                stem: Stem::None,
-                stop_words: StopWords::None,
+                ..Words::default()
             },
+            split: Split::Text,
+            buckets: None,
+            places: Places::default(),
         };
         let mut with_header = false;
         let mut seen = HashSet::new();
@@ -71,8 +73,8 @@ impl Vectorizer {
         Ok(vocabulary)
     }
 
-    /// `# hdsl vocabulary 1<TAB>documents N<TAB>weighting W<TAB>lowercase B`, then `stem S` and `stop-words W` where words
-    /// are stemmed or left out.
+    /// `# hdsl vocabulary 1<TAB>documents N<TAB>weighting W<TAB>lowercase B`, then `stem S`, `analyzer A`, `ngrams N` and
+    /// `stop-words W` where they are not the usual ones.
     fn parse_header(&mut self, line: &str) -> Parsed<()> {
         let mut fields = line.trim_end().split('\t');
         if fields.next() != Some(HEADER) {
@@ -90,12 +92,15 @@ impl Vectorizer {
                 Some(("stop-words", w)) => parse_stop_words(w)
                     .map(|w| self.words.stop_words = w)
                     .is_some(),
+                Some(("analyzer", a)) => a.parse().map(|a| self.words.analyzer = a).is_ok(),
+                Some(("ngrams", n)) => n.parse().map(|n| self.words.n_grams = n).is_ok(),
                 _ => false,
             };
             if !known {
                 return Err(format!(
                     "{} is not understood, expected `documents N`, `weighting counts|binary|tfidf`, \
-                     `lowercase true|false`, `stem english`, `stop-words english` or `stop-words list WORDS`",
+                     `lowercase true|false`, `stem english`, `stop-words english`, `stop-words list WORDS`, `analyzer \
+                     word|char|char_wb` or `ngrams N-M`",
                     quote(field.as_bytes())
                 ));
             }
@@ -119,6 +124,12 @@ impl Vectorizer {
         )?;
         if words.stem != Stem::None {
             write!(out, "\tstem {}", words.stem)?;
+        }
+        if words.analyzer != Analyzer::Word {
+            write!(out, "\tanalyzer {}", words.analyzer)?;
+        }
+        if words.n_grams != NGrams::default() {
+            write!(out, "\tngrams {}", words.n_grams)?;
         }
         match &words.stop_words {
             StopWords::None => writeln!(out)?,

@@ -39,6 +39,8 @@ use crate::error::{Error, Result};
 use crate::parallel::prelude::*;
 use crate::similarity::Similarity;
 use index::{Index, Request, Scratch};
+pub(crate) use order::similar_together;
+pub(crate) use top::TopK;
 
 /// One neighbor of a query.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,7 +5,7 @@ use crate::data::Rows;
 /// Row numbers by class, then by the two columns with the largest weights in the row, then by the larger weight.
 ///
 /// The weight of a value is its square times the sum of squares of its column, since queries are like rows.
-pub(super) fn similar_together(items: &Rows, classes: Option<&[u32]>) -> Vec<u32> {
+pub(crate) fn similar_together(items: &Rows, classes: Option<&[u32]>) -> Vec<u32> {
     let mut squares = vec![0.0; items.n_features()];
     for (&column, value) in items.indices().iter().zip(items.values()) {
         squares[column as usize] += value * value;

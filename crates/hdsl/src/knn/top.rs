@@ -5,14 +5,14 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 /// The `k` nearest of the rows pushed so far.
-pub(super) struct TopK {
+pub(crate) struct TopK {
     k: usize,
     /// A max-heap in ranking order, so that the last-ranked row is on top.
     heap: BinaryHeap<Ranked>,
 }
 
 impl TopK {
-    pub(super) fn new(k: usize) -> Self {
+    pub(crate) fn new(k: usize) -> Self {
         Self {
             k,
             heap: BinaryHeap::new(),
@@ -21,7 +21,7 @@ impl TopK {
 
     /// The lowest score that a row needs to be among the `k` nearest; -∞ while there are fewer than `k` rows.
     #[inline]
-    pub(super) fn threshold(&self) -> f64 {
+    pub(crate) fn threshold(&self) -> f64 {
         match self.heap.peek() {
             Some(last) if self.heap.len() == self.k => last.0.score,
             _ => f64::NEG_INFINITY,
@@ -36,7 +36,7 @@ impl TopK {
     }
 
     /// Adds a row if it is among the `k` nearest so far.
-    pub(super) fn push(&mut self, row: u32, score: f64) {
+    pub(crate) fn push(&mut self, row: u32, score: f64) {
         // NaN results only from overflow, where values are near the limits of f64. It ranks last.
         let score = if score.is_nan() {
             f64::NEG_INFINITY
@@ -52,7 +52,7 @@ impl TopK {
     }
 
     /// The `k` nearest rows, nearest first.
-    pub(super) fn into_sorted(self) -> Vec<Neighbor> {
+    pub(crate) fn into_sorted(self) -> Vec<Neighbor> {
         let nearest = self.heap.into_sorted_vec();
         nearest.into_iter().map(|ranked| ranked.0).collect()
     }

@@ -92,6 +92,11 @@ impl Model {
         if let TripletSource::Given { .. } = config.triplets {
             line.file("--triplets", &files.triplets, "TRIPLETS");
         }
+        if let Some(vectorizer) = self.vectorizer() {
+            let options = vectorizer.options();
+            let words = options.iter().map(|word| shell_word(word).into_owned());
+            line.0.extend(words);
+        }
         let defaults = settings(&TrainConfig::new(f64::NAN));
         for ((flag, value), (_, default)) in settings(&config).iter().zip(&defaults) {
             if value != default {

@@ -1,16 +1,17 @@
 //! Model files: safetensors, with the scalars as one JSON document in its metadata. `docs/format.md` has the layout.
 
 use super::config::TrainConfig;
-use super::saved::{Model, ModelParts, TracePoint};
+use super::saved::{Model, ModelParts, TracePoint, TrainingRows};
 use super::tensors::{Read, Tensors};
 use crate::atoms::{Atom, Path, Sign, Step};
-use crate::data::{Preprocess, Preprocessor, TermStatistics};
+use crate::data::{Labels, Preprocess, Preprocessor, RecordVectorizer, Rows, TermStatistics};
 use crate::error::{Error, Result};
 use crate::observer::Stop;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The version of the model format, the only one that is written and read. Version 1 was not safetensors.
 const FORMAT_VERSION: u32 = 2;
@@ -42,7 +43,7 @@ impl Model {
     pub fn to_bytes(&self) -> Vec<u8> {
         let metadata = serde_json::to_string(&Metadata::of(self.parts()))
             .expect("the metadata has string keys only");
-        encode(self.parts(), &metadata).to_bytes(metadata)
+        encode(self, &metadata).to_bytes(metadata)
     }
 
     /// The model as JSON text: everything in the file, and the atoms and weights of the iterate in use, which the file
@@ -63,6 +64,8 @@ impl Model {
             "evaluations": parts.evaluations.iter().map(evaluation).collect::<Vec<_>>(),
             "path": { "start": weighted(parts.path.start()), "steps": parts.path.steps() },
             "trace": parts.trace,
+            "vectorizer": self.vectorizer().map(|vectorizer| vectorizer.as_ref()),
+            "n_training_rows": self.training_rows().map(|training| training.rows.n_rows()),
         });
         let metadata = Metadata::of(parts);
         serde_json::to_string_pretty(&Contents { metadata, arrays }).expect("all keys are strings")
@@ -148,7 +151,8 @@ impl Metadata {
 }
 
 /// The arrays of a model, with the checksum of everything.
-fn encode(parts: &ModelParts, metadata: &str) -> Tensors<'static> {
+fn encode(model: &Model, metadata: &str) -> Tensors<'static> {
+    let parts = model.parts();
     let mut tensors = Tensors::default();
     encode_path(&parts.path, &mut tensors);
     let (maxima, evaluations) = (|| parts.preprocess.maxima(), &parts.evaluations);
@@ -164,6 +168,12 @@ fn encode(parts: &ModelParts, metadata: &str) -> Tensors<'static> {
     tensors.put("evaluation_errors", evaluations.iter().map(|e| [e.1]));
     tensors.put_json("names", &parts.names);
     tensors.put_json("classes", &parts.classes);
+    if let Some(vectorizer) = model.vectorizer() {
+        tensors.put_json("vectorizer", vectorizer.as_ref());
+    }
+    if let Some(training) = model.training_rows() {
+        encode_rows(training, &mut tensors);
+    }
     tensors.seal(metadata);
     tensors
 }
@@ -200,12 +210,66 @@ fn decode(bytes: &[u8]) -> Read<Model> {
         numbered_by_position: header.numbered_by_position,
         classes: tensors.get_json("classes")?,
     };
-    let model = Model::new(parts).map_err(text)?;
+    let mut model = Model::new(parts).map_err(text)?;
+    if tensors.has("vectorizer") {
+        let vectorizer: RecordVectorizer = tensors.get_json("vectorizer")?;
+        model = model.with_vectorizer(Arc::new(vectorizer)).map_err(text)?;
+    }
+    if tensors.has("row_lengths") {
+        let training = decode_rows(model.n_features(), &tensors)?;
+        model = model.with_rows(training).map_err(text)?;
+    }
     // Whatever does not belong in a model is refused here: unknown arrays, lists of unequal lengths, unused atoms.
-    if encode(model.parts(), &metadata) != tensors {
+    if encode(&model, &metadata) != tensors {
         return Err("its arrays are not those that hdsl writes for this model".into());
     }
     Ok(model)
+}
+
+/// The length, the features and the values of each row; labels as codes and names, and ids.
+fn encode_rows(training: &TrainingRows, tensors: &mut Tensors<'_>) {
+    let rows = &training.rows;
+    tensors.put("row_lengths", rows.iter().map(|row| [row.nnz() as u32]));
+    tensors.put("row_features", rows.indices().iter().map(|&i| [i]));
+    tensors.put("row_values", rows.values().iter().map(|&v| [v]));
+    if let Some(labels) = &training.labels {
+        tensors.put("row_classes", labels.codes().iter().map(|&code| [code]));
+        tensors.put_json("row_class_names", &labels.names());
+    }
+    if let Some(ids) = &training.ids {
+        tensors.put_json("row_ids", ids);
+    }
+}
+
+fn decode_rows(n_features: usize, tensors: &Tensors<'_>) -> Read<TrainingRows> {
+    fn flat<T>(list: Vec<[T; 1]>) -> Vec<T> {
+        list.into_iter().map(|[element]| element).collect()
+    }
+    let text = |e: Error| e.to_string();
+    let mut starts = vec![0usize];
+    for [length] in tensors.get::<u32, 1>("row_lengths")? {
+        let last = starts.last().copied().unwrap_or(0);
+        starts.push(
+            last.checked_add(length as usize)
+                .ok_or("rows of no length")?,
+        );
+    }
+    let indices = flat(tensors.get("row_features")?);
+    let values = flat(tensors.get("row_values")?);
+    let rows = Rows::from_parts(n_features, starts, indices, values).map_err(text)?;
+    let labels = match tensors.has("row_classes") {
+        false => None,
+        true => {
+            let codes = flat(tensors.get("row_classes")?);
+            let names = tensors.get_json("row_class_names")?;
+            Some(Labels::from_codes(names, codes).map_err(text)?)
+        }
+    };
+    let ids = match tensors.has("row_ids") {
+        false => None,
+        true => Some(tensors.get_json("row_ids")?),
+    };
+    TrainingRows::new(rows, labels, ids).map_err(text)
 }
 
 /// The distinct atoms in order of first use, the weights of those at the start, and the steps in terms of the atoms'

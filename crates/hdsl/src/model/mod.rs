@@ -11,5 +11,5 @@ mod validation;
 pub use base_weight::BaseWeight;
 pub use command::{CommandFiles, shell_word};
 pub use config::TrainConfig;
-pub use saved::{Model, ModelParts, TracePoint};
+pub use saved::{Model, ModelParts, TracePoint, TrainingRows};
 pub use validation::{Validation, ValidationMeasure};

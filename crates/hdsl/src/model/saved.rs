@@ -2,12 +2,15 @@
 
 use super::config::TrainConfig;
 use crate::atoms::Path;
-use crate::data::{Columns, Preprocessor, Rows, RowsView, SparseRow};
+use crate::data::{
+    Columns, Labels, Preprocess, Preprocessor, RecordVectorizer, Rows, RowsView, SparseRow,
+};
 use crate::error::{Error, Result};
 use crate::knn::PredictionRule;
 use crate::observer::Stop;
 use crate::similarity::{BilinearModel, Similarity};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Features are numbered by `u32` and there may be at most this many.
 const MAX_FEATURES: usize = u32::MAX as usize;
@@ -104,6 +107,42 @@ impl ModelParts {
 pub struct Model {
     parts: ModelParts,
     similarity: BilinearModel,
+    vectorizer: Option<Arc<RecordVectorizer>>,
+    training: Option<Arc<TrainingRows>>,
+}
+
+/// The raw rows that a model was trained on, without the features that no iterate uses where these do not matter. Predictions
+/// need no other file.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct TrainingRows {
+    /// Raw rows.
+    pub rows: Rows,
+    /// Their classes.
+    pub labels: Option<Labels>,
+    /// Their names.
+    pub ids: Option<Vec<String>>,
+}
+
+impl TrainingRows {
+    /// Rows with as many labels and names as there are rows.
+    pub(super) fn new(
+        rows: Rows,
+        labels: Option<Labels>,
+        ids: Option<Vec<String>>,
+    ) -> Result<Self> {
+        let n = rows.n_rows();
+        let counts = [
+            labels.as_ref().map(|labels| (labels.len(), "labels")),
+            ids.as_ref().map(|ids| (ids.len(), "ids")),
+        ];
+        match counts.into_iter().flatten().find(|(count, _)| *count != n) {
+            Some((count, what)) => Err(Error::data(format!(
+                "there are {n} training rows with {count} {what}"
+            ))),
+            None => Ok(Self { rows, labels, ids }),
+        }
+    }
 }
 
 impl Model {
@@ -161,7 +200,12 @@ impl Model {
             let on_path = Columns::from_features(parts.n_features, features);
             parts.names.retain(|n| on_path.number(n.0).is_some());
         }
-        Ok(Self { parts, similarity })
+        Ok(Self {
+            parts,
+            similarity,
+            vectorizer: None,
+            training: None,
+        })
     }
 
     /// Everything the model knows.
@@ -204,7 +248,81 @@ impl Model {
     pub fn at(&self, iteration: usize) -> Result<Self> {
         let mut parts = self.parts.clone();
         parts.chosen = iteration;
-        Self::new(parts)
+        self.with_parts(parts)
+    }
+
+    /// Other parts with the same vectorizer and training rows.
+    pub fn with_parts(&self, parts: ModelParts) -> Result<Self> {
+        Ok(Self {
+            vectorizer: self.vectorizer.clone(),
+            training: self.training.clone(),
+            ..Self::new(parts)?
+        })
+    }
+
+    /// What turns records into raw rows, if the model was trained on records.
+    pub fn vectorizer(&self) -> Option<&Arc<RecordVectorizer>> {
+        self.vectorizer.as_ref()
+    }
+
+    /// The same model for records. Its features are those of the vectorizer, and have their names where they have no others.
+    pub fn with_vectorizer(mut self, vectorizer: Arc<RecordVectorizer>) -> Result<Self> {
+        let (n, n_features) = (vectorizer.n_features(), self.parts.n_features);
+        if n != n_features {
+            return Err(Error::data(format!(
+                "the vectorizer has {n} features, but the model has {n_features}"
+            )));
+        }
+        self.vectorizer = Some(vectorizer);
+        Ok(self)
+    }
+
+    /// The training rows, if the model contains them.
+    pub fn training_rows(&self) -> Option<&TrainingRows> {
+        self.training.as_deref()
+    }
+
+    /// The same model with the raw rows it was trained on.
+    pub fn with_training_rows(
+        self,
+        raw: RowsView<'_>,
+        labels: Option<Labels>,
+        ids: Option<Vec<String>>,
+    ) -> Result<Self> {
+        let by_value = matches!(self.preprocess().kind(), Preprocess::Max | Preprocess::None);
+        let mut rows = Rows::new(self.parts.n_features);
+        match self.parts.base == 0.0 && by_value {
+            false => rows.append(raw),
+            // What becomes of a value does not depend on the other values of the row.
+            true => {
+                let features = self.parts.path.features();
+                let on_path = Columns::from_features(self.parts.n_features, features);
+                for row in raw.iter() {
+                    let some = row.iter().filter(|entry| on_path.number(entry.0).is_some());
+                    let (indices, values): (Vec<u32>, Vec<f64>) = some.unzip();
+                    rows.push(SparseRow::new(&indices, &values));
+                }
+            }
+        }
+        self.with_rows(TrainingRows::new(rows, labels, ids)?)
+    }
+
+    /// The same model without its training rows, for where they are stored otherwise.
+    pub fn without_training_rows(mut self) -> Self {
+        self.training = None;
+        self
+    }
+
+    /// The same model with training rows as a file has them.
+    pub(super) fn with_rows(mut self, training: TrainingRows) -> Result<Self> {
+        let (n, n_features) = (training.rows.n_features(), self.parts.n_features);
+        if n != n_features {
+            return Err(Error::data(format!(
+                "the training rows have {n} features, but the model has {n_features}"
+            )));
+        }
+        self.training = Some(Arc::new(training));
+        Ok(self)
     }
 
     /// The latest iterate, not after the one in use, whose learned part uses at most `max` features.
@@ -255,6 +373,10 @@ impl Model {
         match self.parts.names.binary_search_by_key(&feature, |n| n.0) {
             Ok(at) => Cow::Borrowed(&self.parts.names[at].1),
             Err(_) => {
+                let vectorizer = self.vectorizer.as_ref();
+                if let Some(name) = vectorizer.and_then(|v| v.feature_name(feature)) {
+                    return Cow::Owned(name);
+                }
                 let number = u64::from(feature) + u64::from(!self.parts.zero_based);
                 Cow::Owned(format!("f{number}"))
             }
@@ -282,7 +404,7 @@ impl Model {
     pub fn with_rule(&self, rule: &PredictionRule) -> Result<Self> {
         let mut parts = self.parts.clone();
         parts.config.rule = *rule;
-        Self::new(parts)
+        self.with_parts(parts)
     }
 
     /// The same model, with [`ModelParts::numbered_by_position`] set.

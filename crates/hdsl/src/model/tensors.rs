@@ -94,6 +94,11 @@ impl<'a> Tensors<'a> {
             .collect())
     }
 
+    /// Whether there is an array of this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
     /// Two arrays of one element per row, side by side.
     pub(super) fn get_pairs<A: Element, B: Element>(&self, a: &str, b: &str) -> Read<Vec<(A, B)>> {
         let (a, b) = (self.get(a)?, self.get(b)?);

@@ -1,0 +1,5 @@
+//! Indexes: the search against brute force, and files.
+
+mod common;
+mod file;
+mod search;

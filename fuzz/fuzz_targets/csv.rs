@@ -1,0 +1,11 @@
+//! Separated values: delimiter, header and columns are guessed.
+#![no_main]
+
+use hdsl::Format;
+use hdsl_fuzz::read_records;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    read_records(Format::Csv, bytes);
+    read_records(Format::Tsv, bytes);
+});

@@ -312,10 +312,13 @@ fn sample_records(sample: &[u8], delimiter: u8, whole: bool) -> Vec<Vec<String>>
     let mut reader = reader(delimiter);
     let (mut bytes, mut ends) = (vec![0; sample.len() + 1], vec![0; sample.len() + 1]);
     let mut records = Vec::new();
-    let mut at = 0;
+    let (mut at, mut n_bytes, mut n_ends) = (0, 0, 0);
     loop {
-        let (result, n_in, _, n_ends) = reader.read_record(&sample[at..], &mut bytes, &mut ends);
+        let (result, n_in, n_out, more) =
+            reader.read_record(&sample[at..], &mut bytes[n_bytes..], &mut ends[n_ends..]);
         at += n_in;
+        n_bytes += n_out;
+        n_ends += more;
         match result {
             ReadRecordResult::Record => {}
             // The end of the sample is the end of the record if it is the end of the file.
@@ -329,6 +332,7 @@ fn sample_records(sample: &[u8], delimiter: u8, whole: bool) -> Vec<Vec<String>>
             field
         };
         records.push(ends[..n_ends].iter().map(field).collect());
+        (n_bytes, n_ends) = (0, 0);
     }
     records
 }

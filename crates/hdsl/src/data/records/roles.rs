@@ -94,7 +94,7 @@ pub struct ColumnGuess {
 const SAMPLE: usize = 1000;
 
 /// Names that labels often have, the most telling first.
-const LABELS: [&str; 12] = [
+const LABELS: [&str; 13] = [
     "label",
     "labels",
     "class",
@@ -102,6 +102,7 @@ const LABELS: [&str; 12] = [
     "y",
     "category",
     "sentiment",
+    "verdict",
     "stars",
     "rating",
     "topic",

@@ -223,7 +223,7 @@ fn bad_records_are_refused_and_nothing_is_written() {
         ("vectorize reviews.csv --hashing 0 -o m.out", "0"),
         (
             "predict reviews.hdsl latin.csv -o m.out",
-            "latin.csv: has no column `review`",
+            "latin.csv:2: column `text`: `caf",
         ),
     ] {
         let ran = scratch.hdsl(line);

@@ -90,7 +90,7 @@ impl<'a> Csv<'a> {
             (None, Some(names)) => names
                 .iter()
                 .any(|name| parse_u64(name.as_bytes()).is_none()),
-            (None, None) => guess_header(&records),
+            (None, None) => guess_header(&records, whole),
         };
         let mut csv = Self {
             path,
@@ -356,7 +356,7 @@ fn guess_delimiter(sample: &[u8], whole: bool) -> Option<u8> {
 
 /// Whether the first record names columns: no number, nothing repeated, and nothing that its column contains again. Names are
 /// short, too, where the column has sentences.
-fn guess_header(records: &[Vec<String>]) -> bool {
+fn guess_header(records: &[Vec<String>], whole: bool) -> bool {
     let Some((first, rest)) = records.split_first() else {
         return false;
     };
@@ -367,7 +367,8 @@ fn guess_header(records: &[Vec<String>]) -> bool {
         return false;
     }
     if rest.is_empty() {
-        return false;
+        // The second record is longer than the sample.
+        return !whole;
     }
     let is_value = |(column, name): (usize, &&str)| {
         let mut cells = rest.iter().filter_map(|record| record.get(column));

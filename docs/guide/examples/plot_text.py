@@ -61,11 +61,11 @@ print(f"{1 - plain.score(test_texts, test_y):.1%} with cosine similarity")
 # %%
 # The learned similarity
 # ----------------------
-# Pairs of words with a positive weight make two reviews more similar, those with a negative weight less similar.
+# Pairs of words with a positive weight make two reviews more similar, those with a negative weight less similar. The words are
+# those of the vectorizer.
 
-words, learner = model[0].get_feature_names_out(), model[-1]
-learner.set_feature_names(words)
-print(f"{learner.n_active_features_} of {len(words)} words are in use")
+learner = model[-1]
+print(f"{learner.n_active_features_} of {learner.n_features_in_} words are in use")
 learner.explain().pairs.head(10)
 
 # %%

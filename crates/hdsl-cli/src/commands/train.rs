@@ -220,7 +220,8 @@ pub(crate) fn run(args: &Train, log: &Log) -> Result<(), Failure> {
     let mut data = TrainingData::read(&args.files, &args.validation, &args.added, log)?;
     let config = args.config();
     let predicts = config.validation_measure() == Some(ValidationMeasure::PredictionError);
-    if predicts && data.train.labels.is_none() {
+    let mines = config.triplets.is_mined() && data.train.records.is_some();
+    if (predicts || mines) && data.train.labels.is_none() {
         return Err(files::no_labels(&args.files.train, &data.train, "--labels"));
     }
     files::check_values(config.preprocess, &args.files.train, &data.train.rows)?;

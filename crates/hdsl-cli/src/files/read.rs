@@ -21,6 +21,8 @@ pub(crate) struct Reader<'a> {
     text: VectorizeOptions,
     /// What turns records into rows: that of the model, or that of the file read first.
     vectorizer: Option<Arc<RecordVectorizer>>,
+    /// Whether the vectorizer is that of a model or of --vocab.
+    is_given: bool,
     /// Whether there is a model that takes no records.
     takes_rows_only: bool,
     keep_texts: bool,
@@ -36,6 +38,7 @@ impl<'a> Reader<'a> {
             columns: None,
             text: VectorizeOptions::default(),
             vectorizer: None,
+            is_given: false,
             takes_rows_only: false,
             keep_texts: false,
         }
@@ -52,6 +55,7 @@ impl<'a> Reader<'a> {
         self.text = text.options()?;
         if let Some(path) = &text.vocab {
             self.vectorizer = Some(Arc::new(RecordVectorizer::read(path)?));
+            self.is_given = true;
         }
         Ok(self)
     }
@@ -76,6 +80,7 @@ impl<'a> Reader<'a> {
             (false, false) => Some(IndexBase::One),
         };
         self.vectorizer = model.vectorizer().cloned();
+        self.is_given = self.vectorizer.is_some();
         self.takes_rows_only = self.vectorizer.is_none();
     }
 
@@ -106,7 +111,7 @@ impl<'a> Reader<'a> {
         }
         let columns = self.columns;
         let is_bound = self.vectorizer.as_ref().is_some_and(|v| v.is_bound());
-        if is_bound && columns.is_some_and(ColumnArgs::has_features) {
+        if self.is_given && is_bound && columns.is_some_and(ColumnArgs::has_features) {
             return Err(Failure::usage(
                 "the columns of features are those of the model or of --vocab; of the columns, only --label and --id can \
                  be given",

@@ -90,7 +90,7 @@ impl<'a> Csv<'a> {
             (None, Some(names)) => names
                 .iter()
                 .any(|name| parse_u64(name.as_bytes()).is_none()),
-            (None, None) => guess_header(&records),
+            (None, None) => guess_header(&records, whole),
         };
         let mut csv = Self {
             path,
@@ -312,10 +312,13 @@ fn sample_records(sample: &[u8], delimiter: u8, whole: bool) -> Vec<Vec<String>>
     let mut reader = reader(delimiter);
     let (mut bytes, mut ends) = (vec![0; sample.len() + 1], vec![0; sample.len() + 1]);
     let mut records = Vec::new();
-    let mut at = 0;
+    let (mut at, mut n_bytes, mut n_ends) = (0, 0, 0);
     loop {
-        let (result, n_in, _, n_ends) = reader.read_record(&sample[at..], &mut bytes, &mut ends);
+        let (result, n_in, n_out, more) =
+            reader.read_record(&sample[at..], &mut bytes[n_bytes..], &mut ends[n_ends..]);
         at += n_in;
+        n_bytes += n_out;
+        n_ends += more;
         match result {
             ReadRecordResult::Record => {}
             // The end of the sample is the end of the record if it is the end of the file.
@@ -329,6 +332,7 @@ fn sample_records(sample: &[u8], delimiter: u8, whole: bool) -> Vec<Vec<String>>
             field
         };
         records.push(ends[..n_ends].iter().map(field).collect());
+        (n_bytes, n_ends) = (0, 0);
     }
     records
 }
@@ -352,7 +356,7 @@ fn guess_delimiter(sample: &[u8], whole: bool) -> Option<u8> {
 
 /// Whether the first record names columns: no number, nothing repeated, and nothing that its column contains again. Names are
 /// short, too, where the column has sentences.
-fn guess_header(records: &[Vec<String>]) -> bool {
+fn guess_header(records: &[Vec<String>], whole: bool) -> bool {
     let Some((first, rest)) = records.split_first() else {
         return false;
     };
@@ -363,7 +367,8 @@ fn guess_header(records: &[Vec<String>]) -> bool {
         return false;
     }
     if rest.is_empty() {
-        return false;
+        // The second record is longer than the sample.
+        return !whole;
     }
     let is_value = |(column, name): (usize, &&str)| {
         let mut cells = rest.iter().filter_map(|record| record.get(column));

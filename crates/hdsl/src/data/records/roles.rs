@@ -94,7 +94,7 @@ pub struct ColumnGuess {
 const SAMPLE: usize = 1000;
 
 /// Names that labels often have, the most telling first.
-const LABELS: [&str; 12] = [
+const LABELS: [&str; 13] = [
     "label",
     "labels",
     "class",
@@ -102,6 +102,7 @@ const LABELS: [&str; 12] = [
     "y",
     "category",
     "sentiment",
+    "verdict",
     "stars",
     "rating",
     "topic",
@@ -230,7 +231,8 @@ fn guess_id(columns: &[String], facts: &[Facts], found: &[Option<Role>]) -> Opti
     let is_id = |&column: &usize| {
         let facts = &facts[column];
         IDS.contains(&columns[column].to_lowercase().as_str())
-            && facts.n_distinct == facts.n_rows
+            // A few repeated ones are an error, with their lines, and no reason to take them for something else.
+            && 10 * facts.n_distinct >= 9 * facts.n_rows
             && facts.n_rows > 0
     };
     (0..columns.len()).filter(free).find(is_id)

@@ -31,7 +31,7 @@ pub(crate) struct Search {
         required_unless_present = "rows",
         conflicts_with = "rows"
     )]
-    text: Vec<String>,
+    texts: Vec<String>,
     /// File of rows or records to search for
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     rows: Option<PathBuf>,
@@ -161,7 +161,7 @@ fn queries(args: &Search, index: &Index, log: &Log) -> Result<(Rows, Vec<String>
             "its model does not say how a text becomes a row; pass rows or records with --rows FILE",
         ));
     };
-    Ok((vectorizer.transform_texts(&args.text)?, args.text.clone()))
+    Ok((vectorizer.transform_texts(&args.texts)?, args.texts.clone()))
 }
 
 fn hit(

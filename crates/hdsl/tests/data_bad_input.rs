@@ -501,7 +501,7 @@ proptest! {
     fn no_parser_panics_on_any_bytes(bytes in any_bytes()) {
         for format in [None, Some(Format::Svmlight), Some(Format::Nips), Some(Format::MatrixMarket), Some(Format::Npz)] {
             for index_base in [None, Some(IndexBase::Zero), Some(IndexBase::One)] {
-                let options = ReadOptions { format, index_base, n_features: None, labels: None };
+                let options = ReadOptions { format, index_base, n_features: None, labels: None, ..Default::default() };
                 let _ = parse_dataset("x".as_ref(), &bytes, &options);
             }
         }

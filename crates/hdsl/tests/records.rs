@@ -268,6 +268,10 @@ fn bad_records_are_named_by_file_line_and_column() {
         .iter()
         .map(|&b| if b == 1 { 0xe9 } else { b })
         .collect();
+    let by_id = with_roles(|r| r.id = Some("id".into()));
+    let by_class = with_roles(|r| r.label = Some("class".into()));
+    let twice = with_roles(|r| (r.label, r.text) = (Some("body".into()), vec!["body".into()]));
+    let header = with_header();
     let cases: Vec<(&str, Vec<u8>, &ReadOptions, &str)> = vec![
         (
             "r.csv",
@@ -302,7 +306,7 @@ fn bad_records_are_named_by_file_line_and_column() {
         (
             "r.csv",
             CSV.replace("r4", " ").into(),
-            &with_roles(|r| r.id = Some("id".into())),
+            &by_id,
             "r.csv:6: column `id`: the id is empty",
         ),
         (
@@ -328,13 +332,13 @@ fn bad_records_are_named_by_file_line_and_column() {
         (
             "r.csv",
             CSV.into(),
-            &with_roles(|r| r.label = Some("class".into())),
+            &by_class,
             "r.csv: has no column `class`; its columns are `id`",
         ),
         (
             "r.csv",
             CSV.into(),
-            &with_roles(|r| (r.label, r.text) = (Some("body".into()), vec!["body".into()])),
+            &twice,
             "column `body` is given as label and as text",
         ),
         (
@@ -370,7 +374,7 @@ fn bad_records_are_named_by_file_line_and_column() {
         (
             "r.csv",
             b"a,b\n".to_vec(),
-            &with_header(),
+            &header,
             "r.csv: has no records, only a header",
         ),
         (

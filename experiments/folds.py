@@ -1,4 +1,4 @@
-"""What `hdsl.tune` gains from repeated folds of few validation rows, against the validation rows as one part."""
+"""What `hdsl.tune` gains from repeated folds of few rows, against the validation rows as one part."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from experiments.cells import Cell, Context, Found, Setting, cell
 from experiments.page import Page, percent, table
 from experiments.tuning import spread, wrong
 
-TITLE = "Repeated folds: few validation rows in hdsl.tune"
+TITLE = "Repeated folds: few rows in hdsl.tune"
 VERSION = 1
 
 #: Sets with few rows.
@@ -49,8 +49,8 @@ def run(cell: Cell, context: Context) -> dict[str, Any]:
 
 def report(found: Found, page: Page) -> str:
     text = (
-        "A search of 20 seconds on one thread chooses on the validation rows: as one part, predicted by models of the training rows,\n"
-        "or in folds, each predicted by models of all other rows. The winner is then trained on all rows in both cases, so that only the\n"
+        "A search of 20 seconds on one thread chooses on the validation rows, predicted by models of the training rows, or on repeated\n"
+        "folds of all rows, each predicted by models of the others. The winner is then trained on all rows in both cases, so that only the\n"
         "choice differs. Test error over the splits, and the mean of |expected - test|.\n\n"
     )
     rows = []

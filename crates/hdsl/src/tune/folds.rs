@@ -32,9 +32,6 @@ const ENOUGH_PREDICTIONS: usize = 1500;
 /// At most this many repetitions.
 const MOST_REPEATS: usize = 3;
 
-/// Fewer validation rows than this are cross-validated together with the training rows.
-const FEWEST_VALIDATION_ROWS: usize = 100;
-
 /// Errors are computed on at most this many validation rows of a fold: more would change the choice little, and take longer
 /// than learning.
 const MOST_VALIDATION_ROWS: usize = 5000;
@@ -303,29 +300,6 @@ fn at_most(most: usize, rows: &[u32], labels: &Labels, seed: u64) -> Result<Vec<
     let share = most as f64 / rows.len() as f64;
     let parts = stratified_split(&labels.select(rows), &[share, 1.0 - share], seed)?;
     Ok(parts[0].iter().map(|&at| rows[at as usize]).collect())
-}
-
-/// The validation rows of each fold, where the rows from number `n_train` on are for validation. Few of them are divided
-/// into folds, so that each is predicted by models of all other rows; very few say less than folds of all rows.
-pub(super) fn folds_of_given_rows(
-    labels: &Labels,
-    n_train: usize,
-    scheme: ValidationScheme,
-    seed: u64,
-) -> Result<Vec<Vec<u32>>> {
-    let given: Vec<u32> = (n_train as u32..labels.len() as u32).collect();
-    if labels.len() >= FEW_ROWS {
-        return Ok(vec![given]);
-    }
-    if given.len() < FEWEST_VALIDATION_ROWS {
-        return validation_rows(labels, scheme, seed);
-    }
-    let mut folds = validation_rows(&labels.select(&given), scheme, seed)?;
-    folds
-        .iter_mut()
-        .flatten()
-        .for_each(|row| *row += n_train as u32);
-    Ok(folds)
 }
 
 /// The validation rows of each fold of a scheme.

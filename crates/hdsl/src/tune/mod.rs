@@ -46,7 +46,7 @@ use crate::solver::memory;
 use crate::train::{Labeled, TrainData, Trained, train};
 use crate::triplets::check_classes;
 use choice::Scored;
-use folds::{Folds, folds_of_given_rows, validation_rows};
+use folds::{FEW_ROWS, Folds, validation_rows};
 use journal::Journal;
 use rungs::{Found, SAMPLE};
 use search::{Search, Shared, lock, watched};
@@ -201,10 +201,10 @@ fn folds_and_rows<'a>(
         let folds = Folds::new(train.rows, labels, &validation, params.seed)?;
         return Ok((folds, train));
     };
-    let n_train = train.rows.n_rows();
-    let validation = match params.no_refit {
-        true => vec![(n_train as u32..rows.n_rows() as u32).collect()],
-        false => folds_of_given_rows(labels, n_train, params.validation, params.seed)?,
+    // Few validation rows say less than folds of all rows.
+    let validation = match labels.len() < FEW_ROWS && !params.no_refit {
+        true => validation_rows(labels, params.validation, params.seed)?,
+        false => vec![(train.rows.n_rows() as u32..rows.n_rows() as u32).collect()],
     };
     let folds = Folds::new(rows.view(), labels, &validation, params.seed)?;
     let all = Labeled {

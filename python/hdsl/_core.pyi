@@ -175,9 +175,10 @@ def train(
 def tune(
     settings: dict[str, Any],
     x: Any,
-    classes: _Classes,
+    classes: _Classes | None = ...,
     *,
     valid: tuple[Any, _Classes] | None = ...,
+    triplets: _Triplets | None = ...,
     names: list[str] | None = ...,
     progress: _Progress | None = ...,
     n_threads: int = ...,

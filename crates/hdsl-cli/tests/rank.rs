@@ -92,8 +92,8 @@ fn tune_takes_queries_and_judgments_within_a_time_limit() {
     assert!(told.contains("no learned similarity was better"), "{told}");
     for (wrong, message) in [
         (
-            "--valid docs.svm",
-            "--valid cannot be combined with --queries",
+            "--names vocab.txt",
+            "--names cannot be combined with --queries",
         ),
         ("--max-atoms 3", "--max-atoms cannot be combined"),
     ] {

@@ -228,12 +228,16 @@ fn formats_are_told_apart_by_content_and_name() {
     assert_eq!(shape("-", "1:2 2:3\n4:5\n"), (2, 4, false));
     assert_eq!(shape("-", "1 5 9\n2\n"), (2, 9, false));
     assert_eq!(shape("x.data.bz2", "7\n2\n"), (2, 7, false));
-    assert_eq!(shape("-", "7\n2\n"), (2, 0, true));
     assert_eq!(shape("x.data", "7 1:1\n"), (1, 1, true));
-    assert_eq!(shape("-", "word\n"), (1, 0, true));
     assert_eq!(shape("x.data", "\n1:1\n\n"), (3, 1, false));
     let marked = "\u{feff}a 1:1\n";
     assert_eq!(shape("-", marked), (1, 1, true));
+    // Lines of one word are labels without features, or anything else.
+    for text in ["7\n2\n", "word\n"] {
+        let refused = parse_dataset("-".as_ref(), text.as_bytes(), &ReadOptions::default());
+        let reason = refused.unwrap_err().to_string();
+        assert!(reason.starts_with("-: is of no known format"), "{reason}");
+    }
 }
 
 #[test]

@@ -430,7 +430,7 @@ fn damaged_columnar_files_are_errors() {
         .filter(|(_, b)| b.starts_with(b"PAR1") || b.starts_with(b"ARROW1"))
     {
         for length in [
-            5,
+            8,
             bytes.len() / 4,
             bytes.len() / 2,
             bytes.len() - 9,

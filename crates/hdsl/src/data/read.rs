@@ -308,6 +308,10 @@ fn format_of(
     }
     match format {
         Some(format) => Ok((format, extension)),
+        None if start.is_empty() => Err(Error::file(
+            &path,
+            "has no rows, only blank lines and comments",
+        )),
         None => Err(Error::file(
             &path,
             format!(

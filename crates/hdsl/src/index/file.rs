@@ -336,7 +336,8 @@ impl Index {
                 "was changed by another process after it was read; open it again",
             ));
         }
-        if self.next_row == origin.next_row && places(&self.parts) == origin.places {
+        let is_saved = self.parts.iter().all(Part::is_saved);
+        if is_saved && self.next_row == origin.next_row && places(&self.parts) == origin.places {
             return Ok(());
         }
         let appended = self.append(file, slot, origin.model);
@@ -566,6 +567,13 @@ fn is_same_file(a: &File, b: &File) -> bool {
 #[cfg(not(unix))]
 fn is_same_file(a: &File, b: &File) -> bool {
     Slot::of(a).ok() == Slot::of(b).ok()
+}
+
+impl Part {
+    /// Whether all of it is in the file of the index.
+    fn is_saved(&self) -> bool {
+        self.saved_at.is_some() && (self.removed.n == 0 || self.removed.saved_at.is_some())
+    }
 }
 
 /// Where parts are in the file of the index.

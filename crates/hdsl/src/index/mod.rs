@@ -13,14 +13,14 @@
 //! use hdsl::index::{Index, NewRows};
 //! use hdsl::{Atom, Model, ModelParts, Rows};
 //! let path = Path::new(vec![(Atom::plus(0, 1)?, 1.0)], vec![])?;
-//! let model = Model::new(ModelParts::new(3, 2.0, path))?;
+//! let model = Model::new(ModelParts::new(3, 4.0, path))?;
 //! let rows = Rows::from_parts(3, vec![0, 1, 2, 4], vec![0, 2, 0, 1], vec![1.0, 1.0, 1.0, 1.0])?;
 //! let ids = ["apple", "bolt", "pear"].map(str::to_owned);
 //! let mut index = Index::new(model, None);
 //! index.add(&NewRows { ids: Some(&ids), ..NewRows::new(&rows) })?;
 //!
-//! let near = index.search(&rows, 2)?; // S(x, x') = 2 (x_0 + x_1)(x'_0 + x'_1)
-//! assert_eq!((near[0][0].row, near[0][0].score), (2, 4.0));
+//! let near = index.search(&rows, 2)?; // S(x, x') = 4 (x_0 + x_1)(x'_0 + x'_1)
+//! assert_eq!((near[0][0].row, near[0][0].score), (2, 8.0));
 //! assert_eq!(index.entry(2)?.id.as_deref(), Some("pear"));
 //! index.remove(&[2])?;
 //! assert_eq!(index.search(&rows, 2)?[0][0].row, 0);

@@ -1,6 +1,7 @@
 //! CSV and its relatives: delimiter and header are guessed unless they are given.
 
 use super::batch::{Batch, MAX_CELL, NOT_UTF8, Place, cell_error};
+use super::roles::is_usual_name;
 use super::{Dialect, Source};
 use crate::data::input::{Input, quote};
 use crate::data::number::{parse_f64, parse_u64};
@@ -90,7 +91,7 @@ impl<'a> Csv<'a> {
             (None, Some(names)) => names
                 .iter()
                 .any(|name| parse_u64(name.as_bytes()).is_none()),
-            (None, None) => guess_header(&records, whole),
+            (None, None) => guess_header(&records, whole, delimiter),
         };
         let mut csv = Self {
             path,
@@ -355,12 +356,16 @@ fn guess_delimiter(sample: &[u8], whole: bool) -> Option<u8> {
 }
 
 /// Whether the first record names columns: no number, nothing repeated, and nothing that its column contains again. Names are
-/// short, too, where the column has sentences.
-fn guess_header(records: &[Vec<String>], whole: bool) -> bool {
+/// short, too, where the column has sentences. Two columns with a tab between them are labels and texts without names, as a
+/// rule; there, one of the names must be a usual one.
+fn guess_header(records: &[Vec<String>], whole: bool, delimiter: u8) -> bool {
     let Some((first, rest)) = records.split_first() else {
         return false;
     };
     let names: Vec<&str> = first.iter().map(|name| name.trim()).collect();
+    if delimiter == b'\t' && names.len() == 2 && !names.iter().any(|name| is_usual_name(name)) {
+        return false;
+    }
     let is_number = |name: &&str| parse_f64(name.as_bytes()).is_some();
     let distinct: HashSet<&&str> = names.iter().collect();
     if names.iter().any(is_number) || distinct.len() < names.len() {

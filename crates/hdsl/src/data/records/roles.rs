@@ -123,6 +123,19 @@ const IDS: [&str; 9] = [
     "unnamed: 0",
 ];
 
+/// Names that texts often have.
+const TEXTS: [&str; 12] = [
+    "text", "texts", "body", "review", "sentence", "document", "content", "title", "message", "comment",
+    "description", "question",
+];
+
+/// Whether columns are often called so.
+pub(super) fn is_usual_name(name: &str) -> bool {
+    let name = name.to_lowercase();
+    let lists = [&LABELS[..], &IDS, &TEXTS];
+    lists.iter().any(|list| list.contains(&name.as_str()))
+}
+
 /// More classes than this are hardly classes.
 const MOST_CLASSES: usize = 100;
 
@@ -232,8 +245,8 @@ fn guess_id(columns: &[String], facts: &[Facts], found: &[Option<Role>]) -> Opti
         let facts = &facts[column];
         IDS.contains(&columns[column].to_lowercase().as_str())
             // A few repeated ones are an error, with their lines, and no reason to take them for something else.
-            && 10 * facts.n_distinct >= 9 * facts.n_rows
-            && facts.n_rows > 0
+            && facts.n_distinct + (facts.n_rows / 10).max(1) >= facts.n_rows
+            && facts.n_distinct > 1
     };
     (0..columns.len()).filter(free).find(is_id)
 }
@@ -265,6 +278,7 @@ fn guess_label(columns: &[String], facts: &[Facts], found: &[Option<Role>]) -> O
 #[derive(Default)]
 struct Facts {
     n_rows: usize,
+    /// Distinct values that are not empty.
     n_distinct: usize,
     n_filled: usize,
     n_numbers: usize,
@@ -287,10 +301,10 @@ impl Facts {
         for row in 0..sample.n_rows().min(SAMPLE) {
             let cell = sample.cell(row, column).trim();
             facts.n_rows += 1;
-            distinct.insert(cell);
             if cell.is_empty() {
                 continue;
             }
+            distinct.insert(cell);
             if facts.example.is_empty() {
                 facts.example = cell.trim_end_matches(ITEM_END).replace(ITEM_END, " | ");
             }
@@ -343,7 +357,7 @@ impl Facts {
 
     /// Few classes, each of them more than once, and no sentences.
     fn could_be_label(&self) -> bool {
-        let few = self.n_distinct <= MOST_CLASSES && 2 * self.n_distinct <= self.n_rows.max(4);
+        let few = self.n_distinct <= MOST_CLASSES && 2 * self.n_distinct <= self.n_filled.max(4);
         let whole = !self.is_numeric() || (self.n_whole == self.n_filled && self.n_distinct <= 20);
         self.n_unusable + self.n_lists == 0
             && self.n_distinct > 1
@@ -353,7 +367,7 @@ impl Facts {
     }
 
     fn role(&self) -> Role {
-        let all_distinct = self.n_distinct == self.n_rows && self.n_rows > 20;
+        let all_distinct = self.n_distinct == self.n_filled && self.n_filled > 20;
         match () {
             _ if self.n_unusable > 0 || self.n_filled == 0 => Role::Ignored,
             _ if self.n_lists > 0 => Role::List,

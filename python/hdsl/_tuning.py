@@ -71,7 +71,7 @@ def tune(
         The weight of each triplet.
     X_val, y_val : rows and classes, or None, default=None
         Validation rows. Without them, fewer than 20,000 rows are cross-validated, and of more rows a fifth is held out. With
-        fewer than 3,000 rows in all, they are cross-validated together with `X`, unless `refit` is false.
+        fewer than 20,000 rows in all, they are cross-validated together with `X`, unless `refit` is false.
     cv : int or None, default=None
         Cross-validate with this many folds of `X`.
     time : float or None, default=600.0

@@ -38,7 +38,7 @@ def from_tune(result, answer, _):
         result["facts"][f"leaderboard {key}"] = [place[key] for place in board]
     for key in ["score", "scale"]:
         result["values"][f"leaderboard {key}"] = [place[key] for place in board]
-    for key in ["expected_error", "expected_error_deviation", "dot_error"]:
+    for key in ["expected_error", "expected_error_deviation"]:
         result["values"][key] = [answer[key]]
 
 

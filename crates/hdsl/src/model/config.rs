@@ -152,8 +152,10 @@ impl TrainConfig {
         let (n_lambda, several) = (self.lambda.len(), self.is_ensemble());
         // An average has one λ, and the features of all its models.
         let average = |with: String| {
-            let given = format!("{} with {with}", self.n_estimators);
-            refused("n_estimators", given, "1")
+            match self.n_estimators {
+                1 => refused("subsample", format!("{} with {with}", self.subsample), "1"),
+                n => refused("n_estimators", format!("{n} with {with}"), "1"),
+            }
         };
         match (self.validation, self.patience, self.max_features) {
             (Validation::Holdout(fraction) | Validation::HoldoutAnchors(fraction), ..)

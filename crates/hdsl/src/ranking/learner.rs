@@ -16,6 +16,36 @@ use crate::train::ensemble::{average, by_weight};
 use crate::train::{Labeled, TrainData, train};
 use crate::triplets::TripletSource;
 
+/// A setting, and the quality of the ranking of each query in the cross-validation, in the order of its folds.
+type Tried = (RankSetting, Vec<Quality>);
+
+/// The standard error of the mean difference in nDCG@10 of two rankings of the same queries.
+fn standard_error(some: &[Quality], others: &[Quality]) -> f64 {
+    let differences: Vec<f64> = some
+        .iter()
+        .zip(others)
+        .map(|(a, b)| a.ndcg - b.ndcg)
+        .collect();
+    let n = differences.len() as f64;
+    let mean = differences.iter().sum::<f64>() / n;
+    let squares = differences.iter().map(|d| (d - mean).powi(2));
+    (squares.sum::<f64>() / (n * (n - 1.0).max(1.0))).sqrt()
+}
+
+#[cfg(test)]
+#[test]
+fn the_standard_error_is_that_of_the_mean_difference() {
+    let quality = |ndcg| Quality {
+        ndcg,
+        ..Quality::default()
+    };
+    let some = [0.5, 0.9, 0.4, 0.2].map(quality);
+    let others = [0.5, 0.5, 0.2, 0.2].map(quality);
+    // The differences 0, 0.4, 0.2 and 0 have mean 0.15 and sample variance 0.11 / 3.
+    let expected = (0.11f64 / 3.0 / 4.0).sqrt();
+    assert!((standard_error(&some, &others) - expected).abs() < 1e-12);
+}
+
 /// A test collection, ready to learn from.
 pub(super) struct Learner<'a> {
     collection: &'a Collection<'a>,
@@ -76,28 +106,45 @@ impl<'a> Learner<'a> {
     }
 
     /// The setting of the highest mean nDCG@10 in a cross-validation over these queries, of those tried before the token
-    /// is cancelled; the first of equals. None if that of the plain similarity is as high.
+    /// is cancelled; the first of equals. One with an unusual weight of the pairs or number of iterations has to be better
+    /// than the best usual one by more than the standard error of the difference, since many settings are compared on few
+    /// queries. None if the nDCG@10 of the plain similarity is as high.
     pub(super) fn choose(
         &self,
         queries: &[u32],
         cancel: CancelToken<'_>,
     ) -> Result<Option<RankSetting>> {
-        let plain = self.evaluate(&Dot, queries)?;
-        let mut highest = mean(&plain, |quality| quality.ndcg);
-        let mut best = None;
+        let plain = mean(&self.evaluate(&Dot, queries)?, |quality| quality.ndcg);
+        let (mut usual, mut other): (Option<Tried>, Option<Tried>) = (None, None);
         for (lambda, pair_weight) in self.grid() {
             let tried = match self.cross_validated(queries, lambda, pair_weight, cancel) {
                 Err(Error::Stopped) => break,
                 tried => tried?,
             };
-            for setting in tried {
-                if setting.ndcg > highest {
-                    highest = setting.ndcg;
-                    best = Some(setting);
+            for tried in tried {
+                let best = match self.is_usual(&tried.0) {
+                    true => &mut usual,
+                    false => &mut other,
+                };
+                let highest = best.as_ref().map_or(plain, |best| best.0.ndcg);
+                if tried.0.ndcg > highest {
+                    *best = Some(tried);
                 }
             }
         }
-        Ok(best)
+        let is_clear = |(other, ranked): &Tried| match &usual {
+            Some((usual, before)) => other.ndcg - usual.ndcg > standard_error(ranked, before),
+            None => true,
+        };
+        let best = other.filter(is_clear).or(usual);
+        Ok(best.map(|tried| tried.0))
+    }
+
+    /// Whether the weight of the pairs and the number of iterations are the first in their lists.
+    fn is_usual(&self, setting: &RankSetting) -> bool {
+        let weight = self.config.pair_weights.first();
+        let is_first = self.collection.pairs.is_none() || weight == Some(&setting.pair_weight);
+        is_first && self.config.max_iter.first() == Some(&setting.max_iter)
     }
 
     /// Every number of iterations and base share at one λ and weight of the pairs.
@@ -107,7 +154,7 @@ impl<'a> Learner<'a> {
         lambda: f64,
         pair_weight: f64,
         cancel: CancelToken<'_>,
-    ) -> Result<Vec<RankSetting>> {
+    ) -> Result<Vec<Tried>> {
         let (counts, shares) = (&self.config.max_iter, &self.config.base_shares);
         let mut found = vec![Vec::new(); counts.len() * shares.len()];
         for fold in folds(queries, self.config.inner_folds, self.config.seed, INNER) {
@@ -124,14 +171,17 @@ impl<'a> Learner<'a> {
         let each = counts
             .iter()
             .flat_map(|&max_iter| shares.iter().map(move |&share| (max_iter, share)));
-        let setting = |((max_iter, base_share), found): (_, &Vec<Quality>)| RankSetting {
-            lambda,
-            pair_weight,
-            max_iter,
-            base_share,
-            ndcg: mean(found, |quality| quality.ndcg),
+        let setting = |((max_iter, base_share), found): (_, Vec<Quality>)| {
+            let setting = RankSetting {
+                lambda,
+                pair_weight,
+                max_iter,
+                base_share,
+                ndcg: mean(&found, |quality| quality.ndcg),
+            };
+            (setting, found)
         };
-        Ok(each.zip(&found).map(setting).collect())
+        Ok(each.zip(found).map(setting).collect())
     }
 
     /// The quality of rankings of some queries by the similarity learned from others; by the plain one without a setting.

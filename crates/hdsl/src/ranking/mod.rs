@@ -55,11 +55,13 @@ pub struct RankConfig {
     pub preprocess: Preprocess,
     /// λ to try; none: a quarter of the number of features that documents have, and half and twice that.
     pub lambda: Vec<f64>,
-    /// Weights of the pairs to try, as multiples of the weight of the judgments. Without pairs they have no effect.
+    /// Weights of the pairs to try, as multiples of the weight of the judgments. Without pairs they have no effect. The first
+    /// is the usual one: another is chosen only if it is better by more than a standard error.
     pub pair_weights: Vec<f64>,
     /// Shares of the base similarity to try.
     pub base_shares: Vec<f64>,
-    /// Numbers of iterations per model to try. They cost no more than the largest of them.
+    /// Numbers of iterations per model to try. They cost no more than the largest of them. The first is the usual one, as
+    /// for the weights of pairs.
     pub max_iter: Vec<usize>,
     /// Models that are averaged.
     pub n_estimators: usize,
@@ -95,7 +97,7 @@ impl RankConfig {
     pub fn search() -> Self {
         Self {
             pair_weights: vec![3.0, 10.0],
-            max_iter: vec![400, 800, 1600, 3200],
+            max_iter: vec![1600, 400, 800, 3200],
             ..Self::default()
         }
     }

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 pub(super) const FEW_ROWS: usize = 3000;
 
 /// Fewer labeled rows than this are cross-validated at the end, for the best trials. With more, a fraction is held out.
-const MANY_ROWS: usize = 20_000;
+pub(super) const MANY_ROWS: usize = 20_000;
 
 /// Folds of a cross-validation.
 pub(super) const N_FOLDS: usize = 5;
@@ -332,4 +332,34 @@ pub(super) fn validation_rows(
         )?);
     }
     Ok(lists)
+}
+
+/// Validation rows that are given, the last ones, as the first fold; the rows before them in as many more as make
+/// [`N_FOLDS`].
+pub(super) fn given_first(given: Vec<u32>, labels: &Labels, seed: u64) -> Result<Vec<Vec<u32>>> {
+    let others: Vec<u32> = (0..(labels.len() - given.len()) as u32).collect();
+    let shares = [1.0 / (N_FOLDS - 1) as f64; N_FOLDS - 1];
+    let mut lists = vec![given];
+    lists.extend(stratified_split(&labels.select(&others), &shares, seed)?);
+    Ok(lists)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn given_rows_are_the_first_fold_and_every_row_is_in_one() {
+        let labels = Labels::from_names((0..50).map(|row| if row % 3 == 0 { "a" } else { "b" }));
+        let lists = given_first((40..50).collect(), &labels, 1).unwrap();
+        assert_eq!(lists.len(), N_FOLDS);
+        assert_eq!(lists[0], (40..50).collect::<Vec<u32>>());
+        let mut all = lists.concat();
+        all.sort_unstable();
+        assert_eq!(all, (0..50).collect::<Vec<u32>>());
+        // 14 of the first 40 rows are of class `a`.
+        for list in &lists[1..] {
+            assert!((3..=4).contains(&labels.select(list).counts()[0]));
+        }
+    }
 }

@@ -46,7 +46,7 @@ use crate::solver::memory;
 use crate::train::{Labeled, TrainData, Trained, train};
 use crate::triplets::check_classes;
 use choice::Scored;
-use folds::{FEW_ROWS, Folds, validation_rows};
+use folds::{FEW_ROWS, Folds, MANY_ROWS, given_first, validation_rows};
 use journal::Journal;
 use rungs::{Found, SAMPLE};
 use search::{Search, Shared, lock, watched};
@@ -201,10 +201,13 @@ fn folds_and_rows<'a>(
         let folds = Folds::new(train.rows, labels, &validation, params.seed)?;
         return Ok((folds, train));
     };
+    let given: Vec<u32> = (train.rows.n_rows() as u32..rows.n_rows() as u32).collect();
     // Few validation rows say less than folds of all rows.
-    let validation = match labels.len() < FEW_ROWS && !params.no_refit {
-        true => validation_rows(labels, params.validation, params.seed)?,
-        false => vec![(train.rows.n_rows() as u32..rows.n_rows() as u32).collect()],
+    let validation = match labels.len() {
+        n if params.no_refit || n >= MANY_ROWS => vec![given],
+        n if n < FEW_ROWS => validation_rows(labels, params.validation, params.seed)?,
+        _ if params.preset == Preset::Paper => vec![given],
+        _ => given_first(given, labels, params.seed)?,
     };
     let folds = Folds::new(rows.view(), labels, &validation, params.seed)?;
     let all = Labeled {

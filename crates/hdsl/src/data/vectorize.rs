@@ -1,8 +1,6 @@
 //! From words to rows: counts, presence or tf-idf, with a vocabulary that later files share.
 
-use super::counts::{
-    ColumnPiece, Counts, FixedCounter, LEFT_OUT, LearningCounter, Placement, TermTable, into_rows,
-};
+use super::counts::{Counted, LEFT_OUT, Piece, Placement, TablePool, Tables, Terms};
 use super::input::quote;
 use super::interner::Interner;
 use super::rows::Rows;
@@ -215,24 +213,20 @@ impl Vectorizer {
             let rows = vectorizer.transform(documents);
             return Ok((vectorizer, rows));
         }
-        let count = |piece: &[S]| {
-            let mut tokenizer = vectorizer.words.tokenizer();
-            let mut counter = LearningCounter::default();
-            for document in piece {
-                vectorizer.learn(document.as_ref(), &mut tokenizer, &mut counter);
-            }
-            counter
-        };
-        let mut table = TermTable::default();
-        let mut pieces: Vec<Vec<ColumnPiece>> = Vec::new();
-        // Some pieces at a time: their own tables of terms are larger than their counts.
-        for some in pieces_of(documents).chunks(64) {
-            let counted: Vec<LearningCounter> = some.par_iter().map(|piece| count(piece)).collect();
-            let merged = counted.into_iter().map(|piece| table.merge(piece));
-            pieces.extend(merged.map(|counts| vec![ColumnPiece::Terms(counts)]));
-        }
-        let placement = vectorizer.choose(table, documents.len(), min_df, max_df, 0)?;
-        let rows = into_rows(vectorizer.n_features(), &[placement], pieces);
+        let pool = TablePool::new(1);
+        let counted = counted(documents, |documents| {
+            pool.with(|tables| {
+                let (mut tokenizer, mut piece) = (vectorizer.words.tokenizer(), Piece::default());
+                for document in documents {
+                    piece.start_row(tables);
+                    vectorizer.learn(document.as_ref(), &mut tokenizer, &mut piece, tables, 0);
+                }
+                piece
+            })
+        });
+        let terms = pool.into_terms().remove(0);
+        let placement = vectorizer.choose(&terms, documents.len(), min_df, max_df, 0)?;
+        let rows = counted.into_rows(vectorizer.n_features(), &[placement]);
         Ok((vectorizer, rows))
     }
 
@@ -299,36 +293,33 @@ impl Vectorizer {
         }
     }
 
-    /// Adds a row of terms that are not known yet.
+    /// Adds a cell of terms that are not known yet.
     pub(super) fn learn(
         &self,
         cell: &str,
         tokenizer: &mut Tokenizer<'_>,
-        counter: &mut LearningCounter,
+        piece: &mut Piece,
+        tables: &mut Tables,
+        column: usize,
     ) {
-        self.each_term(cell, tokenizer, |term| counter.add(term));
-        counter.end_row();
+        self.each_term(cell, tokenizer, |term| piece.learn(term));
+        piece.end_learned(tables, column);
     }
 
-    /// Adds a row of terms of the vocabulary.
-    pub(super) fn count(
-        &self,
-        cell: &str,
-        tokenizer: &mut Tokenizer<'_>,
-        counter: &mut FixedCounter,
-    ) {
+    /// Adds a cell of terms of the vocabulary.
+    pub(super) fn count(&self, cell: &str, tokenizer: &mut Tokenizer<'_>, piece: &mut Piece) {
         match self.buckets {
-            Some(n) => self.each_term(cell, tokenizer, |term| counter.add(bucket(term, n))),
+            Some(n) => self.each_term(cell, tokenizer, |term| piece.add(bucket(term, n))),
             None => {
                 let places = self.places();
                 self.each_term(cell, tokenizer, |term| {
                     if let Some(place) = places.find(term) {
-                        counter.add(place);
+                        piece.add(place);
                     }
                 });
             }
         }
-        counter.end_row();
+        piece.end_column();
     }
 
     fn places(&self) -> &Interner {
@@ -338,17 +329,14 @@ impl Vectorizer {
     /// Chooses the vocabulary among all terms. Terms in fewer or more documents than the bounds are left out.
     pub(super) fn choose(
         &mut self,
-        table: TermTable,
+        terms: &Terms,
         n: usize,
         min_df: Frequency,
         max_df: Frequency,
         offset: u32,
     ) -> Result<Placement> {
         let (low, high) = (min_df.of(n), max_df.of(n));
-        let TermTable {
-            interner,
-            frequencies,
-        } = table;
+        let (interner, frequencies) = (&terms.interner, &terms.frequencies);
         let is_in = |number: &u32| (low..=high).contains(&(frequencies[*number as usize] as f64));
         let n_terms = interner.len();
         let mut chosen: Vec<u32> = (0..n_terms as u32).filter(is_in).collect();
@@ -364,13 +352,13 @@ impl Vectorizer {
         for (place, &number) in (0..).zip(&chosen) {
             places[number as usize] = place;
         }
-        let terms = chosen.iter().map(|&number| interner.get(number).to_owned());
-        self.terms = terms.collect();
+        let names = chosen.iter().map(|&number| interner.get(number).to_owned());
+        self.terms = names.collect();
         let chosen = chosen.iter().map(|&number| frequencies[number as usize]);
         self.frequencies = chosen.collect();
         self.n_documents = n as u64;
         Ok(Placement {
-            places: Some(places),
+            places: Some(terms.placed(&places)),
             ..self.placement(offset)
         })
     }
@@ -419,23 +407,25 @@ impl Vectorizer {
 
     /// One row per document. Words outside the vocabulary are ignored.
     pub fn transform<S: AsRef<str> + Sync>(&self, documents: &[S]) -> Rows {
-        let count = |piece: &[S]| -> Counts {
-            let mut tokenizer = self.words.tokenizer();
-            let mut counter = FixedCounter::default();
-            for document in piece {
-                self.count(document.as_ref(), &mut tokenizer, &mut counter);
+        let counted = counted(documents, |documents| {
+            let (mut tokenizer, mut piece) = (self.words.tokenizer(), Piece::default());
+            for document in documents {
+                self.count(document.as_ref(), &mut tokenizer, &mut piece);
             }
-            counter.finish()
-        };
-        let pieces = pieces_of(documents);
-        let pieces = pieces.par_iter().map(|piece| count(piece));
-        let pieces = pieces.map(|counts| vec![ColumnPiece::Terms(counts)]);
-        into_rows(
-            self.n_features(),
-            &[self.placement(0)],
-            pieces.collect::<Vec<_>>(),
-        )
+            piece
+        });
+        counted.into_rows(self.n_features(), &[self.placement(0)])
     }
+}
+
+/// Counts the terms of documents, some pieces at a time, so that few are in memory twice.
+fn counted<S: AsRef<str> + Sync>(documents: &[S], count: impl Fn(&[S]) -> Piece + Sync) -> Counted {
+    let mut counted = Counted::new(1);
+    for some in pieces_of(documents).chunks(64) {
+        let pieces: Vec<Piece> = some.par_iter().map(|piece| count(piece)).collect();
+        pieces.iter().for_each(|piece| counted.append(piece));
+    }
+    counted
 }
 
 /// Documents in pieces of about [`PIECE`] bytes.

@@ -64,6 +64,7 @@ impl StopWords {
     }
 
     /// Whether a word is left out.
+    #[inline]
     pub fn contains(&self, word: &str) -> bool {
         match self {
             Self::None => false,
@@ -286,6 +287,7 @@ impl Tokenizer<'_> {
 }
 
 /// The stem of a word, or the word itself.
+#[inline(always)]
 fn stem<'a>(
     word: &'a str,
     stemmer: Option<&Stemmer>,
@@ -352,6 +354,7 @@ const WORD_BYTES: [bool; 128] = {
 };
 
 /// Calls `each` with the runs of two or more word characters.
+#[inline]
 fn each_word(text: &str, mut each: impl FnMut(&str)) {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -381,7 +384,7 @@ fn each_word(text: &str, mut each: impl FnMut(&str)) {
 }
 
 /// The length of the character at a place, and whether words consist of such.
-#[inline]
+#[inline(always)]
 fn word_character(text: &str, at: usize) -> (usize, bool) {
     let byte = text.as_bytes()[at];
     match WORD_BYTES.get(byte as usize) {

@@ -151,11 +151,9 @@ impl TrainConfig {
         let refused = |name, given: String, wanted| Err(Error::param(name, given, wanted));
         let (n_lambda, several) = (self.lambda.len(), self.is_ensemble());
         // An average has one λ, and the features of all its models.
-        let average = |with: String| {
-            match self.n_estimators {
-                1 => refused("subsample", format!("{} with {with}", self.subsample), "1"),
-                n => refused("n_estimators", format!("{n} with {with}"), "1"),
-            }
+        let average = |with: String| match self.n_estimators {
+            1 => refused("subsample", format!("{} with {with}", self.subsample), "1"),
+            n => refused("n_estimators", format!("{n} with {with}"), "1"),
         };
         match (self.validation, self.patience, self.max_features) {
             (Validation::Holdout(fraction) | Validation::HoldoutAnchors(fraction), ..)

@@ -47,6 +47,7 @@ impl Batch {
         self.text.len()
     }
 
+    #[inline]
     pub(super) fn cell(&self, row: usize, column: usize) -> &str {
         let at = row * self.n_columns + column;
         let start = if at == 0 { 0 } else { self.ends[at - 1] };

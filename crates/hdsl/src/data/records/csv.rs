@@ -140,7 +140,9 @@ impl<'a> Csv<'a> {
             };
             if !seen.insert(name.clone()) {
                 let name = quote(name.as_bytes());
-                let reason = format!("two columns are called {name}, expected distinct names");
+                let reason = format!(
+                    "two columns are called {name}, expected distinct names; pass --no-header if this is a record"
+                );
                 return Err(Error::parse(&self.path, line, reason));
             }
             columns.push(name);
@@ -355,9 +357,9 @@ fn guess_delimiter(sample: &[u8], whole: bool) -> Option<u8> {
     best.map(|(_, delimiter)| delimiter)
 }
 
-/// Whether the first record names columns: no number, nothing repeated, and nothing that its column contains again. Names are
-/// short, too, where the column has sentences. Two columns with a tab between them are labels and texts without names, as a
-/// rule; there, one of the names must be a usual one.
+/// Whether the first record names columns: no number, and nothing that its column contains again. Names are short, too, where
+/// the column has sentences. Two columns with a tab between them are labels and texts without names, as a rule; there, one
+/// of the names must be a usual one.
 fn guess_header(records: &[Vec<String>], whole: bool, delimiter: u8) -> bool {
     let Some((first, rest)) = records.split_first() else {
         return false;
@@ -367,8 +369,7 @@ fn guess_header(records: &[Vec<String>], whole: bool, delimiter: u8) -> bool {
         return false;
     }
     let is_number = |name: &&str| parse_f64(name.as_bytes()).is_some();
-    let distinct: HashSet<&&str> = names.iter().collect();
-    if names.iter().any(is_number) || distinct.len() < names.len() {
+    if names.iter().any(is_number) {
         return false;
     }
     if rest.is_empty() {

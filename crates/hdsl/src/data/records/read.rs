@@ -4,9 +4,9 @@ use super::batch::{Batch, Place, cell_error, in_words};
 use super::csv::{self, Csv};
 use super::lines::Lines;
 use super::roles::{self, ColumnGuess, ColumnRoles, Role};
-use super::vectorizer::{Counted, Fitting, RecordVectorizer};
+use super::vectorizer::{Fitting, RecordVectorizer};
 use super::{Dialect, Source};
-use crate::data::counts::{ColumnPiece, into_rows};
+use crate::data::counts;
 use crate::data::input::{Input, quote};
 use crate::data::interner::Interner;
 use crate::data::read::Format;
@@ -60,7 +60,7 @@ struct Plan {
 
 /// What a batch becomes.
 struct Piece {
-    columns: Vec<Counted>,
+    counts: counts::Piece,
     labels: Interner,
     codes: Vec<u32>,
     unlabeled: Option<Place>,
@@ -140,13 +140,13 @@ pub(in crate::data) fn read(
     let (plan, wanted) = plan(&path, &columns, &guess, &vectorizer, options.keep_texts)?;
     let first = first.iter().map(|batch| batch.select(&wanted)).collect();
     source.select(&wanted);
+    let counted = counts::Counted::new(plan.features.len());
     let mut reading = Reading {
         path,
         plan,
         fitting,
         vectorizer,
-        pieces: Vec::new(),
-        n_rows: 0,
+        counted,
         labels: Interner::default(),
         codes: Vec::new(),
         unlabeled: None,
@@ -269,8 +269,7 @@ struct Reading {
     plan: Plan,
     fitting: Option<Fitting>,
     vectorizer: Arc<RecordVectorizer>,
-    pieces: Vec<Vec<ColumnPiece>>,
-    n_rows: usize,
+    counted: counts::Counted,
     labels: Interner,
     codes: Vec<u32>,
     unlabeled: Option<Place>,
@@ -303,12 +302,13 @@ impl Reading {
 
     fn count(&self, batch: &Batch) -> Result<Piece> {
         let plan = &self.plan;
-        let learn = self.fitting.is_some();
-        let columns = self
-            .vectorizer
-            .count(&self.path, batch, &plan.features, learn)?;
+        let (path, features) = (&self.path, &plan.features);
+        let counts = match &self.fitting {
+            Some(fitting) => fitting.count(path, batch, features)?,
+            None => self.vectorizer.count(path, batch, features, None)?,
+        };
         let mut piece = Piece {
-            columns,
+            counts,
             labels: Interner::default(),
             codes: Vec::new(),
             unlabeled: None,
@@ -367,12 +367,7 @@ impl Reading {
         self.codes.extend(codes);
         self.unlabeled = self.unlabeled.or(piece.unlabeled);
         self.texts.extend(piece.texts);
-        let columns = match &mut self.fitting {
-            Some(fitting) => fitting.merge(piece.columns),
-            None => piece.columns.into_iter().map(Counted::fixed).collect(),
-        };
-        self.n_rows += columns[0].n_rows();
-        self.pieces.push(columns);
+        self.counted.append(&piece.counts);
         Ok(())
     }
 
@@ -394,12 +389,12 @@ impl Reading {
     fn finish(self, columns: Vec<ColumnGuess>, options: &RecordOptions) -> Result<Dataset> {
         let (vectorizer, rows) = match (self.fitting, &options.vectorizer) {
             (Some(fitting), _) => {
-                let (vectorizer, rows) = fitting.finish(&self.path, self.n_rows, self.pieces)?;
+                let (vectorizer, rows) = fitting.finish(&self.path, self.counted)?;
                 (Arc::new(vectorizer), rows)
             }
             (None, Some(vectorizer)) => {
                 let placements = vectorizer.placements();
-                let rows = into_rows(vectorizer.n_features(), &placements, self.pieces);
+                let rows = self.counted.into_rows(vectorizer.n_features(), &placements);
                 (vectorizer.clone(), rows)
             }
             (None, None) => unreachable!("there is a vectorizer to apply or to fit"),

@@ -125,8 +125,18 @@ const IDS: [&str; 9] = [
 
 /// Names that texts often have.
 const TEXTS: [&str; 12] = [
-    "text", "texts", "body", "review", "sentence", "document", "content", "title", "message", "comment",
-    "description", "question",
+    "text",
+    "texts",
+    "body",
+    "review",
+    "sentence",
+    "document",
+    "content",
+    "title",
+    "message",
+    "comment",
+    "description",
+    "question",
 ];
 
 /// Whether columns are often called so.

@@ -4,17 +4,15 @@ use super::Dialect;
 use super::UNUSABLE;
 use super::batch::{Batch, cell_error};
 use super::roles::{ColumnGuess, Role, is_feature, is_missing};
-use crate::data::counts::{
-    ColumnPiece, FixedCounter, LearningCounter, Placement, TermTable, into_rows,
-};
+use crate::data::counts::{Counted, Piece, Placement, TablePool, Tables};
 use crate::data::input::quote;
 use crate::data::number::parse_f64;
 use crate::data::rows::Rows;
 use crate::data::vectorize::{
     Frequency, ITEM_END, PIECE, Split, VectorizeOptions, Vectorizer, Weighting,
 };
-use crate::data::words::StopWords;
-use crate::error::{Error, Result};
+use crate::data::words::{StopWords, Tokenizer};
+use crate::error::{Error, Parsed, Result};
 use crate::parallel::prelude::*;
 use std::path::Path;
 
@@ -325,12 +323,13 @@ impl RecordVectorizer {
             }
         }
         let all: Vec<usize> = (0..table.len()).collect();
-        let pieces = batches.par_iter().map(|batch| {
-            let counted = self.count(name, batch, &all, false)?;
-            Ok(counted.into_iter().map(Counted::fixed).collect())
-        });
-        let pieces = pieces.collect::<Result<Vec<_>>>()?;
-        Ok(into_rows(self.n_features(), &self.placements(), pieces))
+        let pieces = batches.par_iter();
+        let pieces = pieces.map(|batch| self.count(name, batch, &all, None));
+        let mut counted = Counted::new(self.columns.len());
+        for piece in pieces.collect::<Result<Vec<Piece>>>()? {
+            counted.append(&piece);
+        }
+        Ok(counted.into_rows(self.n_features(), &self.placements()))
     }
 
     pub(super) fn placements(&self) -> Vec<Placement> {
@@ -346,17 +345,74 @@ impl RecordVectorizer {
         self.columns.iter().map(placement).collect()
     }
 
-    /// Counts the terms of a batch whose columns are `places` of the batch.
+    /// Counts the terms of a batch whose columns are `places` of the batch: terms that are met for the first time with
+    /// tables, and those of a vocabulary without.
     pub(super) fn count(
         &self,
         path: &Path,
         batch: &Batch,
         places: &[usize],
-        learn: bool,
-    ) -> Result<Vec<Counted>> {
-        let columns = self.columns.iter().zip(places);
-        let columns = columns.map(|(column, &at)| column.count(path, batch, at, learn));
-        columns.collect()
+        mut tables: Option<&mut Tables>,
+    ) -> Result<Piece> {
+        let columns = self.columns.iter();
+        let tokenizers = columns.map(|column| match &column.features {
+            Features::Terms(vectorizer) => Some(vectorizer.words.tokenizer()),
+            Features::Number => None,
+        });
+        let mut tokenizers: Vec<Option<Tokenizer<'_>>> = tokenizers.collect();
+        let mut piece = Piece::default();
+        for row in 0..batch.n_rows() {
+            if let Some(tables) = &mut tables {
+                piece.start_row(tables);
+            }
+            for (number, (column, &at)) in self.columns.iter().zip(places).enumerate() {
+                let counted = match (&column.features, &mut tokenizers[number]) {
+                    (Features::Terms(terms), Some(tokenizer)) => {
+                        let cell = batch.cell(row, at);
+                        check_terms(terms, cell).map(|()| match &mut tables {
+                            Some(tables) if terms.buckets.is_none() => {
+                                terms.learn(cell, tokenizer, &mut piece, tables, number);
+                            }
+                            _ => terms.count(cell, tokenizer, &mut piece),
+                        })
+                    }
+                    _ => number_of(batch.cell(row, at)).map(|value| {
+                        piece.add_number(value);
+                        piece.end_column();
+                    }),
+                };
+                counted
+                    .map_err(|reason| cell_error(path, batch.place(row), &column.name, &reason))?;
+            }
+        }
+        Ok(piece)
+    }
+}
+
+const NOT_A_VALUE: &str = "the value is neither a text, a number nor a list of them";
+
+/// The number in a cell; 0 if there is none, as in other files of sparse rows.
+fn number_of(cell: &str) -> Parsed<f64> {
+    let cell = cell.trim();
+    match parse_f64(cell.as_bytes()) {
+        _ if cell.is_empty() || is_missing(cell) => Ok(0.0),
+        Some(number) if number.is_finite() => Ok(number),
+        _ if cell.contains(UNUSABLE) => Err(NOT_A_VALUE.into()),
+        _ => Err(format!(
+            "{}, expected a finite number or nothing",
+            quote(cell.as_bytes())
+        )),
+    }
+}
+
+/// Refuses a cell that has no terms of this kind.
+fn check_terms(terms: &Vectorizer, cell: &str) -> Parsed<()> {
+    match () {
+        _ if cell.starts_with(UNUSABLE) => Err(NOT_A_VALUE.into()),
+        _ if terms.split == Split::Cell && cell.contains(ITEM_END) => {
+            Err("the value is a list, expected one value; pass the column with --list".into())
+        }
+        _ => Ok(()),
     }
 }
 
@@ -369,73 +425,10 @@ fn number_placement(offset: u32) -> Placement {
     }
 }
 
-/// One column of a batch, counted.
-pub(super) enum Counted {
-    Learned(LearningCounter),
-    Known(ColumnPiece),
-}
-
-impl Counted {
-    pub(super) fn fixed(self) -> ColumnPiece {
-        match self {
-            Self::Known(piece) => piece,
-            Self::Learned(counter) => ColumnPiece::Terms(TermTable::default().merge(counter)),
-        }
-    }
-}
-
-impl Column {
-    fn count(&self, path: &Path, batch: &Batch, at: usize, learn: bool) -> Result<Counted> {
-        let bad =
-            |row: usize, reason: &str| Err(cell_error(path, batch.place(row), &self.name, reason));
-        let unusable = "the value is neither a text, a number nor a list of them";
-        let Features::Terms(vectorizer) = &self.features else {
-            let mut numbers = Vec::with_capacity(batch.n_rows());
-            for row in 0..batch.n_rows() {
-                let cell = batch.cell(row, at).trim();
-                numbers.push(match parse_f64(cell.as_bytes()) {
-                    _ if cell.is_empty() || is_missing(cell) => f64::NAN,
-                    Some(number) if number.is_finite() => number,
-                    _ if cell.contains(UNUSABLE) => return bad(row, unusable),
-                    _ => {
-                        let cell = quote(cell.as_bytes());
-                        return bad(row, &format!("{cell}, expected a finite number or nothing"));
-                    }
-                });
-            }
-            return Ok(Counted::Known(ColumnPiece::Numbers(numbers)));
-        };
-        let mut tokenizer = vectorizer.words.tokenizer();
-        let learn = learn && vectorizer.buckets.is_none();
-        let mut learning = LearningCounter::default();
-        let mut fixed = FixedCounter::default();
-        for row in 0..batch.n_rows() {
-            let cell = batch.cell(row, at);
-            if cell.starts_with(UNUSABLE) {
-                return bad(row, unusable);
-            }
-            if vectorizer.split == Split::Cell && cell.contains(ITEM_END) {
-                return bad(
-                    row,
-                    "the value is a list, expected one value; pass the column with --list",
-                );
-            }
-            match learn {
-                true => vectorizer.learn(cell, &mut tokenizer, &mut learning),
-                false => vectorizer.count(cell, &mut tokenizer, &mut fixed),
-            }
-        }
-        Ok(match learn {
-            true => Counted::Learned(learning),
-            false => Counted::Known(ColumnPiece::Terms(fixed.finish())),
-        })
-    }
-}
-
 /// The terms of all columns while records are read for the first time.
 pub(super) struct Fitting {
     vectorizer: RecordVectorizer,
-    tables: Vec<TermTable>,
+    pool: TablePool,
     min_df: Frequency,
     max_df: Frequency,
 }
@@ -443,11 +436,7 @@ pub(super) struct Fitting {
 impl Fitting {
     pub(super) fn new(vectorizer: RecordVectorizer, options: &VectorizeOptions) -> Self {
         Self {
-            tables: vectorizer
-                .columns
-                .iter()
-                .map(|_| TermTable::default())
-                .collect(),
+            pool: TablePool::new(vectorizer.columns.len()),
             vectorizer,
             min_df: options.min_df,
             max_df: options.max_df,
@@ -458,28 +447,19 @@ impl Fitting {
         &self.vectorizer
     }
 
-    /// Adds a batch.
-    pub(super) fn merge(&mut self, counted: Vec<Counted>) -> Vec<ColumnPiece> {
-        let columns = counted.into_iter().zip(&mut self.tables);
-        let columns = columns.map(|(column, table)| match column {
-            Counted::Known(piece) => piece,
-            Counted::Learned(counter) => ColumnPiece::Terms(table.merge(counter)),
-        });
-        columns.collect()
+    /// Counts the terms of a batch.
+    pub(super) fn count(&self, path: &Path, batch: &Batch, places: &[usize]) -> Result<Piece> {
+        let count = |tables: &mut Tables| self.vectorizer.count(path, batch, places, Some(tables));
+        self.pool.with(count)
     }
 
     /// Chooses the features, and gives the rows of all batches.
-    pub(super) fn finish(
-        self,
-        path: &Path,
-        n_rows: usize,
-        pieces: Vec<Vec<ColumnPiece>>,
-    ) -> Result<(RecordVectorizer, Rows)> {
-        let mut vectorizer = self.vectorizer;
+    pub(super) fn finish(self, path: &Path, counted: Counted) -> Result<(RecordVectorizer, Rows)> {
+        let (mut vectorizer, n_rows) = (self.vectorizer, counted.n_rows());
         let mut offset = 0usize;
         let mut placements = Vec::new();
         let wrong = |reason: String| Error::file(path, reason);
-        for (column, table) in vectorizer.columns.iter_mut().zip(self.tables) {
+        for (column, terms) in vectorizer.columns.iter_mut().zip(self.pool.into_terms()) {
             let first =
                 u32::try_from(offset).map_err(|_| wrong("has more than 2^32 features".into()))?;
             placements.push(match &mut column.features {
@@ -487,7 +467,7 @@ impl Fitting {
                 Features::Terms(vectorizer) if vectorizer.buckets.is_some() => {
                     vectorizer.placement(first)
                 }
-                Features::Terms(vectorizer) if table.interner.len() == 0 => Placement {
+                Features::Terms(vectorizer) if terms.interner.len() == 0 => Placement {
                     places: Some(Vec::new()),
                     ..vectorizer.placement(first)
                 },
@@ -497,7 +477,7 @@ impl Fitting {
                         _ => *column.bounds.insert((self.min_df, self.max_df)),
                     };
                     vectorizer
-                        .choose(table, n_rows, low, high, first)
+                        .choose(&terms, n_rows, low, high, first)
                         .map_err(|e| {
                             wrong(format!("column {}: {e}", quote(column.name.as_bytes())))
                         })?
@@ -510,7 +490,7 @@ impl Fitting {
                 "has {offset} features, expected 1 to 2^32 - 1"
             )));
         }
-        let rows = into_rows(offset, &placements, pieces);
+        let rows = counted.into_rows(offset, &placements);
         Ok((vectorizer, rows))
     }
 }

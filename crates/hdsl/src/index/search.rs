@@ -1,9 +1,9 @@
 //! The exact search of one query in all segments.
 //!
 //! In each segment, upper bounds of the scores of all rows are summed in whole numbers: for each coordinate of the query,
-//! those of a sparse column are added first. A block of 64 positions whose largest sum, plus the largest bytes of the dense
-//! columns, is too low is then skipped, and the dense columns are added to the other blocks. Rows whose bound is high
-//! enough are read, by decreasing bound, and their scores are computed in double precision.
+//! those of a sparse column are added first. Then the dense columns are added block by block of 64 positions, those with the
+//! largest gain first, until the largest sum of a block, plus the largest bytes of the columns left, is too low. Rows whose
+//! bound is high enough are read, by decreasing bound, and their scores are computed in double precision.
 
 use super::Read;
 use super::columns::{BLOCK, Column, Values};
@@ -18,6 +18,12 @@ const MAX_SUM: u32 = 32_000;
 
 /// A position whose bound need not be considered any more.
 const DONE: i16 = i16::MIN;
+
+/// After so many dense columns, the bounds of a block are compared with the lowest that counts.
+const GROUP: usize = 8;
+
+/// How many blocks are added to together.
+const TILE: usize = 64;
 
 /// How many rows are read at a time.
 const BATCH: usize = 16;
@@ -38,7 +44,7 @@ pub(super) struct Search<'a> {
 pub(super) struct Scratch {
     /// The bound at each position.
     bounds: Box<[i16; MAX_ROWS]>,
-    /// The bound of each block.
+    /// The most that dense columns add in each block.
     blocks: Vec<i32>,
     candidates: Vec<(i16, u16)>,
 }
@@ -187,15 +193,38 @@ impl Plan {
             }
         }
     }
+}
 
-    /// For each block, an upper bound of what the dense columns add.
-    fn dense_blocks(&self, blocks: &mut [i32]) {
-        for term in self.terms.iter().filter(|term| term.adds) {
-            if let Values::Dense(maxima, _) = term.column.values() {
-                let (weight, round) = (term.weight, (1u16 << self.shift) - 1);
-                for (block, &q) in blocks.iter_mut().zip(maxima) {
-                    *block += i32::from((u16::from(q) * weight + round) >> self.shift);
-                }
+/// Adds the dense columns to the bounds of some blocks, the first of which has the number `first`. `most_left` is the most
+/// they add to each. Where the bounds are certain to be below the limit, they become [`DONE`].
+fn add_dense(
+    dense: &[Dense<'_>],
+    first: usize,
+    bounds: &mut [i16],
+    most_left: &mut [i32],
+    limit: i32,
+    shift: u32,
+) {
+    let mut open: Vec<usize> = (0..most_left.len()).collect();
+    for group in dense.chunks(GROUP) {
+        open.retain(|&block| {
+            let start = block * BLOCK;
+            let end = bounds.len().min(start + BLOCK);
+            let bounds = &mut bounds[start..end];
+            let largest = bounds.iter().copied().max().unwrap_or(0);
+            let is_open = i32::from(largest) + most_left[block] >= limit;
+            if !is_open {
+                bounds.fill(DONE);
+            }
+            is_open
+        });
+        // One column after the other, since neighboring blocks of a column are neighbors in memory.
+        for column in group {
+            for &block in &open {
+                let start = block * BLOCK;
+                let end = bounds.len().min(start + BLOCK);
+                column.add(&mut bounds[start..end], (first + block) * BLOCK, shift);
+                most_left[block] -= column.most(first + block, shift);
             }
         }
     }
@@ -203,12 +232,23 @@ impl Plan {
 
 /// A dense column of a plan.
 struct Dense<'a> {
+    /// The largest value of each block.
+    maxima: &'a [u8],
     values: &'a [u8],
     weight: u16,
     adds: bool,
 }
 
 impl Dense<'_> {
+    /// The most it adds in a block.
+    fn most(&self, block: usize, shift: u32) -> i32 {
+        let round = (1u16 << shift) - 1;
+        match self.adds {
+            true => i32::from((u16::from(self.maxima[block]) * self.weight + round) >> shift),
+            false => 0,
+        }
+    }
+
     /// Adds the column to the bounds of a block.
     #[inline(always)]
     fn add(&self, bounds: &mut [i16], start: usize, shift: u32) {
@@ -285,26 +325,23 @@ impl Search<'_> {
         let Scratch { bounds, blocks, .. } = scratch;
         bounds.fill(0);
         plan.add_sparse(bounds);
-        let dense: Vec<Dense<'_>> = plan.terms.iter().filter_map(Dense::of).collect();
+        let mut dense: Vec<Dense<'_>> = plan.terms.iter().filter_map(Dense::of).collect();
         if dense.is_empty() {
             return;
         }
+        dense.sort_by_key(|column| std::cmp::Reverse(column.weight));
         blocks.clear();
-        let largest = |block: &[i16]| block.iter().copied().max().unwrap_or(0);
-        let chunks = bounds[..n_rows].chunks(BLOCK);
-        blocks.extend(chunks.map(|block| i32::from(largest(block))));
-        plan.dense_blocks(blocks);
-        let limit = plan.limit(self.threshold());
-        for (block, (start, bounds)) in blocks
-            .iter()
-            .zip((0..).step_by(BLOCK).zip(bounds[..n_rows].chunks_mut(BLOCK)))
-        {
-            match *block < limit {
-                true => bounds.fill(DONE),
-                false => dense
-                    .iter()
-                    .for_each(|column| column.add(bounds, start, plan.shift)),
+        blocks.resize(n_rows.div_ceil(BLOCK), 0);
+        for column in &dense {
+            for (block, most) in blocks.iter_mut().enumerate() {
+                *most += column.most(block, plan.shift);
             }
+        }
+        let limit = plan.limit(self.threshold());
+        let tiles = bounds[..n_rows].chunks_mut(TILE * BLOCK);
+        let tiles = tiles.zip(blocks.chunks_mut(TILE));
+        for (first, (bounds, most)) in (0..).step_by(TILE).zip(tiles) {
+            add_dense(&dense, first, bounds, most, limit, plan.shift);
         }
     }
 
@@ -387,7 +424,8 @@ impl Search<'_> {
 impl<'a> Dense<'a> {
     fn of(term: &'a Term) -> Option<Self> {
         match term.column.values() {
-            Values::Dense(_, values) => Some(Self {
+            Values::Dense(maxima, values) => Some(Self {
+                maxima,
                 values,
                 weight: term.weight,
                 adds: term.adds,

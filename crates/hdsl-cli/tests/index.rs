@@ -256,7 +256,7 @@ fn texts_are_indexed_and_searched() {
         "more.csv",
         "key,stars,body\nnew,good,\"delicious, delicious soup\"\n",
     );
-    scratch.hdsl("train reviews.csv --label stars --text body --id key --lambda 5 --base 1 --max-iter 30 -o m.hdsl").ok();
+    scratch.hdsl("train reviews.csv --label stars --text body --id key --preprocess none --lambda 5 --base 1 --max-iter 30 -o m.hdsl").ok();
     scratch
         .hdsl("index build m.hdsl reviews.csv -o m.index")
         .ok();
@@ -297,6 +297,12 @@ fn texts_are_indexed_and_searched() {
             + &scratch.text("n.csv")
     };
     assert_eq!(neighbors("m.index"), neighbors("m.hdsl"));
+    scratch.shell(&format!("{search} -o hits.csv")).ok();
+    let hits = scratch.text("hits.csv");
+    let lines: Vec<&str> = hits.lines().collect();
+    assert_eq!(lines[0], "query,rank,row,id,score,class,text,reasons");
+    let first = "a delicious soup,1,1,r1,";
+    assert!(lines.len() == 3 && lines[1].starts_with(first), "{hits}");
     let json = scratch.shell(&format!("{search} --json")).json();
     assert_eq!(
         json["queries"][0]["hits"][0]["text"],

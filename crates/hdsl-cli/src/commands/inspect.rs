@@ -103,9 +103,12 @@ fn model_text(args: &Inspect, model: &Model) -> String {
     if let Some(training) = model.training_rows() {
         lines.push(("contains", count(training.rows.n_rows(), "training row")));
     }
-    lines.push(("names", count(parts.names.len(), "feature name")));
-    let first = if parts.zero_based { 0 } else { 1 };
-    lines.push(("features", format!("numbered from {first} in files")));
+    // Those of records are named by the vectorizer.
+    if model.vectorizer().is_none() {
+        lines.push(("names", count(parts.names.len(), "feature name")));
+        let first = if parts.zero_based { 0 } else { 1 };
+        lines.push(("features", format!("numbered from {first} in files")));
+    }
     if let Some(stop) = parts.stop {
         lines.push(("stop", stop.to_string()));
     }

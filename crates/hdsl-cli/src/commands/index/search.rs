@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::files::{self, Reader};
 use crate::output::{self, Log, short};
 use clap::{Args, ValueHint};
+use hdsl::data::TableColumn;
 use hdsl::index::IndexEntry;
 use hdsl::similarity::Explanation;
 use hdsl::{Index, Model, Rows, SparseRow};
@@ -41,7 +42,7 @@ pub(crate) struct Search {
     /// Number of contributions to list for each row that is found
     #[arg(long, value_name = "N", default_value_t = 3)]
     reasons: usize,
-    /// File to write the result to [default: standard output]
+    /// File to write the hits to: .csv, .tsv, .jsonl, .parquet, or lines [default: standard output]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -117,16 +118,20 @@ pub(crate) fn run(args: &Search, log: &Log) -> Result<(), Failure> {
         );
     }
     if let Some(out) = out {
-        files::write(out, |out| {
-            for (query, (hits, name)) in hits.iter().zip(&names).enumerate() {
-                let gap = if query == 0 { "" } else { "\n" };
-                writeln!(out, "{gap}{name}")?;
-                for (rank, hit) in (1..).zip(hits) {
-                    out.write_all(hit.text(rank).as_bytes())?;
+        files::write_results(
+            out,
+            || table(&names, &hits),
+            |out| {
+                for (query, (hits, name)) in hits.iter().zip(&names).enumerate() {
+                    let gap = if query == 0 { "" } else { "\n" };
+                    writeln!(out, "{gap}{name}")?;
+                    for (rank, hit) in (1..).zip(hits) {
+                        out.write_all(hit.text(rank).as_bytes())?;
+                    }
                 }
-            }
-            Ok(())
-        })?;
+                Ok(())
+            },
+        )?;
     }
     if !args.json {
         return Ok(());
@@ -142,6 +147,46 @@ pub(crate) fn run(args: &Search, log: &Log) -> Result<(), Failure> {
         "output": args.output,
         "queries": list.collect::<Vec<Value>>(),
     }))
+}
+
+/// One row for each hit; its reasons are in one cell.
+fn table(names: &[String], hits: &[Vec<Hit>]) -> Vec<(&'static str, TableColumn)> {
+    let ranked = names.iter().zip(hits).flat_map(|(name, hits)| {
+        let ranked = (1..).zip(hits);
+        ranked.map(move |(rank, hit)| (name.clone(), rank, hit))
+    });
+    let all: Vec<(String, i64, &Hit)> = ranked.collect();
+    let texts = |of: fn(&IndexEntry) -> &Option<String>| {
+        let texts = all.iter().map(|hit| of(&hit.2.entry).clone());
+        TableColumn::Texts(texts.collect())
+    };
+    let reasons = |hit: &Hit| {
+        let reasons = hit.reasons.iter();
+        let reasons = reasons.map(|(value, why)| format!("{value:+.4} {why}"));
+        reasons.collect::<Vec<String>>().join("; ")
+    };
+    vec![
+        ("query", TableColumn::texts(all.iter().map(|hit| &hit.0))),
+        (
+            "rank",
+            TableColumn::Integers(all.iter().map(|hit| hit.1).collect()),
+        ),
+        (
+            "row",
+            TableColumn::Integers(all.iter().map(|hit| i64::from(hit.2.entry.row)).collect()),
+        ),
+        ("id", texts(|entry| &entry.id)),
+        (
+            "score",
+            TableColumn::Numbers(all.iter().map(|hit| hit.2.score).collect()),
+        ),
+        ("class", texts(|entry| &entry.label)),
+        ("text", texts(|entry| &entry.text)),
+        (
+            "reasons",
+            TableColumn::texts(all.iter().map(|hit| reasons(hit.2))),
+        ),
+    ]
 }
 
 /// The raw rows to search for, and what to call each.

@@ -69,12 +69,7 @@ impl<'a> Lines<'a> {
     pub(super) fn json(mut input: Input<'a>) -> Result<Self> {
         let path = input.path().to_owned();
         let mut columns: Vec<String> = Vec::new();
-        let sample = input.peek(1 << 20)?;
-        let end = match sample.len() < 1 << 20 {
-            true => sample.len(),
-            false => memchr::memrchr(b'\n', sample).map_or(sample.len(), |at| at + 1),
-        };
-        for (line, number) in input::lines(&sample[..end]).zip(1..) {
+        for (line, number) in input::lines(whole_lines(&mut input)?).zip(1..) {
             if line.trim_ascii().is_empty() {
                 continue;
             }
@@ -163,6 +158,24 @@ impl Parser {
         }
         Ok(())
     }
+}
+
+/// Some lines at the start, without one that is cut: the first, however long it is, or all that fit into a sample.
+fn whole_lines<'i>(input: &'i mut Input<'_>) -> Result<&'i [u8]> {
+    let mut wanted = 1 << 20;
+    loop {
+        let sample = input.peek(wanted)?;
+        if sample.len() < wanted || sample.contains(&b'\n') {
+            break;
+        }
+        wanted *= 4;
+    }
+    let sample = input.peek(wanted)?;
+    let end = match sample.len() < wanted {
+        true => sample.len(),
+        false => memchr::memrchr(b'\n', sample).map_or(sample.len(), |at| at + 1),
+    };
+    Ok(&sample[..end])
 }
 
 fn parse_object(line: &[u8]) -> Parsed<Map<String, Value>> {

@@ -83,11 +83,11 @@ class Index:
             learned = _core.Model.read(os.fspath(model))
         else:
             check_is_fitted(model)
-            learned = getattr(model, "_model", None)
-            if not isinstance(learned, _core.Model):
+            found = getattr(model, "_model", None)
+            if not isinstance(found, _core.Model):
                 raise TypeError(f"model is a {type(model).__name__}, expected a fitted HDSL estimator or a model file")
             rule = {name: model._decides(name, None) for name in ("vote", "normalization")}
-            learned = learned.with_rule(model._decides("n_neighbors", 3), rule["vote"], rule["normalization"])
+            learned = found.with_rule(model._decides("n_neighbors", 3), rule["vote"], rule["normalization"])
         self._index = _core.StoredIndex(learned, normalization)
         self._model = self._index.model
         self.n_jobs = n_jobs
@@ -173,8 +173,10 @@ class Index:
         """
         if texts is None and is_records(X) and not hasattr(X, "columns"):
             texts = ["" if text is None else text for text in X]
-        known = [None if column is None else [str(cell) for cell in column] for column in (y, ids, texts)]
-        self._index.add(self._rows(X), *known, replace, n_threads(self.n_jobs))
+        labels, names, shown = (
+            None if column is None else [str(cell) for cell in column] for column in (y, ids, texts)
+        )
+        self._index.add(self._rows(X), labels, names, shown, replace, n_threads(self.n_jobs))
         return self
 
     def remove(self, ids: Iterable[Any]) -> Index:

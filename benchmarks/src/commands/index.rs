@@ -209,7 +209,7 @@ fn short(rows: &Rows, n: usize) -> Rows {
     for row in rows.iter() {
         // Features are numbered by frequency; every so many are taken, so that rare words are among them.
         let step = (row.nnz() / n).max(1);
-        let some = |at: &usize| at % step == 0;
+        let some = |at: &usize| at.is_multiple_of(step);
         let indices: Vec<u32> = (0..row.nnz())
             .filter(some)
             .map(|at| row.indices()[at])

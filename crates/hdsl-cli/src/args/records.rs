@@ -50,15 +50,15 @@ pub(crate) struct ColumnArgs {
 impl ColumnArgs {
     /// The columns as the library takes them.
     pub(crate) fn roles(&self) -> ColumnRoles {
-        let mut roles = ColumnRoles::default();
-        roles.label = self.label.clone();
-        roles.id = self.id.clone();
-        roles.text = self.text.clone();
-        roles.categorical = self.categorical.clone();
-        roles.numeric = self.numeric.clone();
-        roles.list = self.list.clone();
-        roles.separator = self.separator.clone();
-        roles
+        ColumnRoles {
+            label: self.label.clone(),
+            id: self.id.clone(),
+            text: self.text.clone(),
+            categorical: self.categorical.clone(),
+            numeric: self.numeric.clone(),
+            list: self.list.clone(),
+            separator: self.separator.clone(),
+        }
     }
 
     pub(crate) fn dialect(&self) -> Dialect {

@@ -162,7 +162,7 @@ impl Column {
         let scale = block
             .first_chunk()
             .map_or(0.0, |scale| f64::from_le_bytes(*scale));
-        if !fits || !(scale.is_finite() && scale > 0.0) {
+        if !(fits && scale.is_finite() && scale > 0.0) {
             return Err("damaged: a column does not fit its segment".into());
         }
         Ok(Self {

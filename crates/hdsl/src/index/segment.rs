@@ -407,17 +407,14 @@ impl Segment {
         if !sorted.is_sorted_by(|a, b| a < b) {
             return Err("damaged: two rows have the same number".into());
         }
-        for position in 0..self.n_rows {
+        for (position, number) in numbers.iter().enumerate() {
             let known = self.entered(position)?;
             let is_found = match &known.id {
                 Some(id) => self.find(id, |at| at == position)?.is_some(),
                 None => !self.has_ids(),
             };
             if !is_found {
-                return Err(format!(
-                    "damaged: row {} is not among the ids",
-                    numbers[position]
-                ));
+                return Err(format!("damaged: row {number} is not among the ids"));
             }
         }
         let directory = self.sealed(Section::Directory)?;

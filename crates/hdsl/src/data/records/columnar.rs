@@ -1,8 +1,8 @@
 //! Parquet, and Arrow's IPC files (Feather) and streams.
 
 use super::batch::{Batch, MAX_CELL, Place, cell_error};
-use super::{Dialect, Source, UNUSABLE};
-use crate::data::input::Input;
+use super::{Dialect, Source, UNUSABLE, ipc, repeated};
+use crate::data::input::{Input, quote};
 use crate::data::vectorize::{ITEM_END, PIECE};
 use crate::error::{Error, Result};
 use arrow_array::cast::AsArray;
@@ -15,10 +15,12 @@ use arrow_schema::{ArrowError, DataType, SchemaRef};
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use std::cell::Cell;
 use std::fmt::Write;
 use std::io::Cursor;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 /// How many records are decoded at a time.
 const RECORDS: usize = 8192;
@@ -45,8 +47,16 @@ impl Columnar {
         let path = input.path().to_owned();
         let bytes = Bytes::from(input.read_all()?);
         let format = if parquet { "Parquet" } else { "Arrow" };
+        if !parquet {
+            ipc::check(&bytes).map_err(|reason| corrupt(&path, format, &reason))?;
+        }
         let (schema, batches) = decoded(&path, format, || open(&bytes, parquet, None))?;
         let columns: Vec<String> = schema.fields().iter().map(|f| f.name().clone()).collect();
+        if let Some(name) = repeated(&columns) {
+            let name = quote(name.as_bytes());
+            let reason = format!("two columns are called {name}, expected distinct names");
+            return Err(Error::file(&path, reason));
+        }
         Ok(Self {
             wanted: (0..columns.len()).map(|at| (at, at)).collect(),
             path,
@@ -109,7 +119,7 @@ fn open(
     }
     let columns = columns.map(<[usize]>::to_vec);
     let file = Cursor::new(bytes.clone());
-    if bytes.starts_with(b"ARROW1") {
+    if bytes.starts_with(ipc::MAGIC) {
         let reader = arrow_ipc::reader::FileReader::try_new(file, columns)?;
         return Ok((reader.schema(), Box::new(reader)));
     }
@@ -117,19 +127,48 @@ fn open(
     Ok((reader.schema(), Box::new(reader)))
 }
 
-/// What the decoder says, as an error about the file. The decoders panic at some damaged files, which is an error, too.
+/// What the decoder says, as an error about the file.
 fn decoded<T>(
     path: &Path,
     format: &str,
     decode: impl FnOnce() -> std::result::Result<T, ArrowError>,
 ) -> Result<T> {
-    let reason = match catch_unwind(AssertUnwindSafe(decode)) {
-        Ok(Ok(done)) => return Ok(done),
-        Ok(Err(error)) => error.to_string(),
-        Err(_) => "its parts do not fit together".to_owned(),
+    let reason = match caught(decode) {
+        Some(Ok(done)) => return Ok(done),
+        Some(Err(error)) => error.to_string(),
+        None => "its parts do not fit together".to_owned(),
     };
-    let reason = format!("truncated or corrupt {format} data: {reason}");
-    Err(Error::file(path, reason))
+    Err(corrupt(path, format, &reason))
+}
+
+fn corrupt(path: &Path, format: &str, reason: &str) -> Error {
+    Error::file(
+        path,
+        format!("truncated or corrupt {format} data: {reason}"),
+    )
+}
+
+thread_local! {
+    /// Whether a panic of this thread is an error that is reported otherwise.
+    static IS_QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The result of some work of the decoders, or none if they panicked, which they do at some damaged files. Nothing is printed
+/// then: a hook that leaves out such panics is put before that of the program, once.
+fn caught<T>(work: impl FnOnce() -> T) -> Option<T> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let others = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !IS_QUIET.get() {
+                others(info);
+            }
+        }));
+    });
+    let before = IS_QUIET.replace(true);
+    let done = panic::catch_unwind(AssertUnwindSafe(work));
+    IS_QUIET.set(before);
+    done.ok()
 }
 
 impl Source for Columnar {
@@ -147,12 +186,10 @@ impl Source for Columnar {
         sorted.sort_unstable();
         sorted.dedup();
         let parquet = self.format == "Parquet";
-        let reopened = catch_unwind(AssertUnwindSafe(|| {
-            open(&self.bytes, parquet, Some(&sorted))
-        }));
+        let reopened = caught(|| open(&self.bytes, parquet, Some(&sorted)));
         let place = |column: usize| sorted.binary_search(&column).unwrap_or(column);
         match reopened {
-            Ok(Ok((_, batches))) => {
+            Some(Ok((_, batches))) => {
                 self.batches = Box::new(batches.skip(self.n_read));
                 self.wanted = columns.iter().map(|&c| (place(c), c)).collect();
             }

@@ -2,13 +2,12 @@
 
 use super::batch::{Batch, MAX_CELL, NOT_UTF8, Place, cell_error};
 use super::roles::is_usual_name;
-use super::{Dialect, Source};
+use super::{Dialect, Source, repeated};
 use crate::data::input::{Input, quote};
-use crate::data::number::{parse_f64, parse_u64};
+use crate::data::number::parse_f64;
 use crate::data::vectorize::PIECE;
 use crate::error::{Error, Result};
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
-use std::collections::HashSet;
 use std::path::PathBuf;
 
 /// How much of a file delimiter and header are guessed from.
@@ -69,12 +68,10 @@ fn reader(delimiter: u8) -> Reader {
 }
 
 impl<'a> Csv<'a> {
-    /// `expected` are columns that the file should have: unless they are numbers, it has a header.
     pub(super) fn open(
         mut input: Input<'a>,
         given: &Dialect,
         extension: Option<&str>,
-        expected: Option<&[&str]>,
     ) -> Result<Self> {
         let path = input.path().to_owned();
         let sample = input.peek(SAMPLE)?;
@@ -86,13 +83,9 @@ impl<'a> Csv<'a> {
             (None, _) => guess_delimiter(sample, whole).unwrap_or(b','),
         };
         let records = sample_records(sample, delimiter, whole);
-        let header = match (given.header, expected) {
-            (Some(header), _) => header,
-            (None, Some(names)) => names
-                .iter()
-                .any(|name| parse_u64(name.as_bytes()).is_none()),
-            (None, None) => guess_header(&records, whole, delimiter),
-        };
+        let header = given
+            .header
+            .unwrap_or_else(|| guess_header(&records, whole, delimiter));
         let mut csv = Self {
             path,
             input,
@@ -124,8 +117,7 @@ impl<'a> Csv<'a> {
             return Err(Error::file(&self.path, "has no records, only blank lines"));
         }
         let line = self.record.line;
-        let mut columns = Vec::new();
-        let mut seen = HashSet::new();
+        let mut columns: Vec<String> = Vec::new();
         for (number, name) in (1..).zip(self.record.fields()) {
             let Ok(name) = std::str::from_utf8(name) else {
                 return Err(Error::parse(
@@ -134,20 +126,21 @@ impl<'a> Csv<'a> {
                     format!("the header {NOT_UTF8}"),
                 ));
             };
-            let name = match name.trim() {
+            columns.push(match name.trim() {
                 "" => number.to_string(),
                 name => name.to_owned(),
-            };
-            if !seen.insert(name.clone()) {
+            });
+        }
+        match repeated(&columns) {
+            None => Ok(columns),
+            Some(name) => {
                 let name = quote(name.as_bytes());
                 let reason = format!(
                     "two columns are called {name}, expected distinct names; pass --no-header if this is a record"
                 );
-                return Err(Error::parse(&self.path, line, reason));
+                Err(Error::parse(&self.path, line, reason))
             }
-            columns.push(name);
         }
-        Ok(columns)
     }
 
     /// Reads the next record into `self.record`; false at the end.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `batch.rs` | some records in memory |
 //! | `csv.rs`, `lines.rs`, `columnar.rs` | readers, one per kind of file |
+//! | `ipc.rs` | whether an Arrow file is damaged |
 //! | `roles.rs` | which column is what: given, or guessed |
 //! | `vectorizer.rs` | from columns to features |
 //! | `read.rs` | from a file to rows |
@@ -13,6 +14,8 @@ mod batch;
 #[cfg(feature = "columnar")]
 mod columnar;
 pub(super) mod csv;
+#[cfg(feature = "columnar")]
+mod ipc;
 mod lines;
 mod read;
 mod roles;
@@ -27,6 +30,7 @@ pub use vectorizer::RecordVectorizer;
 
 use crate::error::Result;
 use batch::Batch;
+use std::collections::HashSet;
 
 /// In place of a value that is neither a text, a number nor a list of them.
 const UNUSABLE: &str = "\u{1e}";
@@ -42,6 +46,12 @@ pub struct Dialect {
     /// by their number, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<bool>,
+}
+
+/// The first name that two columns have.
+fn repeated(names: &[String]) -> Option<&String> {
+    let mut seen = HashSet::new();
+    names.iter().find(|name| !seen.insert(*name))
 }
 
 /// A file of records that is being read.

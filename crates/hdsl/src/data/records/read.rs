@@ -82,8 +82,8 @@ fn open<'a>(
             if format == Format::Tsv {
                 dialect.delimiter = dialect.delimiter.or(Some(b'\t'));
             }
-            let names = expected.map(|v| v.columns().map(|c| c.0).collect::<Vec<_>>());
-            Box::new(Csv::open(input, &dialect, extension, names.as_deref())?)
+            dialect.header = dialect.header.or(expected.and_then(|v| v.has_header()));
+            Box::new(Csv::open(input, &dialect, extension)?)
         }
         Format::JsonLines => Box::new(Lines::json(input)?),
         #[cfg(feature = "columnar")]

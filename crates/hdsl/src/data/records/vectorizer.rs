@@ -267,6 +267,14 @@ impl RecordVectorizer {
         !(plain(column) && self.label.as_deref().is_none_or(|label| label == "label"))
     }
 
+    /// Whether a CSV file of such records has a header, as that of the fit, or else because columns have names. None if that
+    /// is unknown.
+    pub(super) fn has_header(&self) -> Option<bool> {
+        let is_named = |(name, _): (&str, Role)| name.parse::<u64>().is_err();
+        let named = self.columns().any(is_named).then_some(true);
+        self.dialect.header.or(named)
+    }
+
     /// Whether records are one text each, so that plain texts can stand for them.
     pub fn takes_texts(&self) -> bool {
         matches!(&self.columns[..], [column] if column.role() == Role::Text)

@@ -9,7 +9,7 @@ import sys
 
 from context import ROOT, Context, LeftOut
 
-SECTIONS = ["training", "scale", "growth", "reading", "mining", "neighbors", "validation"]
+SECTIONS = ["training", "scale", "growth", "reading", "texts", "mining", "neighbors", "index", "validation"]
 
 
 def arguments():

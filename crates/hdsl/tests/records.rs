@@ -373,6 +373,12 @@ fn bad_records_are_named_by_file_line_and_column() {
         ),
         (
             "r.csv",
+            b"\n \n".to_vec(),
+            &none,
+            "r.csv: has no records, only blank lines",
+        ),
+        (
+            "r.csv",
             b"a,b\n".to_vec(),
             &header,
             "r.csv: has no records, only a header",

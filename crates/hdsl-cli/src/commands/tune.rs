@@ -260,6 +260,10 @@ fn command(args: &Tune, tuned: &Tuned) -> String {
 
 /// The command that measures the error of the model, with a placeholder for the test rows.
 fn evaluation(args: &Tune, tuned: &Tuned) -> String {
+    if tuned.trained.model.training_rows().is_some() {
+        let model = path(&typed(&args.files.output, "MODEL"));
+        return format!("hdsl evaluate {model} TEST");
+    }
     let mut line = format!(
         "hdsl evaluate {} --train {}",
         path(&typed(&args.files.output, "MODEL")),

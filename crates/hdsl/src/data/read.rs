@@ -306,7 +306,11 @@ fn format_of(
         );
         return Err(Error::file(&path, reason));
     }
+    let is_blank = sample.whole && sample.bytes.trim_ascii().is_empty();
     match format {
+        Some(format) if is_blank && format.has_records() => {
+            Err(Error::file(&path, "has no records, only blank lines"))
+        }
         Some(format) => Ok((format, extension)),
         None if start.is_empty() => Err(Error::file(
             &path,

@@ -52,6 +52,9 @@ impl Columnar {
         }
         let (schema, batches) = decoded(&path, format, || open(&bytes, parquet, None))?;
         let columns: Vec<String> = schema.fields().iter().map(|f| f.name().clone()).collect();
+        if columns.is_empty() {
+            return Err(Error::file(&path, "has no columns"));
+        }
         if let Some(name) = repeated(&columns) {
             let name = quote(name.as_bytes());
             let reason = format!("two columns are called {name}, expected distinct names");

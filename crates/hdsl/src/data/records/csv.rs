@@ -109,12 +109,19 @@ impl<'a> Csv<'a> {
                 (1..=n).map(|number| number.to_string()).collect()
             }
         };
-        Ok(csv)
+        match csv.columns.is_empty() {
+            true => Err(csv.only_blank_lines()),
+            false => Ok(csv),
+        }
+    }
+
+    fn only_blank_lines(&self) -> Error {
+        Error::file(&self.path, "has no records, only blank lines")
     }
 
     fn read_header(&mut self) -> Result<Vec<String>> {
         if !self.next_record()? {
-            return Err(Error::file(&self.path, "has no records, only blank lines"));
+            return Err(self.only_blank_lines());
         }
         let line = self.record.line;
         let mut columns: Vec<String> = Vec::new();

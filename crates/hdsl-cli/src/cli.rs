@@ -30,10 +30,13 @@ A typical workflow:
   hdsl evaluate m.hdsl --train train.svm.bz2 test.svm.bz2      its prediction error
   hdsl evaluate identity --train train.svm.bz2 test.svm.bz2    the error of the plain dot product
   hdsl explain m.hdsl --names vocab.txt                        the features and pairs it uses
+  hdsl tune reviews.csv --label stars -o reviews.hdsl          the same from a table of texts,
+  hdsl predict reviews.hdsl new.csv --reasons 3                and its predictions with reasons
   hdsl report m.hdsl --train train.svm.bz2 --test test.svm.bz2 -o report.html    a page with charts
 
-Files: svmlight/libsvm, NIPS 2003 (dexter, dorothea), Matrix Market, scipy's .npz; uncompressed or
-compressed with gz, bz2, xz or zst; `-` is standard input. Rows are counted from 0, lines from 1.
+Files: records as CSV, TSV, JSON lines, Parquet, Arrow or plain text; rows as svmlight/libsvm, NIPS
+2003 (dexter, dorothea), Matrix Market or scipy's .npz; uncompressed or compressed with gz, bz2, xz
+or zst; `-` is standard input. Rows are counted from 0, lines from 1.
 
 Exit status: 0 success; 1 failure while running, such as a full disk; 2 wrong usage or bad input;
 130 stopped by Ctrl-C before there was a result.";

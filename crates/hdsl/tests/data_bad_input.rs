@@ -236,7 +236,7 @@ fn files_as_a_whole() {
     assert!(matches!(read(folder.path()), Error::Read { .. }));
     assert_eq!(
         message("x", b"", &ReadOptions::default()),
-        "x: is empty, expected rows of sparse data"
+        "x: is empty, expected rows or records"
     );
     assert_eq!(
         message("x", b"\n# nothing\n", &ReadOptions::default()),

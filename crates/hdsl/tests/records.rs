@@ -360,6 +360,12 @@ fn bad_records_are_named_by_file_line_and_column() {
             "r.csv:2: a quote is opened in this record and not closed",
         ),
         (
+            "r.csv",
+            b"a,b\nx,\"y z".to_vec(),
+            &none,
+            "r.csv:2: a quote is opened in this record and not closed",
+        ),
+        (
             "r.jsonl",
             json.into(),
             &none,

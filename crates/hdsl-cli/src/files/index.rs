@@ -62,6 +62,12 @@ impl IndexedArgs {
             }
             Ok(Some(lines))
         };
+        if data.labels.is_none() {
+            log.note(format!(
+                "{}: rows have no labels, so that `predict` cannot use them",
+                self.rows.display()
+            ));
+        }
         Ok(Indexed {
             ids: lines(&self.ids, "ids")?.or(own_ids),
             texts: lines(&self.texts, "texts")?.or(own_texts),

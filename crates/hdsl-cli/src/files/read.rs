@@ -4,6 +4,7 @@ use crate::args::{AddedRows, ColumnArgs, PathPoint, ReadArgs, TextArgs};
 use crate::failure::Failure;
 use crate::output::{Log, count};
 use hdsl::data::{ColumnGuess, RecordOptions, RecordVectorizer, Role, VectorizeOptions};
+use hdsl::index::is_index;
 use hdsl::{
     Dataset, Format, IndexBase, Labels, Model, Preprocess, ReadOptions, Rows, read_dataset,
 };
@@ -248,7 +249,7 @@ pub(crate) fn no_labels(path: &Path, data: &Dataset, option: &str) -> Failure {
 /// What columns were guessed to be, in words.
 fn guessed(columns: &[ColumnGuess]) -> Option<String> {
     let used = columns.iter().filter(|c| c.role != Role::Ignored);
-    let words = |column: &ColumnGuess| format!("{} {}", column.role, column.name);
+    let words = |column: &ColumnGuess| format!("{} = `{}`", column.role, column.name);
     let guessed: Vec<String> = used.filter(|c| c.guessed).map(words).collect();
     const SHOWN: usize = 8;
     let more = match guessed.len().saturating_sub(SHOWN) {
@@ -256,7 +257,8 @@ fn guessed(columns: &[ColumnGuess]) -> Option<String> {
         n => format!(" and {n} more"),
     };
     let some = guessed[..guessed.len().min(SHOWN)].join(", ");
-    (!guessed.is_empty()).then(|| format!("guessed {some}{more}; `hdsl inspect` shows all columns"))
+    (!guessed.is_empty())
+        .then(|| format!("guessed: {some}{more}; `hdsl inspect` shows all columns"))
 }
 
 /// The first bytes of a file, if it has so many. Standard input is left alone: what is read from it here would be missing
@@ -304,6 +306,11 @@ pub(crate) fn read_model(path: &Path, point: &PathPoint, log: &Log) -> Result<Mo
             .read_to_end(&mut bytes)
             .map_err(|e| Failure::usage(format!("standard input: cannot read: {e}")))?;
         Model::from_bytes(path, &bytes)?
+    } else if is_index(path) {
+        return Err(Failure::file(
+            path,
+            "is an index, expected a model; `hdsl index` has the commands for it",
+        ));
     } else {
         Model::read(path)?
     };

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::named::named_enum;
 use std::path::{Path, PathBuf};
 
-const WANT: &str = "rows of sparse data";
+const WANT: &str = "rows or records";
 
 named_enum! {
     /// The file formats that can be read.
@@ -293,6 +293,12 @@ fn format_of(
         whole: bytes.len() <= SAMPLE,
     };
     let guess = || Format::guess(&sample, start, extension.as_deref());
+    if bytes.starts_with(INDEX) {
+        return Err(Error::file(
+            &path,
+            "is an index of hdsl, expected rows or records",
+        ));
+    }
     let format = given.or_else(guess);
     let is_text = |format: Format| {
         use Format::{Arrow, Npz, Parquet};
@@ -326,6 +332,9 @@ fn format_of(
         )),
     }
 }
+
+/// The first bytes of an index.
+const INDEX: &[u8] = b"hdslindx";
 
 /// How much of a file tells its format.
 const SAMPLE: usize = 1 << 16;

@@ -130,7 +130,7 @@ impl Index {
             if let Some(row) = self.find(id)? {
                 if !new.replace {
                     return Err(Error::Data(format!(
-                        "row {row} of the index has the id `{id}` already"
+                        "row {row} of the index has the id `{id}` already; pass --replace to replace it"
                     )));
                 }
                 known.push(row);

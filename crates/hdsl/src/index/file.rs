@@ -115,7 +115,7 @@ impl Slot {
         }
         newest.ok_or_else(|| match is_index {
             true => "checksum mismatch: the file is damaged".into(),
-            false => "not an hdsl index".into(),
+            false => "not an hdsl index; `hdsl index build MODEL ROWS -o INDEX` makes one".into(),
         })
     }
 

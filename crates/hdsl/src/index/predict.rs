@@ -72,5 +72,7 @@ impl Index {
 }
 
 fn no_label(row: u32) -> Error {
-    Error::Data(format!("row {row} of the index has no label"))
+    Error::Data(format!(
+        "row {row} of the index has no label, so it cannot vote; index rows with labels to predict from them"
+    ))
 }

@@ -137,7 +137,8 @@ impl<'a> Choice<'a> {
             let picked = contenders.pick(&contenders.scored(&times));
             if let (Some((point, _)), true) = (picked, left_out > 0) {
                 let missed = point.losses.iter().filter(|loss| is_left_out(loss.0));
-                errors.push(missed.map(|loss| loss.1).sum::<f64>() / left_out as f64);
+                // The sum of nothing is -0.
+                errors.push(0.0 + missed.map(|loss| loss.1).sum::<f64>() / left_out as f64);
             }
         }
         if errors.is_empty() {

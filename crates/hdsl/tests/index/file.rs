@@ -212,7 +212,8 @@ fn damage_is_found() {
         assert!(error.starts_with("cut: "), "{error}");
     }
     let error = Index::from_bytes("other", b"1 3:1 4:2\n".to_vec()).unwrap_err();
-    assert_eq!(error.to_string(), "other: not an hdsl index");
+    let error = error.to_string();
+    assert!(error.starts_with("other: not an hdsl index"), "{error}");
 }
 
 #[test]
@@ -256,7 +257,10 @@ fn ids_are_different_and_can_be_replaced() {
     let (path, _, mut index) = saved(&folder, 1100);
     let more = signed(2, 8);
     let error = add(&mut index, &more, 5, false).unwrap_err().to_string();
-    assert_eq!(error, "row 5 of the index has the id `id 5` already");
+    assert_eq!(
+        error,
+        "row 5 of the index has the id `id 5` already; pass --replace to replace it"
+    );
     assert_eq!(index.n_rows(), 1100);
     add(&mut index, &more, 5, true).unwrap();
     assert_eq!(

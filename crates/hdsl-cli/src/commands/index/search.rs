@@ -199,14 +199,19 @@ fn queries(args: &Search, index: &Index, log: &Log) -> Result<(Rows, Vec<String>
         let names = ids.unwrap_or_else(|| numbers().collect());
         return Ok((data.rows, names));
     }
-    let vectorizer = index.model().vectorizer();
-    let Some(vectorizer) = vectorizer.filter(|vectorizer| vectorizer.takes_texts()) else {
+    let Some(vectorizer) = index.model().vectorizer() else {
         return Err(Failure::file(
             &args.index,
-            "its model does not say how a text becomes a row; pass rows or records with --rows FILE",
+            "its model does not say how a text becomes a row; pass rows with --rows FILE",
         ));
     };
-    Ok((vectorizer.transform_texts(&args.texts)?, args.texts.clone()))
+    let rows = vectorizer.transform_texts(&args.texts).map_err(|error| {
+        Failure::file(
+            &args.index,
+            format!("{error}; pass records with --rows FILE"),
+        )
+    })?;
+    Ok((rows, args.texts.clone()))
 }
 
 fn hit(

@@ -37,6 +37,8 @@ pub(super) struct Csv<'a> {
     n_rows: u64,
     record: Record,
     ended: bool,
+    /// Whether the last record was ended by a line end of ours.
+    closed: bool,
 }
 
 /// One record as the parser gives it.
@@ -46,10 +48,8 @@ struct Record {
     ends: Vec<usize>,
     n_bytes: usize,
     n_ends: usize,
-    /// The line it starts at, and how many quotes it has.
+    /// The line it starts at.
     line: u64,
-    last_line: u64,
-    n_quotes: usize,
 }
 
 impl Record {
@@ -85,7 +85,7 @@ impl<'a> Csv<'a> {
         let records = sample_records(sample, delimiter, whole);
         let header = given
             .header
-            .unwrap_or_else(|| guess_header(&records, whole, delimiter));
+            .unwrap_or_else(|| guess_header(&records, delimiter));
         let mut csv = Self {
             path,
             input,
@@ -101,6 +101,7 @@ impl<'a> Csv<'a> {
             n_rows: 0,
             record: Record::default(),
             ended: false,
+            closed: false,
         };
         csv.columns = match header {
             true => csv.read_header()?,
@@ -153,7 +154,7 @@ impl<'a> Csv<'a> {
     /// Reads the next record into `self.record`; false at the end.
     fn next_record(&mut self) -> Result<bool> {
         let record = &mut self.record;
-        (record.n_bytes, record.n_ends, record.n_quotes) = (0, 0, 0);
+        (record.n_bytes, record.n_ends) = (0, 0);
         record.line = self.reader.line();
         let mut started = false;
         loop {
@@ -169,7 +170,12 @@ impl<'a> Csv<'a> {
             if record.ends.len() < record.n_ends + 64 {
                 record.ends.resize((2 * record.ends.len()).max(256), 0);
             }
-            let input = &self.chunk[self.at..];
+            // After the end comes a line end, which ends the last record, unless it is within quotes.
+            let is_end = self.ended && self.at == self.chunk.len();
+            let input = match is_end && !std::mem::replace(&mut self.closed, is_end) {
+                true => &b"\n"[..],
+                false => &self.chunk[self.at..],
+            };
             let (result, n_in, n_out, n_ends) = self.reader.read_record(
                 input,
                 &mut record.bytes[record.n_bytes..],
@@ -184,11 +190,11 @@ impl<'a> Csv<'a> {
                 record.line += memchr::memchr_iter(b'\n', blank).count() as u64;
                 started = blank.len() < n_in;
             }
-            record.n_quotes += memchr::memchr_iter(b'"', &input[..n_in]).count();
-            self.at += n_in;
+            if !is_end {
+                self.at += n_in;
+            }
             record.n_bytes += n_out;
             record.n_ends += n_ends;
-            record.last_line = self.reader.line();
             let cell_start = match record.n_ends {
                 0 => 0,
                 n => record.ends[n - 1],
@@ -197,6 +203,10 @@ impl<'a> Csv<'a> {
                 return Err(self.too_long());
             }
             match result {
+                ReadRecordResult::InputEmpty if is_end && started => {
+                    let reason = "a quote is opened in this record and not closed before the end of the file";
+                    return Err(Error::parse(&self.path, record.line, reason));
+                }
                 ReadRecordResult::InputEmpty
                 | ReadRecordResult::OutputFull
                 | ReadRecordResult::OutputEndsFull => {
@@ -214,17 +224,11 @@ impl<'a> Csv<'a> {
         }
     }
 
-    /// Refuses long cells, and a last record in which a quote is open.
+    /// Refuses long cells.
     fn check_cells(&self) -> Result<()> {
         let record = &self.record;
         if record.n_bytes > MAX_CELL && record.fields().any(|field| field.len() > MAX_CELL) {
             return Err(self.too_long());
-        }
-        let is_last = self.ended && self.at == self.chunk.len();
-        if is_last && record.n_quotes % 2 == 1 && record.last_line > record.line {
-            let reason =
-                "a quote is opened in this record and not closed before the end of the file";
-            return Err(Error::parse(&self.path, record.line, reason));
         }
         Ok(())
     }
@@ -360,7 +364,7 @@ fn guess_delimiter(sample: &[u8], whole: bool) -> Option<u8> {
 /// Whether the first record names columns: no number, and nothing that its column contains again. Names are short, too, where
 /// the column has sentences. Two columns with a tab between them are labels and texts without names, as a rule; there, one
 /// of the names must be a usual one.
-fn guess_header(records: &[Vec<String>], whole: bool, delimiter: u8) -> bool {
+fn guess_header(records: &[Vec<String>], delimiter: u8) -> bool {
     let Some((first, rest)) = records.split_first() else {
         return false;
     };
@@ -373,8 +377,7 @@ fn guess_header(records: &[Vec<String>], whole: bool, delimiter: u8) -> bool {
         return false;
     }
     if rest.is_empty() {
-        // The second record is longer than the sample.
-        return !whole;
+        return true;
     }
     let is_value = |(column, name): (usize, &&str)| {
         let mut cells = rest.iter().filter_map(|record| record.get(column));

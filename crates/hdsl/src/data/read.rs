@@ -192,13 +192,13 @@ impl Line {
             let is_index = |text: &[u8]| number::parse_u64(text).is_some() || text == b"qid";
             index.is_some_and(is_index) && value.is_some_and(is_number)
         };
-        let rest: Vec<&[u8]> = tokens.collect();
-        match rest.is_empty() {
-            true if is_entry(first) => Self::Entries,
-            true if first.contains(&b',') || first.contains(&b';') => Self::Other,
-            true => Self::Label,
-            false if rest.iter().all(|token| is_entry(token)) => Self::Entries,
-            false => Self::Other,
+        match tokens.next() {
+            None if is_entry(first) => Self::Entries,
+            None if first.contains(&b',') || first.contains(&b';') => Self::Other,
+            None => Self::Label,
+            // A few tell what the others are.
+            Some(second) if is_entry(second) && tokens.take(2).all(is_entry) => Self::Entries,
+            Some(_) => Self::Other,
         }
     }
 }

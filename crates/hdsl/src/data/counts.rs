@@ -4,7 +4,7 @@
 //! memory twice. When all terms are known, the numbers are replaced by places in the vocabulary.
 
 use super::interner::{Hashed, Interner};
-use super::rows::{Rows, SparseRow};
+use super::rows::Rows;
 use super::vectorize::Weighting;
 use crate::parallel::prelude::*;
 use std::sync::Mutex;
@@ -79,13 +79,6 @@ impl TablePool {
     }
 }
 
-impl Tables {
-    /// The number of the row that starts here.
-    fn start_row(&mut self) {
-        self.n_rows += 1;
-    }
-}
-
 /// The terms that all threads have met in one column.
 #[derive(Default)]
 pub(super) struct Terms {
@@ -131,8 +124,8 @@ pub(super) struct Piece {
     start: usize,
     /// Numbers of terms of the current column.
     known: Vec<u32>,
-    /// Terms of the current column without numbers, and where each ends in the text. They are looked up one right after the other:
-    /// each has to wait for memory, and so they wait together.
+    /// Terms of the current column without numbers, and where each ends in the text. They are looked up together, so that the
+    /// cache misses of several overlap.
     waiting: Vec<(Hashed, usize)>,
     waiting_text: String,
 }
@@ -141,7 +134,7 @@ impl Piece {
     /// Starts a row whose terms are counted with tables.
     pub(super) fn start_row(&mut self, tables: &mut Tables) {
         self.table = tables.number;
-        tables.start_row();
+        tables.n_rows += 1;
     }
 
     /// Counts a term of the current column.
@@ -244,8 +237,8 @@ impl Placement {
                 for (place, value) in &mut *entries {
                     *value *= self.idf[*place as usize];
                 }
-                let (indices, values): (Vec<u32>, Vec<f64>) = entries.iter().copied().unzip();
-                let norm = SparseRow::new(&indices, &values).norm();
+                let squares = entries.iter().map(|entry| entry.1 * entry.1);
+                let norm = squares.sum::<f64>().sqrt();
                 entries.iter_mut().for_each(|entry| entry.1 /= norm);
             }
         }

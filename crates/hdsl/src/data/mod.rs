@@ -50,6 +50,7 @@ pub(crate) use overlap::Overlap;
 pub(crate) use packed::PackedRows;
 pub use planted::{Planted, PlantedParams, planted};
 pub use preprocess::{Preprocess, Preprocessor};
+pub(crate) use read::INDEX_MAGIC;
 pub use read::{Format, ReadOptions, detect_format, parse_dataset, read_dataset};
 pub use records::{
     ColumnGuess, ColumnRoles, Dialect, RecordOptions, RecordVectorizer, Records, Role,

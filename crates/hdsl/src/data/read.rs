@@ -293,7 +293,7 @@ fn format_of(
         whole: bytes.len() <= SAMPLE,
     };
     let guess = || Format::guess(&sample, start, extension.as_deref());
-    if bytes.starts_with(INDEX) {
+    if bytes.starts_with(&INDEX_MAGIC) {
         return Err(Error::file(
             &path,
             "is an index of hdsl, expected rows or records",
@@ -333,8 +333,8 @@ fn format_of(
     }
 }
 
-/// The first bytes of an index.
-const INDEX: &[u8] = b"hdslindx";
+/// The first bytes of an index, which is not a file of rows.
+pub(crate) const INDEX_MAGIC: [u8; 8] = *b"hdslindx";
 
 /// How much of a file tells its format.
 const SAMPLE: usize = 1 << 16;

@@ -10,7 +10,7 @@ use super::mapping::Mapping;
 use super::segment::Segment;
 use super::source::Source;
 use super::{Index, Part, Read, Removed};
-use crate::data::OutputFile;
+use crate::data::{INDEX_MAGIC as MAGIC, OutputFile};
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::similarity::Normalization;
@@ -22,9 +22,6 @@ use std::sync::Arc;
 
 /// The version of the format, the only one that is written and read.
 const FORMAT_VERSION: u32 = 1;
-
-/// The first bytes of a slot.
-const MAGIC: [u8; 8] = *b"hdslindx";
 
 /// The two slots are so far apart that a disk never writes both at once.
 const SLOT_DISTANCE: u64 = 4096;

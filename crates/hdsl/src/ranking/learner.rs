@@ -1,5 +1,6 @@
 //! Learning for one setting, and the choice among settings.
 
+use super::measures::standard_error;
 use super::supervision::Supervision;
 use super::{Collection, INNER, Quality, RankConfig, RankSetting, evaluate, folds, mean, outside};
 use crate::atoms::ActiveSet;
@@ -18,33 +19,6 @@ use crate::triplets::TripletSource;
 
 /// A setting, and the quality of the ranking of each query in the cross-validation, in the order of its folds.
 type Tried = (RankSetting, Vec<Quality>);
-
-/// The standard error of the mean difference in nDCG@10 of two rankings of the same queries.
-fn standard_error(some: &[Quality], others: &[Quality]) -> f64 {
-    let differences: Vec<f64> = some
-        .iter()
-        .zip(others)
-        .map(|(a, b)| a.ndcg - b.ndcg)
-        .collect();
-    let n = differences.len() as f64;
-    let mean = differences.iter().sum::<f64>() / n;
-    let squares = differences.iter().map(|d| (d - mean).powi(2));
-    (squares.sum::<f64>() / (n * (n - 1.0).max(1.0))).sqrt()
-}
-
-#[cfg(test)]
-#[test]
-fn the_standard_error_is_that_of_the_mean_difference() {
-    let quality = |ndcg| Quality {
-        ndcg,
-        ..Quality::default()
-    };
-    let some = [0.5, 0.9, 0.4, 0.2].map(quality);
-    let others = [0.5, 0.5, 0.2, 0.2].map(quality);
-    // The differences 0, 0.4, 0.2 and 0 have mean 0.15 and sample variance 0.11 / 3.
-    let expected = (0.11f64 / 3.0 / 4.0).sqrt();
-    assert!((standard_error(&some, &others) - expected).abs() < 1e-12);
-}
 
 /// A test collection, ready to learn from.
 pub(super) struct Learner<'a> {

@@ -76,6 +76,19 @@ pub(super) fn mean(of: &[Quality], measure: fn(&Quality) -> f64) -> f64 {
     of.iter().map(measure).sum::<f64>() / of.len().max(1) as f64
 }
 
+/// The standard error of the mean difference in nDCG@10 of two rankings of the same queries.
+pub(super) fn standard_error(some: &[Quality], others: &[Quality]) -> f64 {
+    let differences: Vec<f64> = some
+        .iter()
+        .zip(others)
+        .map(|(a, b)| a.ndcg - b.ndcg)
+        .collect();
+    let n = differences.len() as f64;
+    let mean = differences.iter().sum::<f64>() / n;
+    let squares = differences.iter().map(|d| (d - mean).powi(2));
+    (squares.sum::<f64>() / (n * (n - 1.0).max(1.0))).sqrt()
+}
+
 /// The two-sided p value of a paired randomization test: how often random signs give a mean difference as far from 0 as
 /// that of these differences.
 ///

@@ -1,5 +1,6 @@
 //! A small collection with planted synonyms: triplets, folds, and the whole.
 
+use super::measures::standard_error;
 use super::supervision::Supervision;
 use super::*;
 use crate::data::SparseRow;
@@ -360,4 +361,17 @@ fn without_time_the_plain_similarity_is_the_result() {
     };
     let (x, z) = (planted.queries.row(3), planted.documents.row(5));
     assert!((model.score(x, z) - cosine(x, z)).abs() < 1e-12);
+}
+
+#[test]
+fn the_standard_error_is_that_of_the_mean_difference() {
+    let quality = |ndcg| Quality {
+        ndcg,
+        ..Quality::default()
+    };
+    let some = [0.5, 0.9, 0.4, 0.2].map(quality);
+    let others = [0.5, 0.5, 0.2, 0.2].map(quality);
+    // The differences 0, 0.4, 0.2 and 0 have mean 0.15 and sample variance 0.11 / 3.
+    let expected = (0.11f64 / 3.0 / 4.0).sqrt();
+    assert!((standard_error(&some, &others) - expected).abs() < 1e-12);
 }

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::objective::loss::LossKind;
 use crate::objective::{Problem, Scored};
 use crate::solver::direction::Direction;
-use crate::solver::engine::Engine;
+use crate::solver::engine::LocalEngine;
 use crate::solver::lmo;
 use crate::solver::{Incremental, SolverParams};
 use crate::triplets::Triplets;
@@ -39,7 +39,7 @@ pub fn with_warm_engine<T>(
     let run = params.build()?.fit(rows, triplets, &mut ())?;
     let (rows, loss) = (rows.clone(), LossKind::default());
     let problem = Problem::taking(rows, triplets, scale, loss, CancelToken::NEVER)?;
-    let inside = problem.internal(run.active.atoms());
+    let inside = problem.features.internal(run.active.atoms());
     let inside = inside.expect("the solver used these very features");
     let weighted: Vec<(Atom, f64)> = inside
         .into_iter()
@@ -50,9 +50,9 @@ pub fn with_warm_engine<T>(
     engine.start_at(at.clone());
     engine.refresh_all();
     let starts = (0..problem.n_columns().min(STARTS)).map(|start| start as u32);
-    let mut found: Vec<Scored> = starts
+    let mut found = starts
         .map(|start| lmo::alternating(engine.gradient(), start))
-        .collect();
+        .collect::<Result<Vec<Scored>>>()?;
     found.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     found.dedup();
     Ok(work(&mut WarmEngine { engine, at, found }))

@@ -61,6 +61,12 @@ pub enum Error {
     /// A [`CancelToken`](crate::CancelToken) was cancelled before there was a result to return.
     #[error("stopped before there was a model")]
     Stopped,
+    /// A process that has a part of the data is gone. The message says which, and what was observed.
+    #[error("a worker was lost: {0}")]
+    WorkerLost(String),
+    /// Rows on other machines are gone for good, and with them the rest of the run.
+    #[error("{0}")]
+    DataLost(String),
     /// A run would need more memory than is available. It was not started.
     #[error(
         "training on {} triplets needs about {} of memory, and {}; {}",

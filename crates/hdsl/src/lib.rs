@@ -59,6 +59,7 @@ pub mod baselines;
 #[doc(hidden)]
 pub mod bench;
 mod cancel;
+pub mod cluster;
 pub mod data;
 pub mod error;
 pub mod format;

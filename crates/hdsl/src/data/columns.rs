@@ -80,6 +80,11 @@ impl Columns {
     }
 
     /// All occurring features, in increasing order.
+    pub(crate) fn into_features(self) -> Vec<u32> {
+        self.features
+    }
+
+    /// All occurring features, in increasing order.
     pub(crate) fn features(&self) -> &[u32] {
         &self.features
     }

@@ -30,14 +30,6 @@ impl Base {
         }
     }
 
-    /// β.
-    pub(crate) fn weight(&self) -> f64 {
-        match self {
-            Self::Scaled(beta) => *beta,
-            _ => 0.0,
-        }
-    }
-
     /// b_t for the triplets of a range of anchors, in the order of anchors. `None` if all are 0.
     pub(crate) fn margins_of(
         &self,

@@ -434,6 +434,58 @@ impl Margins {
         (first, second)
     }
 
+    /// The breakpoints of φ' for γ in `low..high`, as (γ, change of φ''), relative to [`Margins::along`] at `low`. `None` if
+    /// there are more than `most`.
+    pub(crate) fn breakpoints(
+        &mut self,
+        low: f64,
+        high: f64,
+        most: usize,
+    ) -> Option<Vec<(f64, f64)>> {
+        if self.rate != 0.0 && high > self.crossings_to {
+            self.find_crossings(high);
+        }
+        let (affected, rate) = (&self.affected, self.rate);
+        let listed = affected.triplets[..affected.len].iter();
+        let listed = listed.zip(&affected.margins).zip(&affected.atom_margins);
+        let listed = listed.map(|((&t, &m), &b)| (t, m, b + rate * m, false));
+        let crossings = self.crossings.iter().filter(|_| rate != 0.0);
+        let crossings = crossings.map(|&(t, m)| (t, m, rate * m, true));
+        let max_weight = self.segments.max_weight();
+        let mut found = Vec::new();
+        for (t, m, slope, is_crossing) in listed.chain(crossings) {
+            if slope == 0.0 {
+                continue;
+            }
+            // The gradient weight r - (m + γ slope) is between 0 and its maximum, the quadratic segment, for γ between
+            // these two.
+            let r = self.constants.r(t as usize);
+            let [a, b] = [(r - m) / slope, (r - max_weight - m) / slope];
+            let (from, to) = (a.min(b), a.max(b));
+            let weight = r - (m + low * slope);
+            // As `along` counts it; the two differ if a breakpoint is at `low` itself.
+            let was_quadratic = match is_crossing {
+                false => weight > 0.0 && weight < max_weight,
+                true => weight > 0.0 && weight <= max_weight,
+            };
+            let is_quadratic = from <= low && low < to;
+            let curvature = self.constants.v(t as usize) * slope * slope;
+            if is_quadratic != was_quadratic {
+                found.push((low, if is_quadratic { curvature } else { -curvature }));
+            }
+            if from > low && from < high {
+                found.push((from, curvature));
+            }
+            if to > low && to < high {
+                found.push((to, -curvature));
+            }
+            if found.len() > most {
+                return None;
+            }
+        }
+        Some(found)
+    }
+
     /// Lists the unaffected triplets that cross a breakpoint for some γ up to `to`: those that cross it at a 1/σ between
     /// its present value and the one after the step.
     fn find_crossings(&mut self, to: f64) {

@@ -15,4 +15,5 @@ pub(crate) mod shard;
 
 pub(crate) use base::Base;
 pub use loss::LossKind;
-pub(crate) use problem::{COLUMNS, Problem, Scored, candidates};
+pub use problem::ColumnSums;
+pub(crate) use problem::{COLUMNS, Features, Problem, Scored, candidates};

@@ -5,7 +5,7 @@ use super::base::Base;
 use super::loss::{Loss, LossKind, with_loss};
 use crate::atoms::{ActiveSet, Atom};
 use crate::cancel::CancelToken;
-use crate::data::{ColumnLists, Columns, PackedRows, Rows, change_rows};
+use crate::data::{ColumnLists, Columns, PackedRows, Rows, RowsView, change_rows};
 use crate::error::{Error, Result};
 use crate::triplets::Triplets;
 use std::collections::{HashMap, HashSet};
@@ -16,13 +16,62 @@ pub(crate) const COLUMNS: usize = 64;
 /// An atom and its score D_i + D_j ± H_ij.
 pub(crate) type Scored = (Atom, f64);
 
+/// The features that atoms may use: the external index of each internal one.
+pub(crate) struct Features(Vec<u32>);
+
+impl Features {
+    /// The features in internal order.
+    pub(crate) fn new(external: Vec<u32>) -> Self {
+        Self(external)
+    }
+
+    /// The number of internal indices.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The external index of each internal one.
+    #[cfg(test)]
+    pub(crate) fn external_indices(&self) -> &[u32] {
+        &self.0
+    }
+
+    /// The atom in external indices.
+    pub(crate) fn external(&self, atom: Atom) -> Atom {
+        let [i, j] = [atom.i(), atom.j()].map(|index| self.0[index as usize]);
+        Atom::new(i, j, atom.sign()).expect("different columns are different features")
+    }
+
+    /// The atoms in internal indices; `None` if a feature has no internal index. Takes a pass over all features.
+    pub(crate) fn internal(&self, atoms: &[Atom]) -> Option<Vec<Atom>> {
+        let wanted: HashSet<u32> = atoms.iter().flat_map(|a| [a.i(), a.j()]).collect();
+        let indices: HashMap<u32, u32> = (self.0.iter().copied().zip(0..))
+            .filter(|(feature, _)| wanted.contains(feature))
+            .collect();
+        let internal = |atom: &Atom| {
+            let (i, j) = (*indices.get(&atom.i())?, *indices.get(&atom.j())?);
+            Some(Atom::new(i, j, atom.sign()).expect("different features are different columns"))
+        };
+        atoms.iter().map(internal).collect()
+    }
+
+    /// The better of two scored atoms. Ties go to the first atom in external indices, so that every search breaks ties
+    /// in the same way.
+    pub(crate) fn better(&self, a: Scored, b: Scored) -> Scored {
+        if b.1 > a.1 || (b.1 == a.1 && self.external(b.0) < self.external(a.0)) {
+            b
+        } else {
+            a
+        }
+    }
+}
+
 /// The data and settings of a fit: the rows without empty columns, the columns of the same matrix, and the triplets.
 ///
 /// *Internal* indices number the non-empty columns and up to two empty ones, by decreasing ‖X_j‖_1. Nothing then
 /// depends on d, and a search in this order finds promising features first. *External* indices are the caller's.
 pub(crate) struct Problem<'a> {
-    /// The external index of each internal one.
-    features: Vec<u32>,
+    pub(crate) features: Features,
     pub(crate) rows: PackedRows,
     pub(crate) lists: ColumnLists,
     pub(crate) triplets: &'a Triplets,
@@ -59,14 +108,30 @@ impl<'a> Problem<'a> {
         loss: LossKind,
         cancel: CancelToken<'_>,
     ) -> Result<Self> {
-        let (features, rows) = by_size(rows, cancel)?;
+        let mut sums = ColumnSums::default();
+        sums.add(rows.view());
+        let features = sums.order(rows.n_features())?;
+        drop(sums);
+        Self::in_order(rows, features, triplets, lambda, loss, cancel)
+    }
+
+    /// The same with a given internal order of the features, which may be those of other rows, too.
+    pub(crate) fn in_order(
+        rows: Rows,
+        features: Vec<u32>,
+        triplets: &'a Triplets,
+        lambda: f64,
+        loss: LossKind,
+        cancel: CancelToken<'_>,
+    ) -> Result<Self> {
+        let rows = in_order(rows, &features, cancel)?;
         let lists = ColumnLists::of(&rows)?;
         cancel.check()?;
         Ok(Self {
             norms: (0..lists.len() as u32)
                 .map(|j| norms(lists.column(j).1))
                 .collect(),
-            features,
+            features: Features::new(features),
             non_negative: rows.values().iter().all(|&x| x >= 0.0),
             all_ones: rows.values().iter().all(|&x| x == 1.0),
             rows: PackedRows::of(rows),
@@ -94,33 +159,9 @@ impl<'a> Problem<'a> {
         self.features.len()
     }
 
-    /// The atom in external indices.
-    pub(crate) fn external(&self, atom: Atom) -> Atom {
-        let [i, j] = [atom.i(), atom.j()].map(|index| self.features[index as usize]);
-        Atom::new(i, j, atom.sign()).expect("different columns are different features")
-    }
-
-    /// The atoms in internal indices; `None` if a feature has no internal index. Takes a pass over all features.
-    pub(crate) fn internal(&self, atoms: &[Atom]) -> Option<Vec<Atom>> {
-        let wanted: HashSet<u32> = atoms.iter().flat_map(|a| [a.i(), a.j()]).collect();
-        let indices: HashMap<u32, u32> = (self.features.iter().copied().zip(0..))
-            .filter(|(feature, _)| wanted.contains(feature))
-            .collect();
-        let internal = |atom: &Atom| {
-            let (i, j) = (*indices.get(&atom.i())?, *indices.get(&atom.j())?);
-            Some(Atom::new(i, j, atom.sign()).expect("different features are different columns"))
-        };
-        atoms.iter().map(internal).collect()
-    }
-
-    /// The better of two scored atoms. Ties go to the first atom in external indices, so that every search breaks ties
-    /// in the same way.
+    /// The better of two scored atoms.
     pub(crate) fn better(&self, a: Scored, b: Scored) -> Scored {
-        if b.1 > a.1 || (b.1 == a.1 && self.external(b.0) < self.external(a.0)) {
-            b
-        } else {
-            a
-        }
+        self.features.better(a, b)
     }
 
     /// A column as a dense vector over rows.
@@ -221,57 +262,126 @@ impl<'a> Problem<'a> {
     }
 }
 
+/// ‖X_j‖_1 of every column j that occurs, by increasing feature. Values are added in the order of rows, so that blocks of
+/// rows, added one after the other, give the same sums as all rows at once.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ColumnSums {
+    features: Vec<u32>,
+    sums: Vec<f64>,
+}
+
+impl ColumnSums {
+    /// Sums that [`ColumnSums::into_parts`] returned.
+    pub fn from_parts(features: Vec<u32>, sums: Vec<f64>) -> Result<Self> {
+        if features.len() != sums.len() || !features.is_sorted_by(|a, b| a < b) {
+            return Err(Error::data(
+                "column sums have one sum per feature, by increasing feature",
+            ));
+        }
+        Ok(Self { features, sums })
+    }
+
+    /// The features and their sums.
+    pub fn into_parts(self) -> (Vec<u32>, Vec<f64>) {
+        (self.features, self.sums)
+    }
+
+    /// Adds the values of some rows.
+    pub fn add(&mut self, rows: RowsView<'_>) {
+        let columns = match self.features.is_empty() {
+            true => Columns::of(rows),
+            false => {
+                let mut features = std::mem::take(&mut self.features);
+                let known = features.clone();
+                features.extend_from_slice(Columns::of(rows).features());
+                let columns = Columns::from_features(rows.n_features(), features);
+                let mut sums = vec![0.0; columns.len()];
+                for (feature, &sum) in known.into_iter().zip(&self.sums) {
+                    let number = columns.number(feature);
+                    sums[number.expect("it is among the features") as usize] = sum;
+                }
+                self.sums = sums;
+                columns
+            }
+        };
+        self.sums.resize(columns.len(), 0.0);
+        for (&feature, value) in rows.indices().iter().zip(rows.values()) {
+            let number = columns
+                .number(feature)
+                .expect("every feature of a row occurs");
+            self.sums[number as usize] += value.abs();
+        }
+        self.features = columns.into_features();
+    }
+
+    /// The features that atoms may use, in internal order: by decreasing ‖X_j‖_1.
+    pub fn order(&self, n_features: usize) -> Result<Vec<u32>> {
+        let mut sized: Vec<(u32, f64)> = candidates_among(n_features, &self.features)?
+            .features()
+            .iter()
+            .map(|&feature| {
+                let at = self.features.binary_search(&feature);
+                (feature, at.map_or(0.0, |at| self.sums[at]))
+            })
+            .collect();
+        sized.sort_by(|a, b| b.1.total_cmp(&a.1));
+        Ok(sized.into_iter().map(|sized| sized.0).collect())
+    }
+}
+
 /// The features that atoms may use: all non-empty columns, and up to two empty ones. All empty columns have D = 0 and
 /// H = 0, so two of them are enough. They are needed because the best atom may pair a feature with an empty column, or
 /// consist of two empty columns, if all other partners have a lower score.
 pub(crate) fn candidates(rows: &Rows) -> Result<Columns> {
-    let columns = Columns::of(rows);
-    if columns.is_empty() {
+    candidates_among(rows.n_features(), Columns::of(rows).features())
+}
+
+/// The same, given the non-empty columns by increasing index.
+fn candidates_among(n_features: usize, occurring: &[u32]) -> Result<Columns> {
+    if occurring.is_empty() {
         return Err(Error::data(
             "no row holds a feature, expected rows with values",
         ));
     }
-    if rows.n_features() < 2 {
+    if n_features < 2 {
         return Err(Error::data(
             "there is 1 feature, expected at least 2: an atom joins two",
         ));
     }
-    let mut features = columns.features().to_vec();
-    let mut occurring = features.iter().copied().peekable();
-    let absent = (0..rows.n_features() as u64).map(|feature| feature as u32);
+    let mut features = occurring.to_vec();
+    let mut occurring = occurring.iter().copied().peekable();
+    let absent = (0..n_features as u64).map(|feature| feature as u32);
     let absent: Vec<u32> = absent
         .filter(|feature| occurring.next_if_eq(feature).is_none())
         .take(2)
         .collect();
     features.extend(absent);
-    Ok(Columns::from_features(rows.n_features(), features))
+    Ok(Columns::from_features(n_features, features))
 }
 
-/// The features that atoms may use, by decreasing ‖X_j‖_1, and the rows in internal indices.
-fn by_size(rows: Rows, cancel: CancelToken<'_>) -> Result<(Vec<u32>, Rows)> {
-    let columns = candidates(&rows)?;
-    cancel.check()?;
-    let number_of = |feature: u32| {
-        let number = columns.number(feature);
-        number.expect("every feature of a row occurs") as usize
-    };
-    let mut sizes = vec![0.0; columns.len()];
-    for (feature, value) in rows.indices().iter().zip(rows.values()) {
-        sizes[number_of(*feature)] += value.abs();
-    }
-    let mut features: Vec<u32> = (0..columns.len() as u32).collect();
-    features.sort_by(|&a, &b| sizes[b as usize].total_cmp(&sizes[a as usize]));
-    drop(sizes);
+/// The rows in internal indices. Every feature with a value must be among `features`.
+fn in_order(rows: Rows, features: &[u32], cancel: CancelToken<'_>) -> Result<Rows> {
+    let columns = Columns::from_features(rows.n_features(), features.to_vec());
     cancel.check()?;
     let mut rank = vec![0; columns.len()];
-    for (new, old) in features.iter_mut().enumerate() {
-        rank[*old as usize] = new as u32;
-        *old = columns.features()[*old as usize];
+    for (new, &feature) in features.iter().enumerate() {
+        let number = columns.number(feature).expect("it is among the features");
+        rank[number as usize] = new as u32;
     }
-    let rows = change_rows(rows, columns.len(), Vec::new, |sorted, indices, values| {
+    let missing = |&&feature: &&u32| columns.number(feature).is_none();
+    if let Some(feature) = rows.indices().iter().find(missing) {
+        return Err(Error::data(format!(
+            "feature {feature} of a row is not among the features of the problem"
+        )));
+    }
+    let rank_of = |feature: u32| {
+        let number = columns.number(feature);
+        rank[number.expect("every feature of a row is known") as usize]
+    };
+    let rows = change_rows(rows, features.len(), Vec::new, |sorted, indices, values| {
         let entries = indices.iter().zip(&*values).filter(|entry| *entry.1 != 0.0);
         sorted.clear();
-        sorted.extend(entries.map(|(&feature, &value)| (rank[number_of(feature)], value)));
+        sorted.extend(entries.map(|(&feature, &value)| (rank_of(feature), value)));
         sorted.sort_unstable_by_key(|entry: &(u32, f64)| entry.0);
         for (at, &entry) in sorted.iter().enumerate() {
             (indices[at], values[at]) = entry;
@@ -279,7 +389,7 @@ fn by_size(rows: Rows, cancel: CancelToken<'_>) -> Result<(Vec<u32>, Rows)> {
         sorted.len()
     });
     cancel.check()?;
-    Ok((features, rows))
+    Ok(rows)
 }
 
 fn norms(values: &[f64]) -> [f64; 2] {

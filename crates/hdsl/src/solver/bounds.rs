@@ -1,7 +1,7 @@
 //! Upper bounds of a dot product that avoid computing it: |v · x| <= min(‖v‖_∞ ‖x‖_1, ‖v‖_2 ‖x‖_2).
 
 use crate::atoms::{Atom, Sign};
-use crate::objective::{Problem, Scored};
+use crate::objective::{Features, Scored};
 
 /// A factor for bounds, because bounds and products have different rounding errors.
 pub(super) const SLACK: f64 = 1.0 + 1e-9;
@@ -63,7 +63,7 @@ impl Norms {
 
 /// The better of `best` and the best atom of these two features, given D_i + D_j and H_ij.
 pub(super) fn better_pair(
-    problem: &Problem<'_>,
+    features: &Features,
     best: Scored,
     [i, j]: [u32; 2],
     diagonals: f64,
@@ -75,5 +75,5 @@ pub(super) fn better_pair(
     }
     let sign = if h < 0.0 { Sign::Minus } else { Sign::Plus };
     let atom = Atom::new(i, j, sign).expect("a partner is another feature");
-    problem.better(best, (atom, score))
+    features.better(best, (atom, score))
 }

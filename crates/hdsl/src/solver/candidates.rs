@@ -1,11 +1,11 @@
 //! Lines 3 and 4 of Alg. 1: the forward and the away atom, and the rate of descent <D, -∇f> of their directions.
 
 use super::direction::Direction;
-use super::engine::Engine;
-use super::gradient::SymmetrizedGradient;
+use super::engine::{Engine, Gradient};
 use super::lmo::Oracle;
 use super::params::StepRule;
 use crate::atoms::Atom;
+use crate::error::Result;
 use crate::objective::Scored;
 use crate::observer::Gap;
 use rand_chacha::ChaCha8Rng;
@@ -33,26 +33,26 @@ impl Candidates {
         oracle: &mut Oracle,
         iter: usize,
         rng: &mut ChaCha8Rng,
-    ) -> Self {
+    ) -> Result<Self> {
         let gradient = engine.gradient();
         let (best, worst) = best_and_worst_active(gradient);
-        let (forward, exact) = oracle.forward(gradient, best, iter, rng);
+        let (forward, exact) = oracle.forward(gradient, best, iter, rng)?;
         let away = worst.map(|worst| worst.0);
         let atoms: Vec<Atom> = [best.0, forward.0].into_iter().chain(away).collect();
-        if let Some(rates) = engine.reestimated_rates(&atoms, rng) {
+        if let Some(rates) = engine.reestimated_rates(&atoms, rng)? {
             let chosen = usize::from(rates[1] > rates[0]);
-            return Self {
+            return Ok(Self {
                 forward: atoms[chosen],
                 away,
                 forward_rate: rates[chosen],
                 away_rate: rates.get(2).map_or(0.0, |rate| -rate),
                 gap: Gap::Estimate(rates[chosen].max(0.0)),
-            };
+            });
         }
         let gradient = engine.gradient();
         let model_gain = gradient.gain_of_model();
         let forward_rate = gradient.gain(forward.1) - model_gain;
-        Self {
+        Ok(Self {
             forward: forward.0,
             away,
             forward_rate,
@@ -61,7 +61,7 @@ impl Candidates {
                 true => Gap::Certified(forward_rate.max(0.0)),
                 false => Gap::Estimate(forward_rate),
             },
-        }
+        })
     }
 
     /// The larger of the two rates. It is the rate of the direction of Alg. 1.
@@ -87,14 +87,14 @@ impl Candidates {
 }
 
 /// The active atoms with the highest and, if there are at least two, the lowest score.
-fn best_and_worst_active(gradient: &SymmetrizedGradient<'_>) -> (Scored, Option<Scored>) {
-    let problem = gradient.problem();
+fn best_and_worst_active<'p>(gradient: &impl Gradient<'p>) -> (Scored, Option<Scored>) {
+    let features = gradient.features();
     let scores = gradient.active_scores();
     // The highest score times `sign`: +1 for the best atom, -1 for the worst.
     let best_of = |sign: f64| {
         let scored = gradient.active().atoms().iter().copied().zip(&scores);
         let signed = scored.map(|(atom, score)| (atom, sign * score));
-        let best = signed.reduce(|a, b| problem.better(a, b));
+        let best = signed.reduce(|a, b| features.better(a, b));
         let (atom, score) = best.expect("some atom is active");
         (atom, sign * score)
     };

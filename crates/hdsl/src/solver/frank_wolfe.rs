@@ -13,12 +13,12 @@
 use super::SolverParams;
 use super::candidates::Candidates;
 use super::direction::Direction;
-use super::engine::Engine;
+use super::engine::{Engine, Gradient};
 use super::lmo::Oracle;
 use super::stop::StopRules;
 use super::trace::{Run, Trace};
 use crate::atoms::ActiveSet;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::observer::{Event, Gap, Observer, Stop, Stopwatch};
 use crate::random;
 use rand_chacha::ChaCha8Rng;
@@ -45,19 +45,43 @@ pub(super) fn frank_wolfe<'p>(
 ) -> Result<Run> {
     let (mut rng, mut stop) = (random::rng(params.seed, STREAM), StopRules::new(params));
     // Line 1: initialize M^(0) to an atom.
-    let start = start.unwrap_or_else(|| initial_atom(engine, oracle, params, &mut rng));
-    engine.start_at(start);
+    let start = match start {
+        Some(start) => start,
+        None => initial_atom(engine, oracle, params, &mut rng)?,
+    };
+    engine.start_at(start)?;
     let mut trace = Trace::new(engine.gradient())?;
+    let mut parts = (engine, oracle, &mut rng);
+    let reason = match iterate(&mut parts, &mut trace, &mut stop, params, clock, observer) {
+        // The iterates so far are still there.
+        Err(Error::DataLost(_)) if trace.iteration() > 1 => {
+            trace.close();
+            Stop::ObserverAsked
+        }
+        reason => reason?,
+    };
+    Ok(trace.finish(reason, clock.seconds()))
+}
+
+/// The iterations of Alg. 1, until a stopping rule holds.
+fn iterate<'p, E: Engine<'p>>(
+    (engine, oracle, rng): &mut (&mut E, &mut Oracle, &mut ChaCha8Rng),
+    trace: &mut Trace<'p>,
+    stop: &mut StopRules<'_>,
+    params: &SolverParams,
+    clock: &mut Stopwatch,
+    observer: &mut dyn Observer,
+) -> Result<Stop> {
     // Line 2: for k = 0, 1, 2, ...
-    let reason = loop {
-        let objective = engine.objective();
+    Ok(loop {
+        let objective = engine.objective()?;
         if objective == 0.0 {
             trace.record(objective, Gap::Certified(0.0));
             break stop.at_zero_objective();
         }
         // Lines 3 and 4: the forward atom B_F and the away atom B_A.
-        engine.refresh(&mut rng);
-        let candidates = Candidates::find(engine, oracle, trace.iteration(), &mut rng);
+        engine.refresh(rng)?;
+        let candidates = Candidates::find(*engine, oracle, trace.iteration(), rng)?;
         trace.record(objective, candidates.gap);
         if let Some(reason) = stop.at_iterate(trace.iteration(), candidates.gap, clock.elapsed()) {
             break reason;
@@ -65,7 +89,7 @@ pub(super) fn frank_wolfe<'p>(
         // Lines 5 to 9: the direction D, the steeper of D_F and D_A; with pairwise steps, their sum B_F - B_A.
         let direction = candidates.direction(params.steps);
         // Line 10: γ in [0, γ_max] minimizes f(M + γ D).
-        let Some(gamma) = step_length(engine, direction, candidates.rate(), objective) else {
+        let Some(gamma) = step_length(*engine, direction, candidates.rate(), objective)? else {
             if stop.count_stalled() {
                 break Stop::Stationary;
             }
@@ -76,12 +100,12 @@ pub(super) fn frank_wolfe<'p>(
         }
         // Line 11: M ← M + γ D.
         let step = direction.step(gamma, engine.gradient().active());
-        engine.advance(&step, gamma);
-        let iteration = trace.advance(step, engine.objective(), clock.seconds());
+        oracle.plan(engine.gradient(), trace.iteration() + 1, rng);
+        engine.advance(&step, gamma)?;
+        let iteration = trace.advance(step, engine.objective()?, clock.seconds());
         let event = Event::Iteration(&iteration, trace.active());
         stop.requested = clock.notify(observer, &event).is_break();
-    };
-    Ok(trace.finish(reason, clock.seconds()))
+    })
 }
 
 /// The atom that the oracle finds for the gradient at M = 0.
@@ -90,9 +114,10 @@ fn initial_atom<'p>(
     oracle: &mut Oracle,
     params: &SolverParams,
     rng: &mut ChaCha8Rng,
-) -> ActiveSet {
-    engine.refresh(rng);
-    ActiveSet::single(oracle.best(engine.gradient(), params.search).0)
+) -> Result<ActiveSet> {
+    engine.refresh(rng)?;
+    let best = oracle.best(engine.gradient(), params.search)?;
+    Ok(ActiveSet::single(best.0))
 }
 
 /// The step length γ along a direction D, or `None` if the iteration is stalled. `rate` is <D, -∇f>; for a pairwise
@@ -106,12 +131,12 @@ fn step_length<'p>(
     direction: Direction,
     rate: f64,
     objective: f64,
-) -> Option<f64> {
+) -> Result<Option<f64>> {
     if rate <= MIN_RELATIVE_RATE * objective {
-        return None;
+        return Ok(None);
     }
     let gamma_max = direction.gamma_max(engine.gradient().active());
-    let gamma = engine.search_line(direction, gamma_max);
+    let gamma = engine.search_line(direction, gamma_max)?;
     let progresses = gamma * rate > MIN_RELATIVE_DECREASE * objective || gamma >= gamma_max;
-    (gamma > 0.0 && progresses).then_some(gamma)
+    Ok((gamma > 0.0 && progresses).then_some(gamma))
 }

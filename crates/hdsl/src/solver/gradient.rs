@@ -4,7 +4,7 @@
 //! shards. The score of an atom is D_i + D_j ± H_ij, see [`crate::objective::incremental`].
 
 use super::margin_store::{MarginStore, Shard, n_shards};
-use super::partner::PartnerSearch;
+use super::partner::{Limits, Partner, PartnerSearch, Top};
 use crate::atoms::{ActiveSet, Atom};
 use crate::cancel::CancelToken;
 use crate::error::Result;
@@ -143,6 +143,42 @@ impl<'p> SymmetrizedGradient<'p> {
         let diagonal = |j: u32| diagonal_of(&self.margins, j);
         let active = self.active.atoms();
         self.search.best(feature, floor, &diagonal, best, active)
+    }
+
+    /// The partners of a feature with the largest D_j + |H_ij|. The product u = C X_{:,i} is kept for
+    /// [`Self::more_partners`] and [`Self::partner`], until [`Self::end_row`].
+    pub(super) fn top_partners(&mut self, feature: u32, limits: Limits) -> Top {
+        self.end_row();
+        self.multiply(feature);
+        self.more_partners(feature, limits)
+    }
+
+    /// The same for the feature of the last call of [`Self::top_partners`].
+    pub(super) fn more_partners(&mut self, feature: u32, limits: Limits) -> Top {
+        let best = self.best_diagonal();
+        let diagonal = |j: u32| diagonal_of(&self.margins, j);
+        let active = self.active.atoms();
+        self.search.top(feature, limits, &diagonal, best, active)
+    }
+
+    /// D_j and H_ij of one column j, for the feature i of the last call of [`Self::top_partners`].
+    pub(super) fn partner(&self, column: u32) -> Partner {
+        self.search.partner(column, self.diagonal_at(column))
+    }
+
+    /// Forgets the product of [`Self::top_partners`].
+    pub(super) fn end_row(&mut self) {
+        self.search.product.clear();
+    }
+
+    /// Up to `most` features with the largest D.
+    pub(super) fn top_diagonal(&self, most: usize) -> Top {
+        self.search.top_diagonal(most, |j| self.diagonal_at(j))
+    }
+
+    /// D of one feature.
+    pub(super) fn diagonal_at(&self, feature: u32) -> f64 {
+        diagonal_of(&self.margins, feature)
     }
 
     /// D of every feature.

@@ -1,10 +1,11 @@
 //! The incremental solver state, for the smoothed and the squared hinge: a step updates the margins and the gradient of
 //! affected triplets instead of recomputing everything.
 
-use super::engine::Engine;
+use super::engine::LocalEngine;
 use super::gradient::{SymmetrizedGradient, pair_store};
 use super::margin_store::n_shards;
 use super::partner::PARALLEL;
+use super::sharded::ShardEngine;
 use crate::atoms::{ActiveSet, Step};
 use crate::cancel::CancelToken;
 use crate::error::Result;
@@ -56,7 +57,7 @@ impl<'p> Incremental<'p> {
     }
 }
 
-impl<'p> Engine<'p> for Incremental<'p> {
+impl<'p> LocalEngine<'p> for Incremental<'p> {
     fn gradient(&mut self) -> &mut SymmetrizedGradient<'p> {
         &mut self.gradient
     }
@@ -98,5 +99,15 @@ impl<'p> Engine<'p> for Incremental<'p> {
         if self.steps == REBUILD_EVERY || self.gradient.margins.should_settle() {
             self.rebuild();
         }
+    }
+}
+
+impl<'p> ShardEngine<'p> for Incremental<'p> {
+    fn derivatives(&mut self, gamma: f64) -> (f64, f64) {
+        self.gradient.margins.derivatives(gamma)
+    }
+
+    fn breakpoints(&mut self, low: f64, high: f64, most: usize) -> Option<Vec<(f64, f64)>> {
+        self.gradient.margins.breakpoints(low, high, most)
     }
 }

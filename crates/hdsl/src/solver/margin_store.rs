@@ -164,11 +164,26 @@ impl<'p, T: ShardTriplets> MarginStore<'p, T> {
     /// The γ in [0, gamma_max] that minimizes f along the direction.
     pub(super) fn search_line(&mut self, direction: Direction, gamma_max: f64) -> f64 {
         self.list_affected(direction, direction.rate());
-        line_search(gamma_max, |gamma| {
-            let parts = self.each(|shard| shard.margins.along(gamma));
-            let add = |a: (f64, f64), b: (f64, f64)| (a.0 + b.0, a.1 + b.1);
-            parts.into_iter().fold((0.0, 0.0), add)
-        })
+        line_search(gamma_max, |gamma| self.derivatives(gamma))
+    }
+
+    /// φ'(γ) and φ''(γ), where φ is V f along the direction of the last line search.
+    pub(super) fn derivatives(&mut self, gamma: f64) -> (f64, f64) {
+        let parts = self.each(|shard| shard.margins.along(gamma));
+        let add = |a: (f64, f64), b: (f64, f64)| (a.0 + b.0, a.1 + b.1);
+        parts.into_iter().fold((0.0, 0.0), add)
+    }
+
+    /// The breakpoints of φ' for γ in an open interval, as (γ, change of φ''). `None` if a shard has more than `most`.
+    pub(super) fn breakpoints(
+        &mut self,
+        low: f64,
+        high: f64,
+        most: usize,
+    ) -> Option<Vec<(f64, f64)>> {
+        let parts = self.each(|shard| shard.margins.breakpoints(low, high, most));
+        let parts = parts.into_iter().collect::<Option<Vec<_>>>()?;
+        Some(parts.concat())
     }
 
     /// Whether a step along the direction of the last line search moves all weight to one atom.

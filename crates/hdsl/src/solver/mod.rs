@@ -19,6 +19,7 @@ mod motion;
 mod params;
 mod partner;
 mod recomputed;
+pub(crate) mod sharded;
 mod stop;
 #[cfg(test)]
 mod tests;
@@ -31,10 +32,9 @@ use crate::atoms::ActiveSet;
 use crate::cancel::CancelToken;
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::objective::{Base, Problem};
+use crate::objective::{Base, Features, Problem};
 use crate::observer::{Gap, Observer, Stopwatch};
 use crate::triplets::Triplets;
-use engine::Engine;
 use frank_wolfe::frank_wolfe;
 pub(crate) use incremental::Incremental;
 use lmo::Oracle;
@@ -113,7 +113,9 @@ impl Solver {
         observer: &mut dyn Observer,
     ) -> Result<Run> {
         let params = &self.params;
-        let start = start.map(|start| internal(problem, start)).transpose()?;
+        let start = start
+            .map(|start| internal(&problem.features, start))
+            .transpose()?;
         let batch = params.batch.filter(|&size| size < problem.triplets.len());
         match (params.loss.segments(), batch) {
             (Some(_), None) => {
@@ -133,9 +135,31 @@ impl Solver {
         }
     }
 
+    /// Minimizes over triplets on shards, which are at M = 0. Features and V are those of all shards.
+    pub(crate) fn fit_sharded(
+        &self,
+        shards: &dyn sharded::Shards,
+        features: &Features,
+        total_weight: f64,
+        start: Option<&ActiveSet>,
+        clock: Stopwatch,
+        observer: &mut dyn Observer,
+    ) -> Result<Run> {
+        let params = &self.params;
+        if let Some(batch) = params.batch {
+            let want = "no mini-batches where triplets are on several machines";
+            return Err(Error::param("batch", batch, want));
+        }
+        let start = start.map(|start| internal(features, start)).transpose()?;
+        let has_segments = params.loss.segments().is_some();
+        let engine =
+            sharded::Sharded::new(shards, features, params.lambda, total_weight, has_segments)?;
+        self.fit_engine(engine, start, clock, observer)
+    }
+
     fn fit_engine<'p>(
         &self,
-        mut engine: impl Engine<'p>,
+        mut engine: impl engine::Engine<'p>,
         start: Option<ActiveSet>,
         mut clock: Stopwatch,
         observer: &mut dyn Observer,
@@ -144,9 +168,10 @@ impl Solver {
         let mut oracle = Oracle::new(params);
         let mut run = frank_wolfe(&mut engine, &mut oracle, start, params, clock, observer)?;
         if params.certify && !run.gap().is_certified() {
-            engine.refresh_all();
+            use engine::Gradient as _;
+            engine.refresh_all()?;
             let gradient = engine.gradient();
-            let best = oracle.best(gradient, Search::Exact);
+            let best = oracle.best(gradient, Search::Exact)?;
             let gap = gradient.gain(best.1) - gradient.gain_of_model();
             let last = run.trace.last_mut().expect("the last iterate is recorded");
             last.gap = Gap::Certified(gap.max(0.0));
@@ -157,8 +182,8 @@ impl Solver {
 }
 
 /// An active set in internal feature numbering.
-fn internal(problem: &Problem<'_>, external: &ActiveSet) -> Result<ActiveSet> {
-    let atoms = problem.internal(external.atoms()).ok_or_else(|| {
+fn internal(features: &Features, external: &ActiveSet) -> Result<ActiveSet> {
+    let atoms = features.internal(external.atoms()).ok_or_else(|| {
         Error::data("the solution to start from uses a feature that is in none of the rows")
     })?;
     let weights = external.weights().iter().copied();

@@ -17,6 +17,7 @@ use super::bounds::{Norms, SLACK, better_pair};
 use crate::atoms::Atom;
 use crate::objective::{COLUMNS, Problem, Scored};
 use crate::parallel::{current_num_threads, prelude::*};
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// Several threads are used from this many stored values on. By columns, the values of X are counted; by rows, those of
@@ -37,28 +38,146 @@ const N_LATEST_ATOMS: usize = 8;
 /// By rows, the error of a partial sum is at most this share of the |H_ij| that column j needs to win.
 const MAX_ERROR_SHARE: f64 = 0.5;
 
-/// The state of one search.
+/// What a search collects of the columns that it visits.
+trait Collector: Clone + Send + Sync {
+    /// The value that D_j + |H_ij| must reach for column j to be collected.
+    fn required(&self) -> f64;
+    /// Collects a column, given D_j and H_ij, if it is good enough. A column may be offered twice.
+    fn offer(&mut self, j: u32, diagonal: f64, h: f64);
+    /// Adds what was collected from other columns.
+    fn merge(&mut self, other: Self);
+}
+
+/// The best atom that contains a feature.
 #[derive(Clone, Copy)]
-struct State {
-    /// The feature i whose partner j is searched for.
+struct Best<'p> {
+    problem: &'p Problem<'p>,
+    /// The feature i, and D_i.
     feature: u32,
-    /// D_i.
     diagonal: f64,
-    /// The norms of u.
-    norms: Norms,
     /// The best atom so far.
     best: Scored,
 }
 
-impl State {
-    /// Whether a column j can be at least as good as the best so far, given upper bounds of D_j and |H_ij|.
-    fn may_win(&self, diagonal: f64, h: f64) -> bool {
-        diagonal + h >= self.required()
-    }
-
-    /// The value that D_j + |H_ij| must reach to be at least as good as the best so far.
+impl Collector for Best<'_> {
     fn required(&self) -> f64 {
         self.best.1 - self.diagonal
+    }
+
+    fn offer(&mut self, j: u32, diagonal: f64, h: f64) {
+        let (pair, diagonals) = ([self.feature, j], self.diagonal + diagonal);
+        self.best = better_pair(&self.problem.features, self.best, pair, diagonals, h);
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.best = self.problem.better(self.best, other.best);
+    }
+}
+
+/// A column j, given a feature i: D_j and H_ij over the triplets of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Partner {
+    pub(crate) column: u32,
+    pub(crate) diagonal: f64,
+    pub(crate) h: f64,
+}
+
+impl Partner {
+    /// D_j + |H_ij|.
+    pub(super) fn size(&self) -> f64 {
+        self.diagonal + self.h.abs()
+    }
+}
+
+/// Which of the columns with the largest D_j + |H_ij| are collected.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Those that reach this value,
+    pub(super) floor: f64,
+    /// and this share of the largest value, if that is above 0,
+    pub(super) share: f64,
+    /// but not more than this.
+    pub(super) most: usize,
+}
+
+/// The columns with the largest D_j + |H_ij|.
+#[derive(Clone, Debug)]
+pub(super) struct Top {
+    limits: Limits,
+    /// By decreasing D_j + |H_ij|; of equals, the first columns come first.
+    pub(super) partners: Vec<Partner>,
+}
+
+impl Top {
+    fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            partners: Vec::new(),
+        }
+    }
+
+    /// An upper bound of D_j + |H_ij| of the columns that were not collected.
+    pub(super) fn bound(&self) -> f64 {
+        self.required()
+    }
+}
+
+impl Collector for Top {
+    fn required(&self) -> f64 {
+        let Limits { floor, share, most } = self.limits;
+        let size = |place: usize| self.partners.get(place).map(Partner::size);
+        let relative = size(0).filter(|&first| first > 0.0 && share > 0.0);
+        let last = size(most - 1).unwrap_or(floor);
+        floor
+            .max(last)
+            .max(relative.map_or(floor, |first| share * first))
+    }
+
+    fn offer(&mut self, column: u32, diagonal: f64, h: f64) {
+        let new = Partner {
+            column,
+            diagonal,
+            h,
+        };
+        if new.size() < self.required() || self.partners.iter().any(|p| p.column == column) {
+            return;
+        }
+        let before =
+            |p: &Partner| p.size() > new.size() || (p.size() == new.size() && p.column < column);
+        self.partners
+            .insert(self.partners.partition_point(before), new);
+        self.partners.truncate(self.limits.most);
+        // A larger first value may exclude the last ones.
+        let required = self.required();
+        self.partners.retain(|p| p.size() >= required);
+    }
+
+    fn merge(&mut self, other: Self) {
+        for Partner {
+            column,
+            diagonal,
+            h,
+        } in other.partners
+        {
+            self.offer(column, diagonal, h);
+        }
+    }
+}
+
+/// The state of one search.
+#[derive(Clone)]
+struct State<C> {
+    /// The feature i whose partner j is searched for.
+    feature: u32,
+    /// The norms of u.
+    norms: Norms,
+    found: C,
+}
+
+impl<C: Collector> State<C> {
+    /// Whether a column j may be collected, given upper bounds of D_j and |H_ij|.
+    fn may_win(&self, diagonal: f64, h: f64) -> bool {
+        diagonal + h >= self.found.required()
     }
 }
 
@@ -118,7 +237,7 @@ impl Product {
         rows.map(|row| (row, self.u[row]))
     }
 
-    fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         for row in self.rows.drain(..) {
             self.u[row as usize] = 0.0;
             self.is_listed[row as usize] = false;
@@ -159,7 +278,7 @@ impl<'p> PartnerSearch<'p> {
         }
     }
 
-    /// The best atom that contains `feature`, or `floor` if that is better. `self.product` must contain u.
+    /// The best atom that contains `feature`, or `floor` if that is better. `self.product` must contain u, and is cleared.
     ///
     /// `best_diagonal`, the feature with the largest D, and the features of the latest active atoms are often good
     /// partners. They are tried first, because a higher best score allows more columns to be skipped.
@@ -171,14 +290,56 @@ impl<'p> PartnerSearch<'p> {
         best_diagonal: u32,
         active: &[Atom],
     ) -> Scored {
-        self.product.list_rows();
-        let u: Vec<f64> = self.product.entries().map(|entry| entry.1).collect();
         let placeholder = Atom::plus(0, 1).expect("the features differ");
-        let mut state = State {
+        let found = Best {
+            problem: self.problem,
             feature,
             diagonal: diagonal(feature),
-            norms: Norms::of(&u, self.problem.non_negative),
             best: floor.unwrap_or((placeholder, f64::NEG_INFINITY)),
+        };
+        let found = self.search(feature, found, diagonal, best_diagonal, active);
+        self.product.clear();
+        found.best
+    }
+
+    /// The columns with the largest D_j + |H_ij|. `self.product` must contain u.
+    pub(super) fn top(
+        &mut self,
+        feature: u32,
+        limits: Limits,
+        diagonal: &(impl Fn(u32) -> f64 + Sync),
+        best_diagonal: u32,
+        active: &[Atom],
+    ) -> Top {
+        let found = Top::new(limits);
+        self.search(feature, found, diagonal, best_diagonal, active)
+    }
+
+    /// D_j and H_ij of one column j. `self.product` must contain u of feature i.
+    pub(super) fn partner(&self, column: u32, diagonal: f64) -> Partner {
+        let (rows, values) = self.problem.lists.column(column);
+        Partner {
+            column,
+            diagonal,
+            h: gather_dot(&self.product.u, rows, values),
+        }
+    }
+
+    /// Collects the partners of a feature. Columns that cannot be collected are skipped.
+    fn search<C: Collector>(
+        &mut self,
+        feature: u32,
+        found: C,
+        diagonal: &(impl Fn(u32) -> f64 + Sync),
+        best_diagonal: u32,
+        active: &[Atom],
+    ) -> C {
+        self.product.list_rows();
+        let u: Vec<f64> = self.product.entries().map(|entry| entry.1).collect();
+        let mut state = State {
+            feature,
+            norms: Norms::of(&u, self.problem.non_negative),
+            found,
         };
         let latest = active.iter().rev().take(N_LATEST_ATOMS);
         let mut columns: Vec<u32> = latest.flat_map(|atom| [atom.i(), atom.j()]).collect();
@@ -202,8 +363,24 @@ impl<'p> PartnerSearch<'p> {
             let n_blocks = self.sum_rows(n_values, state.norms, &limits);
             self.search_partial_sums(&mut state, &limits[..n_blocks], diagonal);
         }
-        self.product.clear();
-        state.best
+        state.found
+    }
+
+    /// Up to `most` columns with the largest D.
+    pub(super) fn top_diagonal(&self, most: usize, diagonal: impl Fn(u32) -> f64) -> Top {
+        let mut found = Top::new(Limits {
+            floor: f64::NEG_INFINITY,
+            share: 0.0,
+            most,
+        });
+        for block in self.blocks() {
+            if self.block_diagonals[block] >= found.required() {
+                for j in self.columns(block) {
+                    found.offer(j as u32, diagonal(j as u32), 0.0);
+                }
+            }
+        }
+        found
     }
 
     /// The column with the largest D; the first one if several are equal.
@@ -224,7 +401,7 @@ impl<'p> PartnerSearch<'p> {
     }
 
     /// Whether a column of this block can be at least as good as the best so far.
-    fn block_may_win(&self, block: usize, state: &State) -> bool {
+    fn block_may_win<C: Collector>(&self, block: usize, state: &State<C>) -> bool {
         let h = state.norms.bound(self.block_norms[block]);
         state.may_win(self.block_diagonals[block], h)
     }
@@ -238,7 +415,7 @@ impl<'p> PartnerSearch<'p> {
     }
 
     /// The estimated cost of the algorithm by columns.
-    fn cost_by_columns(&self, state: &State) -> usize {
+    fn cost_by_columns<C: Collector>(&self, state: &State<C>) -> usize {
         self.blocks()
             .filter(|&block| self.block_may_win(block, state))
             .map(|block| {
@@ -249,11 +426,15 @@ impl<'p> PartnerSearch<'p> {
     }
 
     /// The algorithm by columns: computes H_ij for every column that may win.
-    fn search_columns(&self, state: &mut State, diagonal: &(impl Fn(u32) -> f64 + Sync)) {
-        let try_one = |state: &mut State, j: usize| {
+    fn search_columns<C: Collector>(
+        &self,
+        state: &mut State<C>,
+        diagonal: &(impl Fn(u32) -> f64 + Sync),
+    ) {
+        let try_one = |state: &mut State<C>, j: usize| {
             self.try_column(state, j as u32, diagonal);
         };
-        let try_block = |state: &mut State, block: usize| {
+        let try_block = |state: &mut State<C>, block: usize| {
             if self.block_may_win(block, state) {
                 self.columns(block).for_each(|j| try_one(state, j));
             }
@@ -268,12 +449,12 @@ impl<'p> PartnerSearch<'p> {
 
     /// Calls `try_one` for each index of a range, in parallel if X has many values; a thread takes at least `min_len`
     /// indices at a time. Skipped columns cannot be better, so the result does not depend on how the range is divided.
-    fn try_range(
+    fn try_range<C: Collector>(
         &self,
         range: Range<usize>,
         min_len: usize,
-        state: &mut State,
-        try_one: impl Fn(&mut State, usize) + Sync,
+        state: &mut State<C>,
+        try_one: impl Fn(&mut State<C>, usize) + Sync,
     ) {
         // With one thread, a parallel fold would still divide the range, and a later part would start without the best
         // score of an earlier one.
@@ -281,37 +462,50 @@ impl<'p> PartnerSearch<'p> {
             return range.for_each(|at| try_one(state, at));
         }
         let range = range.into_par_iter().with_min_len(min_len);
-        let tried = range.fold_with(*state, |mut state, at| {
+        let tried = range.fold_with(state.clone(), |mut state, at| {
             try_one(&mut state, at);
             state
         });
-        let found = tried.map(|state| state.best);
-        let found = found.reduce_with(|a, b| self.problem.better(a, b));
-        state.best = found.unwrap_or(state.best);
+        let found = tried.map(|state| state.found);
+        let found = found.reduce_with(|mut a, b| {
+            a.merge(b);
+            a
+        });
+        if let Some(found) = found {
+            state.found = found;
+        }
     }
 
     /// Computes H_ij of one column, unless its bound shows that it cannot win.
-    fn try_column(&self, state: &mut State, j: u32, diagonal: &impl Fn(u32) -> f64) {
+    fn try_column<C: Collector>(
+        &self,
+        state: &mut State<C>,
+        j: u32,
+        diagonal: &impl Fn(u32) -> f64,
+    ) {
         let h = state.norms.bound(self.problem.norms(j));
         if state.may_win(diagonal(j), h) {
             self.compute_column(state, j, diagonal);
         }
     }
 
-    /// Computes H_ij of one column and updates the best atom.
-    fn compute_column(&self, state: &mut State, j: u32, diagonal: &impl Fn(u32) -> f64) {
+    /// Computes H_ij of one column and offers it to the collector.
+    fn compute_column<C: Collector>(
+        &self,
+        state: &mut State<C>,
+        j: u32,
+        diagonal: &impl Fn(u32) -> f64,
+    ) {
         if j != state.feature {
-            let (rows, values) = self.problem.lists.column(j);
-            let h = gather_dot(&self.product.u, rows, values);
-            let (pair, diagonals) = ([state.feature, j], state.diagonal + diagonal(j));
-            state.best = better_pair(self.problem, state.best, pair, diagonals, h);
+            let Partner { diagonal, h, .. } = self.partner(j, diagonal(j));
+            state.found.offer(j, diagonal, h);
         }
     }
 
     /// The limit of each block of columns: a row q with |u_q| up to the limit is not added to the block. Limits do not
     /// decrease from one block to the next.
-    fn limits(&self, state: &State) -> Vec<f64> {
-        let (required, mut lowest) = (state.required(), f64::INFINITY);
+    fn limits<C: Collector>(&self, state: &State<C>) -> Vec<f64> {
+        let (required, mut lowest) = (state.found.required(), f64::INFINITY);
         let mut limits = vec![lowest; self.block_norms.len()];
         for block in self.blocks().rev() {
             let [norm1, norm2] = self.block_norms[block];
@@ -377,9 +571,9 @@ impl<'p> PartnerSearch<'p> {
 
     /// The algorithm by rows, second part: computes every column that may win given its partial sum, and clears
     /// `self.row`.
-    fn search_partial_sums(
+    fn search_partial_sums<C: Collector>(
         &mut self,
-        state: &mut State,
+        state: &mut State<C>,
         limits: &[f64],
         diagonal: &impl Fn(u32) -> f64,
     ) {

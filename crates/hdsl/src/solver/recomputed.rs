@@ -3,10 +3,11 @@
 //! It works for every loss. At a fixed iterate, gradient weights are constants. The gradient therefore equals that of a
 //! hinge loss at M = 0 over the same triplets, if each triplet has its gradient weight as its weight.
 
-use super::engine::Engine;
+use super::engine::LocalEngine;
 use super::gradient::{SymmetrizedGradient, gradient_store, pair_store};
 use super::margin_store::n_shards;
 use super::partner::PARALLEL;
+use super::sharded::ShardEngine;
 use crate::atoms::{ActiveSet, Atom, Step};
 use crate::cancel::CancelToken;
 use crate::error::Result;
@@ -26,7 +27,7 @@ pub(crate) trait MarginSource<'p> {
     fn objective(&mut self) -> f64;
     /// The triplet at a position, and its margin.
     fn at(&self, position: usize) -> (u32, TripletMargin);
-    /// As [`Engine::search_line`].
+    /// As [`LocalEngine::search_line`].
     fn search_line(&mut self, direction: Direction, gamma_max: f64) -> f64;
     /// Takes a step of length `gamma` along the direction of the last line search. `active` is the new iterate.
     fn advance(&mut self, gamma: f64, active: &ActiveSet);
@@ -222,7 +223,7 @@ impl<'p, M: MarginSource<'p>> Recomputed<'p, M> {
     }
 }
 
-impl<'p, M: MarginSource<'p>> Engine<'p> for Recomputed<'p, M> {
+impl<'p, M: MarginSource<'p>> LocalEngine<'p> for Recomputed<'p, M> {
     fn gradient(&mut self) -> &mut SymmetrizedGradient<'p> {
         &mut self.gradient
     }
@@ -287,5 +288,19 @@ impl<'p, M: MarginSource<'p>> Engine<'p> for Recomputed<'p, M> {
         active.apply(step);
         self.margins.advance(gamma, &active);
         self.gradient.set_active(active);
+    }
+}
+
+impl<'p> ShardEngine<'p> for Recomputed<'p, AllMargins<'p>> {
+    fn derivatives(&mut self, gamma: f64) -> (f64, f64) {
+        let AllMargins {
+            margins, changes, ..
+        } = &self.margins;
+        self.problem.along(margins, changes, gamma)
+    }
+
+    /// The losses of this engine are smooth.
+    fn breakpoints(&mut self, _: f64, _: f64, _: usize) -> Option<Vec<(f64, f64)>> {
+        None
     }
 }

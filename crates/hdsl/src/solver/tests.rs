@@ -1,5 +1,6 @@
 //! The mathematics of the solver, checked on tiny problems against dense arrays and brute force.
 
+use super::engine::LocalEngine;
 use super::gradient::SymmetrizedGradient;
 use super::recomputed::MarginSource;
 use super::*;
@@ -350,7 +351,7 @@ fn entries(problem: &Problem<'_>, row: u32) -> Vec<(u32, f64)> {
 
 /// The atom as the solver numbers features.
 fn inside(problem: &Problem<'_>, atom: Atom) -> Option<Atom> {
-    problem.internal(&[atom]).map(|found| found[0])
+    problem.features.internal(&[atom]).map(|found| found[0])
 }
 
 /// A convex combination of a few atoms of the problem, as the solver numbers features.
@@ -453,12 +454,12 @@ fn in_shards<'p>(problem: &'p Problem<'p>, n_shards: usize) -> Incremental<'p> {
 }
 
 /// That the exact search finds an atom with this score, whatever it starts from and however the work is cut up.
-fn assert_finds<'p, E: Engine<'p>>(engine: &mut E, active: &ActiveSet, best: f64) {
+fn assert_finds<'p, E: LocalEngine<'p>>(engine: &mut E, active: &ActiveSet, best: f64) {
     engine.start_at(active.clone());
     engine.refresh_all();
     let gradient = engine.gradient();
     for start in [
-        lmo::alternating(gradient, 0),
+        lmo::alternating(gradient, 0).unwrap(),
         gradient.best_partner(1, None),
     ] {
         for mut exact in [lmo::Exact::default(), lmo::Exact::in_small_pieces()] {
@@ -482,7 +483,7 @@ proptest! {
         let rows = tiny.rows();
         let problem = tiny.problem(&rows, kind);
         let active = some_active(&problem, &picks);
-        let outside: Vec<_> = active.iter().map(|(a, w)| (problem.external(a), w)).collect();
+        let outside: Vec<_> = active.iter().map(|(a, w)| (problem.features.external(a), w)).collect();
         let margins = problem.margins(&active);
         prop_assert!(close(problem.value(&margins), tiny.objective(&outside, kind), 1e-10));
         let mut engine = recomputed(&problem);
@@ -567,9 +568,9 @@ proptest! {
             let mut full = recomputed(&problem);
             full.refresh_all();
             let found = exact.best(full.gradient(), start);
-            prop_assert_eq!((problem.external(found.0), found.1), first);
+            prop_assert_eq!((problem.features.external(found.0), found.1), first);
             let found = exact.best(incremental(&problem).gradient(), start);
-            prop_assert_eq!((problem.external(found.0), found.1), first);
+            prop_assert_eq!((problem.features.external(found.0), found.1), first);
         }
     }
 
@@ -772,13 +773,17 @@ fn wordy(n: usize, d: usize, seed: u64) -> (Rows, Triplets) {
 }
 
 /// Runs Alg. 1 on an engine.
-fn run_on<'p>(engine: &mut impl Engine<'p>, oracle: &mut Oracle, params: &SolverParams) -> Run {
+fn run_on<'p>(
+    engine: &mut impl LocalEngine<'p>,
+    oracle: &mut Oracle,
+    params: &SolverParams,
+) -> Run {
     let clock = &mut Stopwatch::start();
     frank_wolfe(engine, oracle, None, params, clock, &mut ()).unwrap()
 }
 
 /// The engine after so many steps of Alg. 1, if it takes as many, and how many were away, drop and any steps.
-fn walk<'p, E: Engine<'p>>(
+fn walk<'p, E: LocalEngine<'p>>(
     mut engine: E,
     params: &SolverParams,
     n_steps: usize,
@@ -808,7 +813,7 @@ fn worst_difference(a: impl IntoIterator<Item = f64>, b: impl IntoIterator<Item 
 }
 
 /// The whole state of an engine, against margins and sums by their definition at the same iterate.
-fn assert_state_is_correct<'p, E: Engine<'p>>(mut engine: E, what: &str) {
+fn assert_state_is_correct<'p, E: LocalEngine<'p>>(mut engine: E, what: &str) {
     let objective = engine.objective();
     let gradient = engine.gradient();
     let (problem, active) = (gradient.problem(), gradient.active().clone());
@@ -914,7 +919,7 @@ fn running_margins_match_recomputed_ones_after_thousands_of_steps() {
     );
 }
 
-fn run<'p>(mut engine: impl Engine<'p>, params: &SolverParams) -> Run {
+fn run<'p>(mut engine: impl LocalEngine<'p>, params: &SolverParams) -> Run {
     run_on(&mut engine, &mut Oracle::new(params), params)
 }
 
@@ -1121,7 +1126,7 @@ fn exact_search_agrees_with_rows_of_h_along_a_run() {
             let (mut fast, _) = walk(in_shards(&problem, 2), &params, steps);
             full.refresh_all();
             for mut exact in [lmo::Exact::default(), lmo::Exact::in_small_pieces()] {
-                let start = lmo::alternating(full.gradient(), 3);
+                let start = lmo::alternating(full.gradient(), 3).unwrap();
                 let found = exact.best(full.gradient(), start);
                 assert_exact(full.gradient(), found);
                 let found = exact.best(fast.gradient(), start);

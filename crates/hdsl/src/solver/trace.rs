@@ -1,9 +1,9 @@
 //! The record of a run: its path in external feature indices, and the objective and the gap at each iterate.
 
-use super::gradient::SymmetrizedGradient;
+use super::engine::Gradient;
 use crate::atoms::{ActiveSet, Path, Step};
 use crate::error::Result;
-use crate::objective::Problem;
+use crate::objective::Features;
 use crate::observer::{Gap, Iteration, Stop};
 
 /// Objective and gap at one iterate.
@@ -45,18 +45,20 @@ impl Run {
 
 /// The record of a run in progress, in external feature indices.
 pub(super) struct Trace<'p> {
-    problem: &'p Problem<'p>,
+    features: &'p Features,
     run: Run,
     /// The gap at the current iterate, from the latest iteration. Stalled iterations compute it again.
     gap: Gap,
+    /// f after the last step.
+    objective: f64,
 }
 
 impl<'p> Trace<'p> {
     /// Starts a record at the iterate of this gradient.
-    pub(super) fn new(gradient: &SymmetrizedGradient<'p>) -> Result<Self> {
-        let problem = gradient.problem();
+    pub(super) fn new(gradient: &impl Gradient<'p>) -> Result<Self> {
+        let features = gradient.features();
         let active = gradient.active().iter();
-        let start = active.map(|(atom, weight)| (problem.external(atom), weight));
+        let start = active.map(|(atom, weight)| (features.external(atom), weight));
         let path = Path::new(start.collect(), Vec::new())?;
         let run = Run {
             active: path.at(0)?,
@@ -66,7 +68,12 @@ impl<'p> Trace<'p> {
             seconds: 0.0,
         };
         let gap = Gap::Estimate(f64::INFINITY);
-        Ok(Self { problem, run, gap })
+        Ok(Self {
+            features,
+            run,
+            gap,
+            objective: f64::NAN,
+        })
     }
 
     /// The number of the next iteration; the first is 1.
@@ -92,15 +99,21 @@ impl<'p> Trace<'p> {
     /// value after the step.
     pub(super) fn advance(&mut self, mut step: Step, objective: f64, seconds: f64) -> Iteration {
         step.atoms_mut()
-            .for_each(|atom| *atom = self.problem.external(*atom));
+            .for_each(|atom| *atom = self.features.external(*atom));
         self.run.active.apply(&step);
         self.run.path.push(step);
+        self.objective = objective;
         Iteration {
             iter: self.run.path.len(),
             objective,
             gap: self.gap,
             seconds,
         }
+    }
+
+    /// Records the last iterate of a run that ended before its gap was known, with the gap before the last step.
+    pub(super) fn close(&mut self) {
+        self.record(self.objective, self.gap);
     }
 
     /// The finished run.

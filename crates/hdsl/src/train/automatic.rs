@@ -323,7 +323,7 @@ pub(super) fn base_alone(
     let base = config.base.value().unwrap_or(1.0);
     let preprocessor = Preprocessor::fit(preprocess, data.train.rows);
     let path = Path::new(Vec::new(), Vec::new())?;
-    let mut parts = parts_of(data, config, preprocessor, (1.0, base), path);
+    let mut parts = parts_of(&data.described(), config, preprocessor, (1.0, base), path);
     parts.stop = Some(Stop::BaseAlone);
     let run = RunSummary {
         lambda: 0.0,

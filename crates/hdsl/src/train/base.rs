@@ -24,8 +24,60 @@ pub(super) fn with_weights(
     rows: &Rows,
     triplets: &Triplets,
 ) -> TrainConfig {
+    let beta = || base_weight(rows, triplets, BASE_MARGIN);
+    resolved(config, preprocess, beta, |base| match base > 0.0 {
+        true => lambda_beside(rows, base, RELATIVE_TRACE),
+        false => lambda_alone(rows, RELATIVE_LAMBDA),
+    })
+}
+
+/// The same for rows that are on several machines, given sums over them.
+pub(crate) fn with_weights_of(
+    config: &TrainConfig,
+    preprocess: Preprocess,
+    sums: &WeightSums,
+) -> TrainConfig {
+    let beta = || finite_or_one(BASE_MARGIN / sums.base_margin);
+    resolved(config, preprocess, beta, |base| match base > 0.0 {
+        true => or_one(0.5 * RELATIVE_TRACE * base * sums.n_columns as f64),
+        false => or_one(RELATIVE_LAMBDA * sums.nnz as f64 / sums.squares),
+    })
+}
+
+/// Sums over preprocessed rows, which β and λ are chosen from.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct WeightSums {
+    /// The mean of |<x_a, x_n> - <x_a, x_f>| over a sample of the triplets.
+    pub base_margin: f64,
+    /// The number of columns with a value.
+    pub n_columns: usize,
+    /// The number of values, and the sum of their squares.
+    pub nnz: usize,
+    /// The sum of the squares of all values.
+    pub squares: f64,
+}
+
+impl WeightSums {
+    /// All sums.
+    pub fn new(base_margin: f64, n_columns: usize, nnz: usize, squares: f64) -> Self {
+        Self {
+            base_margin,
+            n_columns,
+            nnz,
+            squares,
+        }
+    }
+}
+
+fn resolved(
+    config: &TrainConfig,
+    preprocess: Preprocess,
+    beta: impl FnOnce() -> f64,
+    lambda: impl FnOnce(f64) -> f64,
+) -> TrainConfig {
     let base = match config.base {
-        BaseWeight::Auto => base_weight(rows, triplets, BASE_MARGIN),
+        BaseWeight::Auto => beta(),
         BaseWeight::Value(beta) => beta,
     };
     let mut config = TrainConfig {
@@ -34,12 +86,14 @@ pub(super) fn with_weights(
         ..config.clone()
     };
     if config.lambda.is_empty() {
-        config.lambda = vec![match base > 0.0 {
-            true => lambda_beside(rows, base, RELATIVE_TRACE),
-            false => lambda_alone(rows, RELATIVE_LAMBDA),
-        }];
+        config.lambda = vec![lambda(base)];
     }
     config
+}
+
+/// If all base margins are 0, any β is as good as 1.
+fn finite_or_one(beta: f64) -> f64 {
+    if beta.is_finite() { beta } else { 1.0 }
 }
 
 /// The β for which the base margins β |<x_a, x_n> - <x_a, x_f>| of these triplets have this mean.
@@ -53,9 +107,7 @@ pub(crate) fn base_weight(rows: &Rows, triplets: &Triplets, base_margin: f64) ->
         (anchor.dot(near) - anchor.dot(far)).abs()
     });
     let mean = margins.sum::<f64>() / n.max(1) as f64;
-    let beta = base_margin / mean;
-    // If all base margins are 0, any β is as good as 1.
-    if beta.is_finite() { beta } else { 1.0 }
+    finite_or_one(base_margin / mean)
 }
 
 /// λ for which trace(M) = 2λ is this share of trace(β I).

@@ -2,11 +2,12 @@
 //! variance than each of them.
 
 use super::data::{Labeled, TrainData};
-use super::grid::{fitted, parts_of, train_grid};
+use super::grid::{Described, fitted, parts_of, train_grid};
 use super::subsample::{sampled_anchors, sampled_rows};
 use super::validation::ValidationSet;
 use super::{RunSummary, Trained};
 use crate::atoms::{ActiveSet, Path, Step};
+use crate::data::Preprocessor;
 use crate::error::Result;
 use crate::model::{BaseWeight, Model, ModelParts, TrainConfig};
 use crate::observer::{Event, Gap, Observer, Stop};
@@ -72,7 +73,28 @@ fn train_ensemble(
         preprocessor: Some(&preprocessor),
         ..*data
     };
-    let members = train_members(&shared, config, observer)?;
+    let train =
+        |config: &TrainConfig, observer: &mut dyn Observer| train_member(&shared, config, observer);
+    let members = train_members(config, observer, train)?;
+    let error = |weights, active: &ActiveSet| {
+        let validation = ValidationSet::of(data, &preprocessor, config.rule)?;
+        let error = |validation: ValidationSet<'_>| {
+            let train = preprocessor.apply(data.train.rows);
+            validation.error(&train, weights, active)
+        };
+        validation.map(error).transpose()
+    };
+    averaged(&data.described(), config, &preprocessor, members, error)
+}
+
+/// The average of trained models. `error` computes its validation error, given λ, β and the average.
+pub(crate) fn averaged(
+    described: &Described<'_>,
+    config: &TrainConfig,
+    preprocessor: &Preprocessor,
+    members: Vec<Trained>,
+    error: impl FnOnce((f64, f64), &ActiveSet) -> Result<Option<f64>>,
+) -> Result<Trained> {
     let iterates: Result<Vec<ActiveSet>> = members
         .iter()
         .map(|member| member.model.path().at(member.model.chosen()))
@@ -80,12 +102,7 @@ fn train_ensemble(
     let active = average(&iterates?)?;
     let first = &members[0];
     let (lambda, base) = (first.run.lambda, first.model.base());
-    let validation = ValidationSet::of(data, &preprocessor, config.rule)?;
-    let error = |validation: ValidationSet<'_>| {
-        let train = preprocessor.apply(data.train.rows);
-        validation.error(&train, (lambda, base), &active)
-    };
-    let valid_error = validation.map(error).transpose()?;
+    let valid_error = error((lambda, base), &active)?;
     let path = by_weight(&active)?;
     let last = path.len();
     let config = TrainConfig {
@@ -99,7 +116,13 @@ fn train_ensemble(
     let model = Model::new(ModelParts {
         evaluations: valid_error.map(|e| (last as u32, e)).into_iter().collect(),
         stop: Some(grid[0].stop),
-        ..parts_of(data, &config, preprocessor, (lambda, base), path)
+        ..parts_of(
+            described,
+            &config,
+            preprocessor.clone(),
+            (lambda, base),
+            path,
+        )
     })?;
     let mean = |of: fn(&RunSummary) -> f64| grid.iter().map(of).sum::<f64>() / grid.len() as f64;
     Ok(Trained {
@@ -124,10 +147,10 @@ fn train_ensemble(
 }
 
 /// At least one model, each with its own seed.
-fn train_members(
-    data: &TrainData<'_>,
+pub(crate) fn train_members(
     config: &TrainConfig,
     observer: &mut dyn Observer,
+    mut train: impl FnMut(&TrainConfig, &mut dyn Observer) -> Result<Trained>,
 ) -> Result<Vec<Trained>> {
     let of = config.n_estimators;
     let mut members = Vec::with_capacity(of);
@@ -143,7 +166,7 @@ fn train_members(
             seed: config.seed.wrapping_add(index as u64),
             ..config.clone()
         };
-        let member = train_member(data, &one, observer)?;
+        let member = train(&one, observer)?;
         config.base = BaseWeight::Value(member.model.base());
         config.lambda = vec![member.run.lambda];
         let stopped = member.run.stop == Stop::ObserverAsked;

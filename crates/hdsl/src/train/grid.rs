@@ -3,7 +3,7 @@
 use super::base::with_weights;
 use super::data::TrainData;
 use super::rounds::MiningRun;
-use super::validation::{Candidate, RunObserver, ValidationSet};
+use super::validation::{Candidate, Evaluate, RunObserver, ValidationSet};
 use super::{RunSummary, Trained};
 use crate::atoms::{ActiveSet, Path};
 use crate::data::{IndexBase, Labels, Preprocessor, Rows};
@@ -66,29 +66,56 @@ pub(super) fn train_grid(
     };
     let solver = config.solver(config.lambda[0], 0)?.build()?;
     let grid = Grid {
-        config,
-        validation: validation.as_ref(),
+        validation: validation.as_ref().map(|validation| (validation, &rows)),
         rows: &rows,
         labels,
         start,
         triplets: &triplets,
         problem: solver.problem_of(taken, &triplets, observer.cancel_token())?,
     };
-    let (best, summaries) = grid.run(clock, asked.is_break(), observer)?;
+    let (best, summaries) = run_grid(grid, config, clock, asked.is_break(), observer)?;
+    let preprocess = || fitted(data, config);
+    trained_of(&data.described(), config, preprocess, best, summaries)
+}
+
+/// The best run as a training.
+pub(crate) fn trained_of(
+    described: &Described<'_>,
+    config: &TrainConfig,
+    preprocess: impl FnOnce() -> Preprocessor,
+    best: Candidate<'_>,
+    grid: Vec<RunSummary>,
+) -> Result<Trained> {
+    let base = config.base.value().expect("`auto` has been replaced");
     Ok(Trained {
         run: best.summary.clone(),
         round_ends: best.learned.ends.clone(),
-        model: model_of(data, config, solver.params.base, best)?,
-        grid: summaries,
+        model: model_of(described, config, preprocess(), base, best)?,
+        grid,
         choice: None,
     })
 }
 
+/// What the runs of all λ share: rows and triplets, in this process or elsewhere.
+pub(crate) trait Backend<'a> {
+    /// Computes validation errors.
+    fn validation(&self) -> Option<&dyn Evaluate>;
+    /// Chooses the λ of the next run.
+    fn set_lambda(&mut self, lambda: f64);
+    /// Runs that λ, with its mining rounds.
+    fn learn(
+        &self,
+        config: &TrainConfig,
+        lambda: f64,
+        clock: Stopwatch,
+        observer: &mut dyn Observer,
+    ) -> Result<MiningRun<'a>>;
+}
+
 /// The runs of all λ over the same rows and triplets.
 struct Grid<'a> {
-    /// With numbers for β and λ.
-    config: &'a TrainConfig,
-    validation: Option<&'a ValidationSet<'a>>,
+    /// Validation, by the preprocessed rows.
+    validation: Option<(&'a ValidationSet<'a>, &'a Rows)>,
     /// The preprocessed rows, where validation or mining rounds need them.
     rows: &'a Rows,
     /// Where there are mining rounds.
@@ -98,79 +125,99 @@ struct Grid<'a> {
     problem: Problem<'a>,
 }
 
-impl<'a> Grid<'a> {
-    /// All λ, until `stopped`. Returns the run with the lowest validation error, the first of equals, and the summaries of
-    /// all runs. The clock has been running while the problem was set up.
-    fn run(
-        mut self,
-        clock: Stopwatch,
-        mut stopped: bool,
-        observer: &mut dyn Observer,
-    ) -> Result<(Candidate<'a>, Vec<RunSummary>)> {
-        let of = self.config.lambda.len();
-        let mut clock = Some(clock);
-        let mut best: Option<Candidate<'a>> = None;
-        let mut summaries = Vec::new();
-        for (index, &lambda) in self.config.lambda.iter().enumerate() {
-            if stopped && best.is_some() {
-                break;
-            }
-            let started = Event::LambdaStarted {
-                index,
-                of,
-                lambda,
-                base: self.problem.base.weight(),
-                preprocess: self.config.preprocess,
-            };
-            stopped |= observer.on_event(&started).is_break();
-            self.problem.lambda = lambda;
-            let clock = clock.take().unwrap_or_else(Stopwatch::start);
-            let new = self.run_one(lambda, clock, stopped, observer)?;
-            let summary = &new.summary;
-            let done = Event::LambdaDone {
-                lambda,
-                iterations: summary.iterations,
-                stop: summary.stop,
-                valid_error: summary.valid_error,
-            };
-            stopped |= summary.stop == Stop::ObserverAsked;
-            stopped |= observer.on_event(&done).is_break();
-            summaries.push(summary.clone());
-            let wins = best.as_ref().is_none_or(|best| {
-                let errors = summary.valid_error.zip(best.summary.valid_error);
-                errors.is_some_and(|(new, old)| new < old)
-            });
-            if wins {
-                best = Some(new);
-            }
+/// All λ, until `stopped`. Returns the run with the lowest validation error, the first of equals, and the summaries of
+/// all runs. The clock has been running while the problem was set up. The configuration has numbers for β and λ.
+pub(crate) fn run_grid<'a>(
+    mut backend: impl Backend<'a>,
+    config: &TrainConfig,
+    clock: Stopwatch,
+    mut stopped: bool,
+    observer: &mut dyn Observer,
+) -> Result<(Candidate<'a>, Vec<RunSummary>)> {
+    let of = config.lambda.len();
+    let base = config.base.value().expect("`auto` has been replaced");
+    let mut clock = Some(clock);
+    let mut best: Option<Candidate<'a>> = None;
+    let mut summaries = Vec::new();
+    for (index, &lambda) in config.lambda.iter().enumerate() {
+        if stopped && best.is_some() {
+            break;
         }
-        let best = best.expect("the configuration has at least one lambda");
-        Ok((best, summaries))
+        let started = Event::LambdaStarted {
+            index,
+            of,
+            lambda,
+            base,
+            preprocess: config.preprocess,
+        };
+        stopped |= observer.on_event(&started).is_break();
+        let clock = clock.take().unwrap_or_else(Stopwatch::start);
+        backend.set_lambda(lambda);
+        let new = run_one(&backend, config, lambda, clock, stopped, observer)?;
+        let summary = &new.summary;
+        let done = Event::LambdaDone {
+            lambda,
+            iterations: summary.iterations,
+            stop: summary.stop,
+            valid_error: summary.valid_error,
+        };
+        stopped |= summary.stop == Stop::ObserverAsked;
+        stopped |= observer.on_event(&done).is_break();
+        summaries.push(summary.clone());
+        let wins = best.as_ref().is_none_or(|best| {
+            let errors = summary.valid_error.zip(best.summary.valid_error);
+            errors.is_some_and(|(new, old)| new < old)
+        });
+        if wins {
+            best = Some(new);
+        }
+    }
+    let best = best.expect("the configuration has at least one lambda");
+    Ok((best, summaries))
+}
+
+/// One λ, with its mining rounds and validation errors.
+fn run_one<'a>(
+    backend: &impl Backend<'a>,
+    config: &TrainConfig,
+    lambda: f64,
+    clock: Stopwatch,
+    stopped: bool,
+    observer: &mut dyn Observer,
+) -> Result<Candidate<'a>> {
+    let validation = backend.validation();
+    let mut observer = RunObserver::new(observer, validation, config, lambda, stopped);
+    let learned = backend.learn(config, lambda, clock, &mut observer)?;
+    observer.finish(learned)
+}
+
+impl<'a> Backend<'a> for Grid<'a> {
+    fn validation(&self) -> Option<&dyn Evaluate> {
+        self.validation
+            .as_ref()
+            .map(|validation| validation as &dyn Evaluate)
     }
 
-    /// One λ, with its mining rounds.
-    fn run_one(
+    fn set_lambda(&mut self, lambda: f64) {
+        self.problem.lambda = lambda;
+    }
+
+    fn learn(
         &self,
+        config: &TrainConfig,
         lambda: f64,
         clock: Stopwatch,
-        stopped: bool,
         observer: &mut dyn Observer,
-    ) -> Result<Candidate<'a>> {
-        let validation = self.validation.map(|validation| (validation, self.rows));
-        let mut observer = RunObserver::new(observer, validation, self.config, lambda, stopped);
-        let solver = |round| self.config.solver(lambda, round);
-        let run = solver(0)?.build()?.fit_problem(
-            &self.problem,
-            self.start.as_ref(),
-            clock,
-            &mut observer,
-        )?;
+    ) -> Result<MiningRun<'a>> {
+        let solver = |round| config.solver(lambda, round);
+        let start = self.start.as_ref();
+        let run = (solver(0)?.build()?).fit_problem(&self.problem, start, clock, observer)?;
         let mut learned = MiningRun::new(run, Cow::Borrowed(self.triplets));
         if let Some(labels) = self.labels {
-            let last = self.config.mining_rounds;
-            learned.continue_to(last, self.rows, labels, solver, &mut observer)?;
+            let last = config.mining_rounds;
+            learned.continue_to(last, self.rows, labels, solver, observer)?;
         }
-        observer.finish(learned)
+        Ok(learned)
     }
 }
 
@@ -187,40 +234,61 @@ fn occurring(start: &ActiveSet, rows: &Rows) -> Option<ActiveSet> {
     ActiveSet::from_weighted(&rest).ok()
 }
 
+/// What a model says of its training rows.
+pub(crate) struct Described<'a> {
+    pub(crate) n_features: usize,
+    /// Names of features, by number.
+    pub(crate) names: Option<&'a [String]>,
+    pub(crate) classes: Option<&'a [String]>,
+    pub(crate) index_base: IndexBase,
+}
+
+impl<'a> TrainData<'a> {
+    pub(super) fn described(&self) -> Described<'a> {
+        Described {
+            n_features: self.train.rows.n_features(),
+            names: self.names,
+            classes: self.train.labels.map(Labels::names),
+            index_base: self.train.index_base,
+        }
+    }
+}
+
 /// The parts of a model that depend on its data, its configuration and its path only.
 pub(super) fn parts_of(
-    data: &TrainData<'_>,
+    described: &Described<'_>,
     config: &TrainConfig,
     preprocess: Preprocessor,
     (lambda, base): (f64, f64),
     path: Path,
 ) -> ModelParts {
-    let name = |feature: u32| Some((feature, data.names?.get(feature as usize)?.clone()));
+    let names = described.names;
+    let name = |feature: u32| Some((feature, names?.get(feature as usize)?.clone()));
     // With a base, every feature counts.
     let features = match base > 0.0 {
-        true => (0..data.names.map_or(0, <[String]>::len) as u32).collect(),
+        true => (0..names.map_or(0, <[String]>::len) as u32).collect(),
         false => path.features(),
     };
     ModelParts {
         preprocess,
-        zero_based: data.train.index_base == IndexBase::Zero,
+        zero_based: described.index_base == IndexBase::Zero,
         names: features.into_iter().filter_map(name).collect(),
-        classes: data.train.labels.map(|labels| labels.names().to_vec()),
+        classes: described.classes.map(<[String]>::to_vec),
         config: config.clone(),
         base,
-        ..ModelParts::new(data.train.rows.n_features(), lambda, path)
+        ..ModelParts::new(described.n_features, lambda, path)
     }
 }
 
 /// The best run as a model.
 fn model_of(
-    data: &TrainData<'_>,
+    described: &Described<'_>,
     config: &TrainConfig,
+    preprocess: Preprocessor,
     base: f64,
     best: Candidate<'_>,
 ) -> Result<Model> {
     let (run, summary) = (best.learned.run, best.summary);
-    let preprocess = fitted(data, config);
     let point = |at: &IterateFacts| TracePoint {
         objective: at.objective,
         gap: at.gap.value(),
@@ -233,6 +301,12 @@ fn model_of(
             .map(Gap::value),
         evaluations: best.evaluations,
         stop: Some(summary.stop),
-        ..parts_of(data, config, preprocess, (summary.lambda, base), run.path)
+        ..parts_of(
+            described,
+            config,
+            preprocess,
+            (summary.lambda, base),
+            run.path,
+        )
     })
 }

@@ -24,7 +24,15 @@ pub(crate) mod rounds;
 pub(crate) mod subsample;
 mod validation;
 
+/// What a training over shards shares with one over rows.
+pub(crate) mod sharded {
+    pub(crate) use super::ensemble::{averaged, train_members};
+    pub(crate) use super::grid::{Backend, Described, run_grid, trained_of};
+    pub(crate) use super::validation::Evaluate;
+}
+
 pub use automatic::Choice;
+pub use base::WeightSums;
 pub use data::{Labeled, TrainData, hold_out};
 
 use crate::data::Preprocessor;

@@ -22,8 +22,10 @@ const MINED: [usize; 2] = [3, 5];
 pub(crate) struct MiningRun<'t> {
     /// All rounds as one: one path, one trace.
     pub(crate) run: Run,
-    /// The triplets of all rounds.
+    /// The triplets of all rounds; none if they are on other machines.
     pub(crate) triplets: Cow<'t, Triplets>,
+    /// Their number.
+    pub(crate) n_triplets: usize,
     /// The number of steps after which each round ended.
     pub(crate) ends: Vec<usize>,
 }
@@ -34,6 +36,7 @@ impl<'t> MiningRun<'t> {
         Self {
             ends: vec![run.path.len()],
             run,
+            n_triplets: triplets.len(),
             triplets,
         }
     }
@@ -93,6 +96,7 @@ impl<'t> MiningRun<'t> {
         let learned = BilinearModel::on_base(n_features, lambda, active, base)?;
         let found = Triplets::by_neighbors(&learned, rows, labels, MINED, observer.cancel_token())?;
         self.triplets.to_mut().append(&found);
+        self.n_triplets = self.triplets.len();
         if let Some(limit) = solver.time_limit {
             let spent = Duration::from_secs_f64(self.run.seconds);
             solver.time_limit = Some(limit.saturating_sub(spent));
@@ -105,7 +109,8 @@ impl<'t> MiningRun<'t> {
         self.append(next)
     }
 
-    fn append(&mut self, next: Run) -> Result<()> {
+    /// Adds a run that continued from the last iterate.
+    pub(crate) fn append(&mut self, next: Run) -> Result<()> {
         let mut steps = self.run.path.steps().to_vec();
         steps.extend_from_slice(next.path.steps());
         self.run.path = Path::new(self.run.path.start().to_vec(), steps)?;

@@ -54,6 +54,19 @@ impl<'a> ValidationSet<'a> {
     }
 }
 
+/// Errors of iterates.
+pub(crate) trait Evaluate {
+    /// The error of an iterate, given λ and β.
+    fn error(&self, weights: (f64, f64), active: &ActiveSet) -> Result<f64>;
+}
+
+/// A validation set and the preprocessed training rows.
+impl Evaluate for (&ValidationSet<'_>, &Rows) {
+    fn error(&self, weights: (f64, f64), active: &ActiveSet) -> Result<f64> {
+        self.0.error(self.1, weights, active)
+    }
+}
+
 /// Preprocessed validation rows with the labels of both sides.
 pub(super) struct ValidationRows<'a> {
     labels: &'a Labels,
@@ -87,7 +100,7 @@ impl<'a> ValidationRows<'a> {
 }
 
 /// A finished run with the iterate to keep.
-pub(super) struct Candidate<'t> {
+pub(crate) struct Candidate<'t> {
     pub(super) learned: MiningRun<'t>,
     pub(super) summary: RunSummary,
     /// (iteration, error), by increasing iteration.
@@ -97,8 +110,7 @@ pub(super) struct Candidate<'t> {
 /// Observes one run: passes iterations on, computes validation errors now and then, and stops early.
 pub(super) struct RunObserver<'a> {
     observer: &'a mut dyn Observer,
-    /// What errors are computed on, and the preprocessed training rows.
-    validation: Option<(&'a ValidationSet<'a>, &'a Rows)>,
+    validation: Option<&'a dyn Evaluate>,
     config: &'a TrainConfig,
     lambda: f64,
     /// β.
@@ -118,7 +130,7 @@ impl<'a> RunObserver<'a> {
     /// A run that is `stopped` ends after its first step, so that there is a model to keep.
     pub(super) fn new(
         observer: &'a mut dyn Observer,
-        validation: Option<(&'a ValidationSet<'a>, &'a Rows)>,
+        validation: Option<&'a dyn Evaluate>,
         config: &'a TrainConfig,
         lambda: f64,
         stopped: bool,
@@ -139,10 +151,10 @@ impl<'a> RunObserver<'a> {
     }
 
     fn evaluate(&mut self, iterate: usize, active: &ActiveSet) -> Result<Option<f64>> {
-        let Some((validation, train)) = self.validation else {
+        let Some(validation) = self.validation else {
             return Ok(None);
         };
-        let error = validation.error(train, (self.lambda, self.base), active)?;
+        let error = validation.error((self.lambda, self.base), active)?;
         self.evaluations.push((iterate as u32, error));
         if self.best.is_none_or(|best| error < best.1) {
             self.best = Some((iterate, error));
@@ -152,14 +164,19 @@ impl<'a> RunObserver<'a> {
 
     /// Evaluates the last iterate, unless that was done.
     pub(super) fn finish(mut self, learned: MiningRun<'_>) -> Result<Candidate<'_>> {
-        if let Some(error) = self.failed {
-            return Err(error);
+        match self.failed.take() {
+            None | Some(Error::DataLost(_)) => {}
+            Some(error) => return Err(error),
         }
         let run = &learned.run;
         let last = run.path.len();
         let evaluated = self.evaluations.last();
         if evaluated.is_none_or(|&(at, _)| at as usize != last) {
-            self.evaluate(last, &run.active)?;
+            match self.evaluate(last, &run.active) {
+                // The best iterate so far is still there.
+                Err(Error::DataLost(_)) => {}
+                evaluated => _ = evaluated?,
+            }
         }
         let chosen = self.best.map_or(last, |best| best.0);
         let summary = RunSummary {
@@ -172,7 +189,7 @@ impl<'a> RunObserver<'a> {
             chosen_objective: run.trace[chosen].objective,
             chosen_gap: run.trace[chosen].gap,
             valid_error: self.best.map(|best| best.1),
-            n_triplets: learned.triplets.len(),
+            n_triplets: learned.n_triplets,
             train_seconds: run.seconds,
         };
         Ok(Candidate {

@@ -18,6 +18,7 @@ use crate::random::Lists;
 use neighbors::NeighborLists;
 use random::RandomDraws;
 use std::fmt;
+use std::ops::Range;
 
 /// About as many listed triplets are looked at to count pairs.
 const SAMPLE: usize = 1 << 17;
@@ -187,6 +188,28 @@ impl Triplets {
             Kind::Listed(list) => sampled_pairs(list),
             Kind::Mined(_, Mined::Random(draws)) => draws.expected_pairs(),
             Kind::Mined(_, Mined::Neighbors(lists)) => lists.count_pairs() as f64,
+        }
+    }
+
+    /// The triplets of a range of anchors, with the same row numbers.
+    pub(crate) fn restricted_to(&self, rows: Range<usize>) -> Self {
+        match &self.kind {
+            Kind::Listed(list) => {
+                let mut part = Self::new();
+                for (t, &(anchor, near, far)) in list.iter().enumerate() {
+                    if rows.contains(&(anchor as usize)) {
+                        part.push_weighted(anchor, near, far, self.weight(t));
+                    }
+                }
+                part
+            }
+            Kind::Mined(anchors, mined) => {
+                let count = |row: usize| match rows.contains(&row) {
+                    true => anchors.range(row).len(),
+                    false => 0,
+                };
+                Self::mined(mined.clone(), anchors.n_rows(), count)
+            }
         }
     }
 

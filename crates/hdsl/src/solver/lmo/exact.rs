@@ -194,6 +194,16 @@ impl<'p> Snapshot<'p> {
     }
 }
 
+/// For each column i, an upper bound of |H_ij| over all j.
+pub(crate) fn row_bounds(gradient: &mut SymmetrizedGradient<'_>) -> Vec<f64> {
+    let snapshot = Snapshot::of(gradient);
+    let [_, sum, length] = snapshot.beyond[0];
+    let columns = 0..snapshot.problem.n_columns() as u32;
+    columns
+        .map(|j| snapshot.bound(j).bound([sum, length]))
+        .collect()
+}
+
 /// The rows of C. The coefficient of a pair {p, q} is an entry of row p and of row q; if p = q, the entry is twice the
 /// coefficient.
 fn pairs_by_row<'p>(gradient: &SymmetrizedGradient<'p>) -> Groups<(u32, f64)> {

@@ -5,10 +5,11 @@ mod exact;
 mod panel;
 
 pub(crate) use alternating::alternating;
-pub(crate) use exact::Exact;
+pub(crate) use exact::{Exact, row_bounds};
 
-use super::gradient::SymmetrizedGradient;
+use super::engine::Gradient;
 use super::params::{Search, SolverParams};
+use crate::error::Result;
 use crate::objective::Scored;
 use crate::random;
 use rand_chacha::ChaCha8Rng;
@@ -21,6 +22,8 @@ pub(crate) struct Oracle {
     /// The first iteration in which the heuristic may call the exact oracle again.
     next_certificate: usize,
     exact: Exact,
+    /// The random start of the next search, if it has been drawn.
+    planned: Option<u32>,
 }
 
 impl Oracle {
@@ -30,6 +33,21 @@ impl Oracle {
             tolerance: params.tolerance,
             next_certificate: 0,
             exact: Exact::default(),
+            planned: None,
+        }
+    }
+
+    /// Before a step: lets the gradient know the start of the search in iteration `iter`, if it is random.
+    pub(crate) fn plan<'p>(
+        &mut self,
+        gradient: &mut impl Gradient<'p>,
+        iter: usize,
+        rng: &mut ChaCha8Rng,
+    ) {
+        let n = gradient.features().len();
+        if iter.is_multiple_of(2) {
+            let planned = &mut self.planned;
+            gradient.plan(&mut || *planned.insert(random::below(rng, n) as u32));
         }
     }
 
@@ -45,14 +63,14 @@ impl Oracle {
     /// The best atom that the given search finds. It need not be the search of the run.
     pub(crate) fn best<'p>(
         &mut self,
-        gradient: &mut SymmetrizedGradient<'p>,
+        gradient: &mut impl Gradient<'p>,
         search: Search,
-    ) -> Scored {
-        let start = gradient.best_diagonal();
-        let found = alternating(gradient, start);
+    ) -> Result<Scored> {
+        let start = gradient.best_diagonal()?;
+        let found = alternating(gradient, start)?;
         match search {
-            Search::Alternating => found,
-            Search::Exact => self.exact.best(gradient, found),
+            Search::Alternating => Ok(found),
+            Search::Exact => gradient.best_atom(&mut self.exact, found),
         }
     }
 
@@ -61,27 +79,29 @@ impl Oracle {
     /// negative.
     pub(crate) fn forward<'p>(
         &mut self,
-        gradient: &mut SymmetrizedGradient<'p>,
+        gradient: &mut impl Gradient<'p>,
         best_active: Scored,
         iter: usize,
         rng: &mut ChaCha8Rng,
-    ) -> (Scored, bool) {
-        let problem = gradient.problem();
+    ) -> Result<(Scored, bool)> {
+        let features = gradient.features();
         // Starts from a random feature and from the one with the largest D in turn. On some data, either start alone
         // stalls.
         let start = match iter.is_multiple_of(2) {
-            true => random::below(rng, problem.n_columns()) as u32,
-            false => gradient.best_diagonal(),
+            true => {
+                (self.planned.take()).unwrap_or_else(|| random::below(rng, features.len()) as u32)
+            }
+            false => gradient.best_diagonal()?,
         };
-        let found = problem.better(best_active, alternating(gradient, start));
+        let found = features.better(best_active, alternating(gradient, start)?);
         // The gap of the heuristic is a lower bound of the true one. If it is above the tolerance, so is the true one.
         let gap = gradient.gain(found.1) - gradient.gain_of_model();
         let may_end = self.tolerance.is_some_and(|tolerance| gap <= tolerance);
         if self.search == Search::Exact || (may_end && iter >= self.next_certificate) {
             self.next_certificate = iter + 10 + iter / 10;
-            (self.exact.best(gradient, found), true)
+            Ok((gradient.best_atom(&mut self.exact, found)?, true))
         } else {
-            (found, false)
+            Ok((found, false))
         }
     }
 }

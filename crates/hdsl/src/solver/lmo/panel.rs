@@ -182,7 +182,7 @@ impl Visit<'_> {
         for (place, h) in (block * FAN..limit).zip(sums) {
             let j = self.panel.columns[place];
             let diagonals = self.diagonal[i as usize] + self.diagonal[j as usize];
-            self.best = better_pair(self.problem, self.best, [i, j], diagonals, h);
+            self.best = better_pair(&self.problem.features, self.best, [i, j], diagonals, h);
         }
     }
 }

@@ -158,7 +158,7 @@ pub(crate) fn budget(limit: Option<u64>) -> Option<u64> {
 }
 
 /// Refuses a run that needs more memory than the limit set, or than is available. If that is unknown, no run is refused.
-pub(super) fn check(
+pub(crate) fn check(
     params: &SolverParams,
     rows: &Rows,
     triplets: &Triplets,

@@ -24,8 +24,10 @@ pub(crate) mod rounds;
 pub(crate) mod subsample;
 mod validation;
 
-pub use automatic::Choice;
+pub use automatic::{Choice, RowSample, base_alone_with, choose_by_sample, rows_to_compare};
 pub use data::{Labeled, TrainData, hold_out};
+pub use held_out::hold_out_anchors;
+pub use subsample::{sampled_anchors, sampled_rows};
 
 use crate::data::Preprocessor;
 use crate::error::{Error, Result};

@@ -1,6 +1,7 @@
 """Sphinx: the guide of the Python package. Built by docs/guide/build."""
 
 import hdsl
+import hdsl.dask  # so that its pages can be made
 
 project = "hdsl"
 author = "the hdsl developers"

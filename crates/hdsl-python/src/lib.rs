@@ -4,6 +4,8 @@
 //! numpy arrays. The scikit-learn interface is Python code, in `python/hdsl`.
 
 mod baselines;
+mod blocks;
+mod cluster;
 mod errors;
 #[cfg(feature = "fetch")]
 mod fetching;
@@ -61,6 +63,30 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(report::compact, module)?)?;
     module.add_function(wrap_pyfunction!(reading::read_triplets, module)?)?;
     module.add_function(wrap_pyfunction!(reading::read_judgments, module)?)?;
+    module.add_class::<cluster::Shard>()?;
+    module.add_function(wrap_pyfunction!(cluster::add_column_sums, module)?)?;
+    module.add_function(wrap_pyfunction!(cluster::feature_order, module)?)?;
+    module.add_function(wrap_pyfunction!(cluster::train_sharded, module)?)?;
+    module.add_class::<blocks::Preprocessor>()?;
+    module.add_function(wrap_pyfunction!(blocks::block_statistics, module)?)?;
+    module.add_function(wrap_pyfunction!(blocks::merge_statistics, module)?)?;
+    module.add_function(wrap_pyfunction!(blocks::add_lengths, module)?)?;
+    module.add_function(wrap_pyfunction!(blocks::fit_preprocessor, module)?)?;
+    module.add_function(wrap_pyfunction!(blocks::resolved, module)?)?;
+    module.add_function(wrap_pyfunction!(blocks::class_neighbors, module)?)?;
+    module.add_function(wrap_pyfunction!(blocks::merge_lists, module)?)?;
+    module.add_function(wrap_pyfunction!(blocks::class_order, module)?)?;
+    module.add_function(wrap_pyfunction!(blocks::hold_out, module)?)?;
+    module.add_function(wrap_pyfunction!(blocks::sampled_rows, module)?)?;
+    module.add_function(wrap_pyfunction!(blocks::check_triplets, module)?)?;
+    module.add_function(wrap_pyfunction!(blocks::sampled_anchors, module)?)?;
+    module.add_function(wrap_pyfunction!(blocks::hold_out_anchors, module)?)?;
+    module.add_function(wrap_pyfunction!(blocks::random_rows, module)?)?;
+    module.add_function(wrap_pyfunction!(blocks::random_list, module)?)?;
+    module.add_function(wrap_pyfunction!(blocks::rows_to_compare, module)?)?;
+    module.add_function(wrap_pyfunction!(blocks::choose, module)?)?;
+    module.add_function(wrap_pyfunction!(blocks::base_alone, module)?)?;
+    module.add_function(wrap_pyfunction!(blocks::read_svmlight, module)?)?;
     #[cfg(feature = "fetch")]
     {
         module.add_function(wrap_pyfunction!(fetching::fetch_set, module)?)?;

@@ -268,9 +268,9 @@ pub(crate) fn weigh(triplets: &Triplets, weights: &[f64]) -> Triplets {
 }
 
 /// Passes events on to Python, which may stop the run.
-struct Listening<'a, 'w> {
-    watch: &'a mut Watch<'w>,
-    facts: Facts,
+pub(crate) struct Listening<'a, 'w> {
+    pub(crate) watch: &'a mut Watch<'w>,
+    pub(crate) facts: Facts,
 }
 
 impl hdsl::Observer for Listening<'_, '_> {

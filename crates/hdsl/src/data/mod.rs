@@ -27,6 +27,7 @@ mod rows;
 mod split;
 #[cfg(feature = "sprs")]
 mod sprs;
+mod statistics;
 mod stop_words;
 mod svmlight;
 mod table;
@@ -57,6 +58,7 @@ pub use records::{
 };
 pub use rows::{CsrRows, Rows, RowsView, SparseRow};
 pub use split::stratified_split;
+pub use statistics::BlockStatistics;
 pub use svmlight::write_svmlight;
 pub use table::{TableColumn, TableFormat, write_table};
 pub use terms::TermStatistics;

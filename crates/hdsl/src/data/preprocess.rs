@@ -38,7 +38,7 @@ named_enum! {
 const DENSE: f64 = 0.1;
 
 impl Preprocess {
-    fn has_maxima(self) -> bool {
+    pub(super) fn has_maxima(self) -> bool {
         matches!(self, Preprocess::Max | Preprocess::MaxUnit)
     }
 
@@ -61,19 +61,25 @@ impl Preprocess {
         let values = rows.values();
         let cells = rows.n_rows() as f64 * Columns::of(rows).len() as f64;
         match self {
-            Preprocess::Auto if values.len() as f64 > DENSE * cells => Preprocess::MaxUnit,
-            Preprocess::Auto => {
+            Preprocess::Auto => Self::suited(values.len(), cells, || {
                 let are_counts = values.iter().all(|&x| x >= 0.0 && x.fract() == 0.0);
-                match are_counts && values.iter().any(|&x| x > 1.0) {
-                    true => Preprocess::Tfidf,
-                    false => Preprocess::Unit,
-                }
-            }
+                are_counts && values.iter().any(|&x| x > 1.0)
+            }),
             known => known,
         }
     }
 
-    fn has_terms(self) -> bool {
+    /// What `auto` stands for, by the number of stored values, the number of cells of occurring features, and whether the
+    /// values are counts.
+    pub(super) fn suited(n_values: usize, cells: f64, are_counts: impl FnOnce() -> bool) -> Self {
+        match () {
+            _ if n_values as f64 > DENSE * cells => Preprocess::MaxUnit,
+            _ if are_counts() => Preprocess::Tfidf,
+            _ => Preprocess::Unit,
+        }
+    }
+
+    pub(super) fn has_terms(self) -> bool {
         matches!(self, Preprocess::Tfidf | Preprocess::Bm25)
     }
 
@@ -87,11 +93,15 @@ impl Preprocess {
             return Ok(());
         };
         let row = rows.starts().partition_point(|&start| start <= at) - 1;
-        let (feature, value) = (rows.indices()[at], rows.values()[at]);
-        Err(Error::data(format!(
+        Err(self.negative((row, rows.indices()[at], rows.values()[at])))
+    }
+
+    /// The error about a value below 0, given its row and feature.
+    pub(super) fn negative(self, (row, feature, value): (usize, u32, f64)) -> Error {
+        Error::data(format!(
             "row {row} has the value {value} for feature {feature} (both counted from 0), expected values of at least 0, \
              such as word counts, for the preprocessing `{self}`"
-        )))
+        ))
     }
 }
 

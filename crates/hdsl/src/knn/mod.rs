@@ -194,6 +194,87 @@ fn class_lists(
     })
 }
 
+/// Some of all rows: the rows, the class of each, and the number of the first of them among all.
+#[derive(Clone, Copy, Debug)]
+pub struct Block<'a> {
+    /// Preprocessed rows.
+    pub rows: &'a Rows,
+    /// The class of each row.
+    pub classes: &'a [u32],
+    /// The number of the first row.
+    pub first: u32,
+}
+
+/// For each row of one block, two lists of rows of another block: the `counts[0]` nearest of the same class, without the row
+/// itself, and the `counts[1]` nearest of other classes. Rows are numbered among all. The lists of a block of queries for
+/// all blocks, merged by [`merge_neighbors`], are those that a search among all rows gives, scores and ties included.
+///
+/// ```
+/// use hdsl::{Dot, Rows, knn::{self, Block}};
+/// let rows = Rows::from_parts(1, vec![0, 1, 2, 3], vec![0, 0, 0], vec![1.0, 2.0, 3.0])?;
+/// let classes = [0, 0, 1];
+/// let blocks = [(0, 2), (2, 3)].map(|(from, to)| (rows.select(&(from..to).collect::<Vec<u32>>()), from));
+/// let block = |at: usize| Block { rows: &blocks[at].0, classes: &classes[blocks[at].1 as usize..], first: blocks[at].1 };
+/// let near = knn::class_neighbors_between(&Dot, block(0), block(1), [1, 1])?;
+/// assert!(near[1][0].is_empty());
+/// assert_eq!(near[1][1][0].row, 2);
+/// # Ok::<(), hdsl::Error>(())
+/// ```
+pub fn class_neighbors_between<S: Similarity + ?Sized>(
+    similarity: &S,
+    queries: Block<'_>,
+    items: Block<'_>,
+    [same, other]: [usize; 2],
+) -> Result<Vec<Vec<Vec<Neighbor>>>> {
+    for block in [queries, items] {
+        if block.classes.len() < block.rows.n_rows() {
+            let (n, rows) = (block.classes.len(), block.rows.n_rows());
+            return Err(Error::data(format!("there are {n} labels for {rows} rows")));
+        }
+    }
+    let of_queries = &queries.classes[..queries.rows.n_rows()];
+    let of_items = &items.classes[..items.rows.n_rows()];
+    let n_classes = of_queries.iter().chain(of_items).max();
+    let n_classes = n_classes.map_or(0, |&most| most as usize + 1);
+    let starts = group_starts(n_classes, of_items.iter().copied());
+    let cancel = CancelToken::NEVER;
+    let index = Index::new(&similarity.items(items.rows), Some(of_items), cancel)?;
+    let mapped = similarity.queries(queries.rows);
+    let number = |row: u32| row + items.first;
+    search_all(&mapped, cancel, |scratch, query, row| {
+        let code = of_queries[query] as usize;
+        let (start, end) = (starts[code], starts[code + 1]);
+        let itself = queries.first + query as u32;
+        let same = Request {
+            k: same,
+            positions: [start..end, 0..0],
+            allowed: &|row| number(row) != itself,
+        };
+        let other = Request {
+            k: other,
+            positions: [0..start, end..index.n_rows()],
+            allowed: &|_| true,
+        };
+        let mut found = index.search(scratch, row, &[same, other]);
+        for near in found.iter_mut().flatten() {
+            near.row = number(near.row);
+        }
+        found
+    })
+}
+
+/// The `k` nearest of several lists, nearest first, as one search gives them: equal scores in the order of row numbers.
+pub fn merge_neighbors<'a>(
+    lists: impl IntoIterator<Item = &'a [Neighbor]>,
+    k: usize,
+) -> Vec<Neighbor> {
+    let mut top = TopK::new(k);
+    for near in lists.into_iter().flatten() {
+        top.push(near.row, near.score);
+    }
+    top.into_sorted()
+}
+
 /// Runs all queries in parallel.
 fn search_all<T: Send>(
     queries: &Rows,

@@ -207,3 +207,43 @@ fn wide_rows_of_fractions_are_ranked_right() {
         check_lists(&rows, &labels, [3, 5], with_tree);
     }
 }
+
+proptest! {
+    #[test]
+    fn neighbors_by_blocks_are_those_among_all_rows(
+        rows in whole(1..40), codes in prop::collection::vec(0u32..3, 40), cuts in prop::collection::vec(0usize..40, 0..4),
+        k in (1usize..5, 1usize..5)
+    ) {
+        let n = rows.n_rows();
+        let names = ["a", "b", "c"].map(String::from).to_vec();
+        let labels = Labels::from_codes(names, codes[..n].to_vec()).unwrap();
+        let counts = [k.0, k.1];
+        let whole = class_neighbors(&Dot, &rows, &labels, counts, CancelToken::NEVER).unwrap();
+        let mut bounds: Vec<usize> = cuts.into_iter().map(|cut| cut.min(n)).chain([0, n]).collect();
+        bounds.sort_unstable();
+        let parts: Vec<(Rows, usize)> = bounds.windows(2)
+            .map(|b| (rows.select(&(b[0] as u32..b[1] as u32).collect::<Vec<_>>()), b[0])).collect();
+        let block = |(rows, first): &'_ (Rows, usize)| -> (Rows, Vec<u32>, u32) {
+            (rows.clone(), codes[*first..first + rows.n_rows()].to_vec(), *first as u32)
+        };
+        for queries in &parts {
+            let (q, q_codes, q_first) = block(queries);
+            let found: Vec<_> = parts.iter().map(|items| {
+                let (i, i_codes, i_first) = block(items);
+                class_neighbors_between(
+                    &Dot,
+                    Block { rows: &q, classes: &q_codes, first: q_first },
+                    Block { rows: &i, classes: &i_codes, first: i_first },
+                    counts,
+                ).unwrap()
+            }).collect();
+            for query in 0..q.n_rows() {
+                for which in 0..2 {
+                    let lists = found.iter().map(|f| f[query][which].as_slice());
+                    let merged = merge_neighbors(lists, counts[which]);
+                    prop_assert_eq!(&merged, &whole[q_first as usize + query][which]);
+                }
+            }
+        }
+    }
+}

@@ -10,7 +10,9 @@ use super::grid::parts_of;
 use super::{RunSummary, Trained};
 use crate::atoms::Path;
 use crate::cancel::CancelToken;
-use crate::data::{IndexBase, Labels, Preprocess, Preprocessor, Rows, RowsView, stratified_split};
+use crate::data::{
+    BlockStatistics, IndexBase, Labels, Preprocess, Preprocessor, Rows, RowsView, stratified_split,
+};
 use crate::error::{Error, Result};
 use crate::knn::{PredictionRule, evaluate_similarity};
 use crate::model::{Model, TrainConfig, Validation};
@@ -46,7 +48,7 @@ pub struct Choice {
     /// The lowest error there of a similarity learned on top of it, if one was learned.
     pub learned_error: Option<f64>,
     /// Seconds of the final training at most.
-    time_limit: Option<f64>,
+    pub time_limit: Option<f64>,
 }
 
 impl Choice {
@@ -162,28 +164,110 @@ fn folds(data: &TrainData<'_>, labels: &Labels, seed: u64) -> Result<Vec<Fold>> 
             ..Fold::new(rows, labels, &all, &[])
         }]);
     }
+    let parts = parts_to_compare(labels, seed)?;
+    let fold = |(learn, held_out): &(Vec<u32>, Vec<u32>)| Fold::new(rows, labels, learn, held_out);
+    Ok(parts.iter().map(fold).collect())
+}
+
+/// Rows to learn from and held-out rows of each fold.
+fn parts_to_compare(labels: &Labels, seed: u64) -> Result<Vec<(Vec<u32>, Vec<u32>)>> {
     let n = labels.len();
     if n > FEW_ROWS {
         let sample = |share: f64, most: usize| share.min(most as f64 / n as f64);
         let held_out = sample(HELD_OUT, SAMPLE[1]);
         let learn = sample(1.0 - HELD_OUT, SAMPLE[0]);
         let rest = 1.0 - learn - held_out;
-        let parts = stratified_split(labels, &[learn, held_out, rest.max(0.0)], seed)?;
-        return Ok(vec![Fold::new(rows, labels, &parts[0], &parts[1])]);
+        let mut parts = stratified_split(labels, &[learn, held_out, rest.max(0.0)], seed)?;
+        return Ok(vec![(
+            std::mem::take(&mut parts[0]),
+            std::mem::take(&mut parts[1]),
+        )]);
     }
     let parts = stratified_split(labels, &[1.0 / FOLDS as f64; FOLDS], seed)?;
     let fold = |held_out: &Vec<u32>| {
         let others = parts.iter().filter(|&part| part != held_out);
         let mut learn: Vec<u32> = others.flatten().copied().collect();
         learn.sort_unstable();
-        Fold::new(rows, labels, &learn, held_out)
+        (learn, held_out.clone())
     };
     Ok(parts.iter().map(fold).collect())
 }
 
-/// The preprocessings worth a try for these rows: first the one that suits them by their values.
-fn candidates(rows: RowsView<'_>) -> Vec<Preprocess> {
-    let first = Preprocess::Auto.resolved(rows);
+/// The numbers of the rows that settings are compared on if there are no validation rows, increasing: all rows if they are
+/// few, otherwise a random sample of 12,000.
+pub fn rows_to_compare(labels: &Labels, seed: u64) -> Result<Vec<u32>> {
+    let parts = parts_to_compare(labels, seed)?;
+    let mut rows: Vec<u32> = parts
+        .into_iter()
+        .flat_map(|(a, b)| [a, b])
+        .flatten()
+        .collect();
+    rows.sort_unstable();
+    rows.dedup();
+    Ok(rows)
+}
+
+/// A sample of training rows that are not in one place.
+#[derive(Clone, Copy, Debug)]
+pub struct RowSample<'a> {
+    /// The raw rows of the sample.
+    pub rows: RowsView<'a>,
+    /// Their numbers among all rows, increasing.
+    pub numbers: &'a [u32],
+    /// The labels of all rows.
+    pub labels: &'a Labels,
+    /// The statistics of all rows.
+    pub statistics: &'a BlockStatistics,
+    /// Validation rows, or a sample of them.
+    pub valid: Option<Labeled<'a>>,
+}
+
+impl RowSample<'_> {
+    fn folds(&self, seed: u64) -> Result<Vec<Fold>> {
+        let labels = self.labels.select(self.numbers);
+        if self.valid.is_some() {
+            let train = Labeled {
+                rows: self.rows,
+                labels: Some(&labels),
+                index_base: IndexBase::Zero,
+            };
+            let mut data = TrainData::new(train);
+            data.valid = self.valid;
+            return folds(&data, &labels, seed);
+        }
+        let parts = parts_to_compare(self.labels, seed)?;
+        let places = |rows: &[u32]| -> Result<Vec<u32>> {
+            let place = |row: &u32| self.numbers.binary_search(row).map(|at| at as u32);
+            let found: std::result::Result<Vec<u32>, _> = rows.iter().map(place).collect();
+            found.map_err(|_| Error::data("the sample lacks a row that settings are compared on"))
+        };
+        let fold = |(learn, held_out): &(Vec<u32>, Vec<u32>)| {
+            let (learn, held_out) = (places(learn)?, places(held_out)?);
+            Ok(Fold::new(self.rows, &labels, &learn, &held_out))
+        };
+        parts.iter().map(fold).collect()
+    }
+}
+
+/// Chooses what the configuration leaves open by a sample of the training rows. Without validation rows, the sample has
+/// [`rows_to_compare`], and the choice is that of [`train`](super::train).
+pub fn choose_by_sample(
+    sample: &RowSample<'_>,
+    config: &TrainConfig,
+    observer: &mut dyn Observer,
+) -> Result<Option<Choice>> {
+    if !is_open(config) {
+        return Ok(None);
+    }
+    let folds = sample.folds(config.seed)?;
+    let statistics = sample.statistics;
+    let suited = statistics.resolved(Preprocess::Auto);
+    let kinds = || candidates(suited, |kind| statistics.check(kind).is_ok());
+    compare(&folds, kinds, sample.valid.is_some(), config, observer)
+}
+
+/// The preprocessings worth a try: first the one that suits the rows by their values.
+fn candidates(first: Preprocess, is_possible: impl Fn(Preprocess) -> bool) -> Vec<Preprocess> {
     let mut kinds = vec![first];
     kinds.extend([Preprocess::Unit, Preprocess::MaxUnit, Preprocess::None]);
     if first != Preprocess::MaxUnit {
@@ -191,7 +275,7 @@ fn candidates(rows: RowsView<'_>) -> Vec<Preprocess> {
         kinds.extend([Preprocess::Tfidf, Preprocess::Bm25]);
     }
     let mut seen = HashSet::new();
-    kinds.retain(|&kind| seen.insert(kind) && kind.check(rows).is_ok());
+    kinds.retain(|&kind| seen.insert(kind) && is_possible(kind));
     kinds
 }
 
@@ -225,20 +309,41 @@ pub(super) fn choose(
     let Some(labels) = data.train.labels else {
         return Ok(None);
     };
-    let is_open = config.preprocess == Preprocess::Auto || learns_if_better(config);
-    if !is_open || data.triplets.is_some() || data.start.is_some() {
+    if !is_open(config) || data.triplets.is_some() || data.start.is_some() {
         return Ok(None);
     }
     let folds = folds(data, labels, config.seed)?;
+    let rows = data.train.rows;
+    let kinds = || {
+        let suited = Preprocess::Auto.resolved(rows);
+        candidates(suited, |kind| kind.check(rows).is_ok())
+    };
+    compare(&folds, kinds, data.valid.is_some(), config, observer)
+}
+
+/// Whether something is left open that errors on held-out rows can decide.
+fn is_open(config: &TrainConfig) -> bool {
+    config.preprocess == Preprocess::Auto || learns_if_better(config)
+}
+
+/// Compares settings on folds. `kinds` are the preprocessings to try, if that is left open; `validated` says whether the
+/// held-out rows are validation rows of the training.
+fn compare(
+    folds: &[Fold],
+    kinds: impl FnOnce() -> Vec<Preprocess>,
+    validated: bool,
+    config: &TrainConfig,
+    observer: &mut dyn Observer,
+) -> Result<Option<Choice>> {
     let fewest = folds.iter().map(|fold| fold.rows.n_rows()).min();
     if fewest.is_none_or(|n| n <= config.rule.k) {
         return Ok(None);
     }
     let kinds = match config.preprocess {
-        Preprocess::Auto => candidates(data.train.rows),
+        Preprocess::Auto => kinds(),
         given => vec![given],
     };
-    let plain = plain_errors(&folds, &kinds, &config.rule, observer.cancel_token())?;
+    let plain = plain_errors(folds, &kinds, &config.rule, observer.cancel_token())?;
     let best = *plain
         .iter()
         .min_by_key(|plain| plain.1)
@@ -250,7 +355,7 @@ pub(super) fn choose(
     let n_held_out: usize = folds.iter().map(|fold| fold.truth.len()).sum();
     let error = |errors: usize| errors as f64 / n_held_out as f64;
     // A file of triplets names rows that folds do not have.
-    let learns = learns_if_better(config) && data.valid.is_none() && config.triplets.is_mined();
+    let learns = learns_if_better(config) && !validated && config.triplets.is_mined();
     // The final training has as much time as the run on each fold.
     let n_runs = if learns { folds.len() + 1 } else { 1 };
     let config = &TrainConfig {
@@ -266,8 +371,7 @@ pub(super) fn choose(
         learned_error: None,
     };
     // With validation rows, the training itself shows whether its best iterate is better than the base.
-    if learns
-        && let Some((iterations, errors)) = best_iterate(&folds, config, preprocess, observer)?
+    if learns && let Some((iterations, errors)) = best_iterate(folds, config, preprocess, observer)?
     {
         choice.accept((iterations, error(errors)));
     }
@@ -320,8 +424,16 @@ pub(super) fn base_alone(
     config: &TrainConfig,
     preprocess: Preprocess,
 ) -> Result<Trained> {
+    base_alone_with(data, config, Preprocessor::fit(preprocess, data.train.rows))
+}
+
+/// The same with a fitted preprocessing; the training rows are not looked at.
+pub fn base_alone_with(
+    data: &TrainData<'_>,
+    config: &TrainConfig,
+    preprocessor: Preprocessor,
+) -> Result<Trained> {
     let base = config.base.value().unwrap_or(1.0);
-    let preprocessor = Preprocessor::fit(preprocess, data.train.rows);
     let path = Path::new(Vec::new(), Vec::new())?;
     let mut parts = parts_of(&data.described(), config, preprocessor, (1.0, base), path);
     parts.stop = Some(Stop::BaseAlone);

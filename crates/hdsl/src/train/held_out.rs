@@ -79,9 +79,20 @@ pub(super) fn split(data: &TrainData<'_>, config: &TrainConfig) -> Result<Option
     split.map(Some)
 }
 
-fn of_triplets(triplets: &Triplets, fraction: f64, seed: u64) -> Result<Split> {
+/// The triplets to learn from, and those of a fraction of the anchors, to validate with: the split of
+/// [`Validation::HoldoutAnchors`].
+pub fn hold_out_anchors(
+    triplets: &Triplets,
+    fraction: f64,
+    seed: u64,
+) -> Result<(Triplets, Triplets)> {
     let held = draw(triplets.iter().map(|t| t.0), fraction, seed, "anchors")?;
     let (held_out, learn) = parted(triplets, &held);
+    Ok((learn, held_out))
+}
+
+fn of_triplets(triplets: &Triplets, fraction: f64, seed: u64) -> Result<Split> {
+    let (learn, held_out) = hold_out_anchors(triplets, fraction, seed)?;
     Ok(Split {
         learn,
         held_out: HeldOut::Triplets(held_out),

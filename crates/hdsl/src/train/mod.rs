@@ -31,9 +31,11 @@ pub(crate) mod sharded {
     pub(crate) use super::validation::Evaluate;
 }
 
-pub use automatic::Choice;
+pub use automatic::{Choice, RowSample, base_alone_with, choose_by_sample, rows_to_compare};
 pub use base::WeightSums;
 pub use data::{Labeled, TrainData, hold_out};
+pub use held_out::hold_out_anchors;
+pub use subsample::{sampled_anchors, sampled_rows};
 
 use crate::data::Preprocessor;
 use crate::error::{Error, Result};

@@ -12,8 +12,8 @@ use std::collections::HashSet;
 /// The random stream of anchors.
 const STREAM: u64 = 45;
 
-/// The numbers of a fraction of the rows, by class, increasing.
-pub(crate) fn sampled_rows(labels: &Labels, fraction: f64, seed: u64) -> Result<Vec<u32>> {
+/// The numbers of a fraction of the rows, by class, increasing: what one model of an ensemble learns from.
+pub fn sampled_rows(labels: &Labels, fraction: f64, seed: u64) -> Result<Vec<u32>> {
     let rows = stratified_split(labels, &[fraction, 1.0 - fraction], seed)?.swap_remove(0);
     match rows.is_empty() {
         true => Err(too_few(fraction, labels.len(), "rows")),
@@ -21,8 +21,8 @@ pub(crate) fn sampled_rows(labels: &Labels, fraction: f64, seed: u64) -> Result<
     }
 }
 
-/// The triplets of a fraction of the anchors, in their order.
-pub(crate) fn sampled_anchors(triplets: &Triplets, fraction: f64, seed: u64) -> Result<Triplets> {
+/// The triplets of a fraction of the anchors, in their order: what one model of an ensemble learns from.
+pub fn sampled_anchors(triplets: &Triplets, fraction: f64, seed: u64) -> Result<Triplets> {
     let mut anchors: Vec<u32> = triplets.iter().map(|t| t.0).collect();
     anchors.sort_unstable();
     anchors.dedup();

@@ -246,6 +246,52 @@ impl Triplets {
         self.weight(anchors.triplet(position))
     }
 
+    /// The triplets of some anchors, in the order of anchors, those of one anchor in theirs.
+    ///
+    /// # Panics
+    /// If the range ends after `n_rows`, or the triplets name other rows than the `n_rows` that there are.
+    pub fn of_anchors(&self, anchors: Range<usize>, n_rows: usize) -> Self {
+        let by_anchor = self.by_anchor(n_rows);
+        let mut part = Self::new();
+        for anchor in anchors {
+            self.each_of_anchor(&by_anchor, anchor, |position, near, far| {
+                let weight = self.weight_at(&by_anchor, position);
+                part.push_weighted(anchor as u32, near, far, weight);
+            });
+        }
+        part
+    }
+
+    /// All rows that the triplets of some anchors name, increasing: those anchors that have triplets, and the rows they are
+    /// compared with.
+    ///
+    /// ```
+    /// use hdsl::{Labels, Rows, Triplets};
+    /// let rows = Rows::from_parts(1, vec![0; 5], vec![], vec![])?;
+    /// let labels = Labels::from_names(["a", "b", "a", "c"]);
+    /// let triplets = Triplets::at_random(&rows, &labels, 50, 0)?;
+    /// assert_eq!(triplets.rows_named(0..1, 4), [0, 1, 2, 3]);
+    /// assert!(triplets.rows_named(1..2, 4).is_empty()); // a row alone in its class
+    /// # Ok::<(), hdsl::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// As [`Triplets::of_anchors`].
+    pub fn rows_named(&self, anchors: Range<usize>, n_rows: usize) -> Vec<u32> {
+        let by_anchor = self.by_anchor(n_rows);
+        let mut named = vec![false; n_rows];
+        for anchor in anchors {
+            named[anchor] |= !by_anchor.range(anchor).is_empty();
+            self.each_of_anchor(&by_anchor, anchor, |_, near, far| {
+                named[near as usize] = true;
+                named[far as usize] = true;
+            });
+        }
+        (0..n_rows as u32)
+            .filter(|&row| named[row as usize])
+            .collect()
+    }
+
     /// Checks that there is a triplet and not too many, that every row exists, that near and far differ and weights are
     /// above 0. Takes a pass over triplets given one by one, and no time for mined ones.
     pub fn check(&self, n_rows: usize) -> Result<()> {

@@ -13,6 +13,9 @@ import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import scipy.sparse as sp
+
 from hdsl import _core
 
 if TYPE_CHECKING:
@@ -53,13 +56,25 @@ class TrialRows:
                         f"a Dask worker has hdsl {_core.__version__} and the client has hdsl {self.version}; "
                         "install the same version on both"
                     )
-                arguments = dict(self.arguments)
+                arguments = {name: _aligned(value) for name, value in self.arguments.items()}
                 settings, x, classes = (arguments.pop(name) for name in ("settings", "x", "classes"))
                 n_threads, memory = _resources()
                 self._data = _core.TrialData(
                     {**settings, "memory": memory}, x, classes, **arguments, side_by_side=n_threads
                 )
             return self._data
+
+
+def _aligned(value: Any) -> Any:
+    """The same arrays, copied if they are not aligned: those that arrive in a message begin anywhere in it."""
+    if isinstance(value, np.ndarray):
+        return np.require(value, requirements=["C", "A"])
+    if sp.issparse(value):
+        parts = _aligned((value.data, value.indices, value.indptr))
+        return type(value)(parts, shape=value.shape)
+    if isinstance(value, tuple | list):
+        return type(value)(map(_aligned, value))
+    return value
 
 
 def train_trial(rows: TrialRows, task: bytes, model: int, begun: _core.TrialState | None) -> _core.TrialState:
@@ -139,7 +154,7 @@ class RemoteTrials:
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self.cancel(self._pending | {future for _, states in self._states.values() for future in states})
+            self._cancel([*self._pending, *(state for _, states in self._states.values() for state in states)])
             self._states.clear()
             self._pending.clear()
             del self._data
@@ -183,10 +198,16 @@ class RemoteTrials:
         with self._lock:
             self._pending.discard(future)
 
-    def cancel(self, futures: set[Future]) -> None:
-        """Cancel tasks, and end those that run."""
+    def cancel(self, task: Task, result: Future) -> None:
+        """Cancel a task, and end it if it runs."""
+        with self._lock:
+            self._pending.discard(result)
+            _, states = self._states.pop(task[1], (0, []))
+            self._cancel([result, *states])
+
+    def _cancel(self, futures: list[Future]) -> None:
         if futures and self._client.status == "running":
-            self._client.cancel(list(futures), force=True)
+            self._client.cancel(futures)
 
 
 class Batch:
@@ -208,6 +229,8 @@ class Batch:
 
     def wait(self, seconds: float) -> list[tuple[int, bytes]]:
         """The place and the result of a task that is done, if there is one after so many seconds."""
+        import distributed
+
         try:
             place, future = self._ready.get(timeout=seconds)
         except queue.Empty:
@@ -216,13 +239,13 @@ class Batch:
         if lost is None:
             try:
                 result = future.result(timeout=max(seconds, 1.0))
-            except TimeoutError:  # its worker was lost, and it is computed again
+            except distributed.TimeoutError:  # its worker was lost, and it is computed again
                 self._ready.put((place, future))
                 return []
-            except BaseException as error:
+            except BaseException:
                 lost = _lost(future)
                 if lost is None:
-                    raise error
+                    raise
             else:
                 self._trials.done(self._futures.pop(place))
                 return [(place, result)]
@@ -235,7 +258,8 @@ class Batch:
 
     def cancel(self) -> None:
         """Cancel what is not done."""
-        self._trials.cancel(set(self._futures.values()))
+        for place, future in self._futures.items():
+            self._trials.cancel(self._tasks[place], future)
 
 
 def _lost(future: Future) -> BaseException | None:

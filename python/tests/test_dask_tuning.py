@@ -89,7 +89,7 @@ def when_training(monkeypatch, act, after=1):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"cv": 2, "max_features": 20}, {"preset": "paper", "cv": 2}, {"X_val": True, "refit": False}, {"triplets": True}],
+    [{"cv": 2}, {"preset": "paper", "cv": 2}, {"X_val": True, "refit": False}, {"triplets": True, "cv": 2, "max_features": 20}],
     ids=str,
 )
 def test_the_result_is_that_of_one_process(client, small, options):
@@ -179,6 +179,24 @@ def test_an_error_on_a_worker_is_raised_here(client, small, monkeypatch):
     with pytest.raises(RuntimeError, match=r"a Dask worker has hdsl .* and the client has hdsl 0\.0\.1"):
         hdsl.tune(*small, cv=2, time=None, client=client)
     assert idle(client)
+
+
+def test_arrays_may_begin_anywhere_in_a_message(small):
+    X, y = small
+
+    def moved(array):  # by one byte
+        room = np.empty(array.nbytes + 1, dtype=np.uint8)
+        room[1:] = array.view(np.uint8)
+        return room[1:].view(array.dtype)
+
+    data, indices, indptr = (moved(part) for part in (X.data, X.indices, X.indptr))
+    assert not data.flags.aligned
+    there = X.copy()
+    there.data, there.indices, there.indptr = data, indices, indptr
+    codes = moved(y.astype(np.int64))
+    rows, (names, codes) = hdsl._remote_trials._aligned((there, (["a", "b"], codes)))
+    assert all(part.flags.aligned for part in (rows.data, rows.indices, rows.indptr, codes))
+    assert (rows != X).nnz == 0 and codes.tolist() == y.tolist() and names == ["a", "b"]
 
 
 def test_what_is_no_client_is_refused(small):

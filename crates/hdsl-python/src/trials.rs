@@ -5,11 +5,12 @@ use crate::listening::{Listeners, Search, listen};
 use crate::matrix::{Csr, view};
 use crate::training::{Classes, Given, by_position, to_labeled, to_labels, to_triplets};
 use crate::tuning::TuneSettings;
+use crate::work::detached;
 use hdsl::tune::{TrialRunner, TrialTask};
 use hdsl::{CancelToken, TrainData};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How long a thread waits for results until it looks whether the search is to end, in seconds.
 const PATIENCE: f64 = 0.05;
@@ -42,8 +43,11 @@ impl Elsewhere {
 
     /// The exception that ended the search, if one did.
     pub(crate) fn raised(&self) -> Option<PyErr> {
-        let mut raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
-        raised.take()
+        self.lock().take()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<PyErr>> {
+        self.raised.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn run(
@@ -57,7 +61,8 @@ impl Elsewhere {
         let batch = self.runner.bind(py).call_method1("submit", (sent,))?;
         let mut open = tasks.len();
         while open > 0 {
-            if cancel.check().is_err() {
+            // What ends another trial with an exception ends the search.
+            if cancel.check().is_err() || self.lock().is_some() {
                 batch.call_method0("cancel")?;
                 break;
             }
@@ -94,8 +99,7 @@ impl TrialRunner for Elsewhere {
         let outcome = Python::attach(|py| Elsewhere::run(self, py, tasks, cancel, done));
         outcome.unwrap_or_else(|error| {
             let message = error.to_string();
-            let mut raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
-            raised.get_or_insert(error);
+            self.lock().get_or_insert(error);
             Err(hdsl::Error::Elsewhere(message))
         })
     }
@@ -111,6 +115,7 @@ impl TrialData {
     #[new]
     #[pyo3(signature = (settings, x, classes=None, *, valid=None, triplets=None, side_by_side=1))]
     fn new(
+        py: Python<'_>,
         settings: TuneSettings,
         x: Csr<'_>,
         classes: Option<Classes<'_>>,
@@ -123,14 +128,16 @@ impl TrialData {
         let labels = classes.map(|c| to_labels(c, x.n_rows())).transpose()?;
         let triplets = triplets.map(|t| to_triplets(t, x.n_rows())).transpose()?;
         let valid = valid.as_ref().map(to_labeled).transpose()?;
-        let mut data = TrainData::new(by_position(view(x)?, labels.as_ref()));
-        data.valid = match &valid {
-            Some((rows, labels)) => Some(by_position(view(*rows)?, Some(labels))),
-            None => None,
-        };
-        data.triplets = triplets.as_ref();
-        let made = hdsl::tune::TrialData::new(&data, &config, side_by_side);
-        made.map(Self).map_err(to_python)
+        detached(py, 1, || {
+            let mut data = TrainData::new(by_position(view(x)?, labels.as_ref()));
+            data.valid = match &valid {
+                Some((rows, labels)) => Some(by_position(view(*rows)?, Some(labels))),
+                None => None,
+            };
+            data.triplets = triplets.as_ref();
+            let made = hdsl::tune::TrialData::new(&data, &config, side_by_side);
+            made.map(Self).map_err(to_python)
+        })
     }
 
     /// Trains a model of a task, on one thread. `check` is called many times in a second, and ends the training when it

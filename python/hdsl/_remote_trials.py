@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -126,7 +127,7 @@ def remote_trials(client: Any, arguments: dict[str, Any]) -> RemoteTrials:
     try:
         from distributed import Client
     except ImportError as error:
-        raise ImportError("client needs Dask: pip install 'dask[distributed]'") from error
+        raise ImportError("client needs Dask: pip install 'hdsl[dask]'") from error
     if not isinstance(client, Client):
         raise TypeError(f"client must be a distributed.Client, got {type(client).__name__}")
     if client.asynchronous:
@@ -161,6 +162,15 @@ class RemoteTrials:
 
     def _scattered(self) -> Future:
         """The rows, on all workers there are. Workers that come later get them from others."""
+        import distributed
+
+        for _ in range(MOST_LOSSES):
+            try:
+                return self._client.scatter(self._rows, broadcast=True, hash=False)
+            except distributed.TimeoutError:  # no workers
+                raise
+            except OSError:  # a worker was lost while it received them
+                time.sleep(0.5)
         return self._client.scatter(self._rows, broadcast=True, hash=False)
 
     def submit(self, tasks: list[Task]) -> Batch:

@@ -165,12 +165,15 @@ X, y = sp.random(90, 60, density=0.2, random_state=0, format="csr"), rng.integer
 hdsl.tune(X, y, cv=2, time=None, client=distributed.Client(sys.argv[1]))
 """
     address = client.scheduler.address
-    with subprocess.Popen([sys.executable, "-c", program, address]) as process:
-        end = time.monotonic() + 30
+    process = subprocess.Popen([sys.executable, "-c", program, address])
+    try:
+        end = time.monotonic() + 60
         while not any(str(key).startswith("train_trial") for key in executing(client)) and time.monotonic() < end:
             time.sleep(0.05)
         assert process.poll() is None and executing(client)
+    finally:
         process.kill()
+        process.wait()
     assert idle(client), executing(client)
 
 

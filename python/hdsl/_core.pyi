@@ -244,8 +244,31 @@ def tune(
     triplets: _Triplets | None = ...,
     names: list[str] | None = ...,
     progress: _Progress | None = ...,
+    runner: Any = ...,
     n_threads: int = ...,
 ) -> tuple[Model, dict[str, Any], dict[str, Any]]: ...
+
+class TrialData:
+    """The rows of a search in a process that runs its tasks."""
+
+    def __init__(
+        self,
+        settings: dict[str, Any],
+        x: Any,
+        classes: _Classes | None = ...,
+        *,
+        valid: tuple[Any, _Classes] | None = ...,
+        triplets: _Triplets | None = ...,
+        side_by_side: int = ...,
+    ) -> None: ...
+    def train(self, task: bytes, model: int, begun: TrialState | None, check: Callable[[Any], None]) -> TrialState: ...
+    def evaluate(self, task: bytes, states: list[TrialState], check: Callable[[Any], None]) -> bytes: ...
+
+class TrialState:
+    """A model of a trial, as far as it is trained; pickled as its path."""
+
+    def __init__(self, bytes: bytes) -> None: ...
+
 def mine(settings: dict[str, Any], x: Any, classes: _Classes, n_threads: int) -> _Ints: ...
 def vote(vote: str, neighbors: _Ints, scores: _Floats, codes: _Ints) -> _Ints: ...
 def read_triplets(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,7 @@ from hdsl._learner import warn_if_interrupted
 from hdsl._matrix import as_csr
 from hdsl._pipeline import names_of_features
 from hdsl._progress import Progress, with_bar
+from hdsl._remote_trials import remote_trials
 from hdsl._settings import seed
 
 #: The width of the bar of a search.
@@ -71,6 +73,7 @@ def fit_best(
     *,
     depth: int,
     triplets: Any = None,
+    client: Any = None,
 ) -> None:
     """Search, and fit the learner with the winner. The parameters of the learner are not changed.
 
@@ -88,6 +91,8 @@ def fit_best(
         The number of calls between this one and the user's, for warnings.
     triplets : columns and weights, or None
         Triplets to learn from and to validate with in place of labels.
+    client : distributed.Client or None
+        Run the trials on the workers of this Dask cluster.
     """
     started = time.monotonic()
     learner._enough_features(rows)
@@ -112,16 +117,18 @@ def fit_best(
         **options,
     }
     progress = SearchProgress(settings["time"]) if learner.verbose else None
-    model, facts, found = _core.tune(
-        settings,
-        rows,
-        None if y is None or triplets is not None else learner._classes(),
-        valid=given,
-        triplets=triplets,
-        names=names,
-        progress=progress,
-        n_threads=learner._threads(),
-    )
+    data = {
+        "settings": settings,
+        "x": rows,
+        "classes": None if y is None or triplets is not None else learner._classes(),
+        "valid": given,
+        "triplets": triplets,
+    }
+    with ExitStack() as stack:
+        runner = None if client is None else stack.enter_context(remote_trials(client, data))
+        model, facts, found = _core.tune(
+            **data, names=names, progress=progress, runner=runner, n_threads=learner._threads()
+        )
     if valid is not None and found["refitted"]:
         rows = as_csr(sp.vstack([rows, valid[0]], format="csr"))
         learner._set_classes(np.concatenate([y, valid[1]]), rows)

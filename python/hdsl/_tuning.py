@@ -46,6 +46,7 @@ def tune(
     n_jobs: int | None = None,
     verbose: int = 0,
     journal: str | os.PathLike[str] | None = None,
+    client: Any = None,
 ) -> HDSLClassifier:
     """Search for the best configuration of a training, as the command line's `hdsl tune` does.
 
@@ -91,6 +92,10 @@ def tune(
     journal : str, path-like or None, default=None
         A file that records finished trials. A search that was killed resumes from it when called again with the same rows
         and settings. It is removed at the end.
+    client : distributed.Client or None, default=None
+        Run the trials on the workers of this Dask cluster, one thread for each thread of a worker. The rows are sent once, and
+        the result is that of a search in one process. The trials of a worker that is lost run again on others. The search
+        itself and the final training stay in this process, on `n_jobs` threads.
 
     Returns
     -------
@@ -160,5 +165,5 @@ def tune(
         "memory": None,
         "journal": None if journal is None else os.fspath(journal),
     }
-    fit_best(learner, rows, y, learner._checked_validation(X_val, y_val), options, depth=2, triplets=given)
+    fit_best(learner, rows, y, learner._checked_validation(X_val, y_val), options, depth=2, triplets=given, client=client)
     return learner.set_params(**learner.tuned_params_)

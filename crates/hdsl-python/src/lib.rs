@@ -19,6 +19,7 @@ mod report;
 mod settings;
 mod stored;
 mod training;
+mod trials;
 mod tuning;
 mod work;
 
@@ -54,6 +55,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<index::Index>()?;
     module.add_class::<stored::StoredIndex>()?;
     module.add_class::<baselines::BaselineModel>()?;
+    module.add_class::<trials::TrialData>()?;
+    module.add_class::<trials::TrialState>()?;
     module.add_function(wrap_pyfunction!(baselines::fit_baseline, module)?)?;
     module.add_function(wrap_pyfunction!(training::train, module)?)?;
     module.add_function(wrap_pyfunction!(tuning::tune, module)?)?;

@@ -4,7 +4,8 @@
 //! Neighbors under the dot product are a guess at which rows will be compared; neighbors under the similarity learned
 //! so far are the comparisons it gets wrong, or right by a small margin. A round costs one search for neighbors.
 
-use crate::atoms::Path;
+use crate::atoms::{ActiveSet, Path};
+use crate::cancel::CancelToken;
 use crate::data::{Labels, Rows};
 use crate::error::{Error, Result};
 use crate::observer::{Observer, Stop};
@@ -83,6 +84,27 @@ impl<'t> MiningRun<'t> {
         self.append(next)
     }
 
+    /// A run of which only the path is known, with the triplets of its first round. Those of later rounds are mined again:
+    /// after the runs that these numbers name, under the iterate that each of them ended with.
+    pub(crate) fn with_triplets(
+        self,
+        mut triplets: Triplets,
+        before_rounds: impl IntoIterator<Item = usize>,
+        (rows, labels): (&Rows, &Labels),
+        solver: &SolverParams,
+        cancel: CancelToken<'_>,
+    ) -> Result<MiningRun<'static>> {
+        for run in before_rounds {
+            let active = self.run.path.at(self.ends[run])?;
+            triplets.append(&mined(&active, (rows, labels), solver, cancel)?);
+        }
+        Ok(MiningRun {
+            run: self.run,
+            triplets: Cow::Owned(triplets),
+            ends: self.ends,
+        })
+    }
+
     /// One more round; a time limit counts from the start of the first.
     pub(crate) fn round(
         &mut self,
@@ -92,9 +114,7 @@ impl<'t> MiningRun<'t> {
         observer: &mut dyn Observer,
     ) -> Result<()> {
         let active = &self.run.active;
-        let (n_features, lambda, base) = (rows.n_features(), solver.lambda, solver.base);
-        let learned = BilinearModel::on_base(n_features, lambda, active, base)?;
-        let found = Triplets::by_neighbors(&learned, rows, labels, MINED, observer.cancel_token())?;
+        let found = mined(active, (rows, labels), &solver, observer.cancel_token())?;
         self.triplets.to_mut().append(&found);
         self.n_triplets = self.triplets.len();
         if let Some(limit) = solver.time_limit {
@@ -123,4 +143,16 @@ impl<'t> MiningRun<'t> {
         self.ends.push(self.run.path.len());
         Ok(())
     }
+}
+
+/// The triplets that a mining round adds.
+fn mined(
+    active: &ActiveSet,
+    (rows, labels): (&Rows, &Labels),
+    solver: &SolverParams,
+    cancel: CancelToken<'_>,
+) -> Result<Triplets> {
+    let (lambda, base) = (solver.lambda, solver.base);
+    let learned = BilinearModel::on_base(rows.n_features(), lambda, active, base)?;
+    Triplets::by_neighbors(&learned, rows, labels, MINED, cancel)
 }

@@ -61,6 +61,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(report::compact, module)?)?;
     module.add_function(wrap_pyfunction!(reading::read_triplets, module)?)?;
     module.add_function(wrap_pyfunction!(reading::read_judgments, module)?)?;
+    module.add_function(wrap_pyfunction!(reading::read_pairs, module)?)?;
+    module.add_function(wrap_pyfunction!(reading::triplets_of_pairs, module)?)?;
     #[cfg(feature = "fetch")]
     {
         module.add_function(wrap_pyfunction!(fetching::fetch_set, module)?)?;

@@ -123,6 +123,7 @@ impl Fold {
     fn errors_learned(
         &self,
         config: &TrainConfig,
+        class_weights: Option<&[f64]>,
         after: &[usize],
         observer: &mut dyn Observer,
     ) -> Result<Vec<usize>> {
@@ -133,6 +134,7 @@ impl Fold {
         };
         let mut data = TrainData::new(part(self.rows.view(), &self.labels));
         data.valid = Some(part(self.held_out.view(), &self.truth));
+        data.class_weights = class_weights;
         let trained = train_model(&data, config, &mut UntilCancelled(observer.cancel_token()))?;
         observer.cancel_token().check()?;
         let evaluations = &trained.model.parts().evaluations;
@@ -267,7 +269,8 @@ pub(super) fn choose(
     };
     // With validation rows, the training itself shows whether its best iterate is better than the base.
     if learns
-        && let Some((iterations, errors)) = best_iterate(&folds, config, preprocess, observer)?
+        && let Some((iterations, errors)) =
+            best_iterate(&folds, config, preprocess, data.class_weights, observer)?
     {
         choice.accept((iterations, error(errors)));
     }
@@ -280,6 +283,7 @@ fn best_iterate(
     folds: &[Fold],
     config: &TrainConfig,
     preprocess: Preprocess,
+    class_weights: Option<&[f64]>,
     observer: &mut dyn Observer,
 ) -> Result<Option<(usize, usize)>> {
     let last = config.max_iter.min(MAX_ITER);
@@ -297,7 +301,7 @@ fn best_iterate(
     };
     let mut errors = vec![0; after.len()];
     for fold in folds {
-        let of_fold = match fold.errors_learned(fold_config, &after, observer) {
+        let of_fold = match fold.errors_learned(fold_config, class_weights, &after, observer) {
             Err(Error::Data(_)) => return Ok(None),
             found => found?,
         };

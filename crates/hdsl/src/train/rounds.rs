@@ -4,6 +4,7 @@
 //! Neighbors under the dot product are a guess at which rows will be compared; neighbors under the similarity learned
 //! so far are the comparisons it gets wrong, or right by a small margin. A round costs one search for neighbors.
 
+use super::data::weighted_by_class;
 use crate::atoms::Path;
 use crate::data::{Labels, Rows};
 use crate::error::{Error, Result};
@@ -24,6 +25,8 @@ pub(crate) struct MiningRun<'t> {
     pub(crate) run: Run,
     /// The triplets of all rounds.
     pub(crate) triplets: Cow<'t, Triplets>,
+    /// The weight of each class, of the anchors of mined triplets.
+    pub(crate) class_weights: Option<&'t [f64]>,
     /// The number of steps after which each round ended.
     pub(crate) ends: Vec<usize>,
 }
@@ -35,6 +38,7 @@ impl<'t> MiningRun<'t> {
             ends: vec![run.path.len()],
             run,
             triplets,
+            class_weights: None,
         }
     }
 
@@ -92,6 +96,7 @@ impl<'t> MiningRun<'t> {
         let (n_features, lambda, base) = (rows.n_features(), solver.lambda, solver.base);
         let learned = BilinearModel::on_base(n_features, lambda, active, base)?;
         let found = Triplets::by_neighbors(&learned, rows, labels, MINED, observer.cancel_token())?;
+        let found = weighted_by_class(found, Some(labels), self.class_weights);
         self.triplets.to_mut().append(&found);
         if let Some(limit) = solver.time_limit {
             let spent = Duration::from_secs_f64(self.run.seconds);

@@ -390,7 +390,7 @@ def test_one_class_cannot_be_tuned(small):
 @pytest.mark.parametrize(
     ("act", "message"),
     [
-        (lambda X, y: HDSLClassifier(scale="auto").fit(X, y, np.ones(90)), "sample_weight .* scale='auto'"),
+        (lambda X, y: HDSLClassifier(scale="auto", class_weight="balanced").fit(X, y), "class_weight .* scale='auto'"),
         (lambda X, y: HDSL(scale="auto", warm_start=True).fit(X, y), "warm_start .* scale='auto'"),
         (lambda X, y: HDSL(scale="auto", callback=print).fit(X, y), "callback .* scale='auto'"),
         (lambda X, y: HDSL(scale="auto").fit_triplets(X, [[0, 1, 2]]), "needs labels"),
@@ -398,7 +398,6 @@ def test_one_class_cannot_be_tuned(small):
         (lambda X, y: HDSL(scale="best").fit(X, y), "'scale' parameter"),
         (lambda X, y: TripletHDSL(X, scale="auto").fit([[0, 1, 2]]), "'scale' parameter"),
         (lambda X, y: HDSL(mining_rounds=1).fit_triplets(X, [[0, 1, 2]]), "mining_rounds needs labels"),
-        (lambda X, y: HDSL(mining_rounds=1).fit(X, y, np.ones(90)), "sample_weight .* mining_rounds"),
         (lambda X, y: HDSL(mining_rounds=-1).fit(X, y), "'mining_rounds' parameter"),
         (lambda X, y: HDSL(last_round_iter=0).fit(X, y), "'last_round_iter' parameter"),
         (lambda X, y: HDSL(n_estimators=0).fit(X, y), "'n_estimators' parameter"),
@@ -410,17 +409,7 @@ def test_what_does_not_go_together_is_said(act, message, small):
         act(*small)
 
 
-def weightless(estimator):
-    """The checks that need sample_weight, which a search refuses."""
-    names = [
-        "all_zero_sample_weights_error", "classifiers_one_label_sample_weights", "sample_weight_equivalence_on_dense_data",
-        "sample_weight_equivalence_on_sparse_data", "sample_weights_list", "sample_weights_not_an_array",
-        "sample_weights_not_overwritten", "sample_weights_pandas_series", "sample_weights_shape",
-    ]  # fmt: skip
-    return {f"check_{name}": "a search takes no sample_weight" for name in names}
-
-
-@parametrize_with_checks([HDSLClassifier(scale="auto", time=60)], expected_failed_checks=weightless)
+@parametrize_with_checks([HDSLClassifier(scale="auto", time=60)])
 def test_scikit_learn_check(estimator, check, monkeypatch):
     monkeypatch.setattr(hdsl._search, "ROUND_ITER", 5)
     tune = hdsl._core.tune

@@ -60,9 +60,9 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "__init__" not in cls.__dict__ and cls.__init__ is not object.__init__:
+        theirs: Any = cls.__init__
+        if "__init__" not in cls.__dict__ and isinstance(theirs, types.FunctionType):
             # A copy of the inherited constructor, so that the error about a wrong argument names this class.
-            theirs: Any = cls.__init__
             own = types.FunctionType(
                 theirs.__code__, theirs.__globals__, "__init__", theirs.__defaults__, theirs.__closure__
             )

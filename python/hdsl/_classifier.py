@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -184,3 +184,5 @@ class HDSLClassifier(VoteMixin, HDSL):
     >>> HDSLClassifier(**found.tuned_params_).fit(X, y).scale_ == found.scale_
     True
     """
+
+    _votes_by_class: ClassVar[bool] = True

@@ -18,10 +18,10 @@ class Table(Mapping[str, list[Any]]):
     ``table["weight"]`` is a column, as a list; ``len(table.rows())`` the number of rows. ``pandas.DataFrame(dict(table))`` makes a
     data frame of it.
 
-    >>> Table({"name": ["tasty", "soup"], "weight": [0.5, 12.0]})
-       name  weight
-    0  tasty    0.5
-    1   soup   12.0
+    >>> Table({"name": ["tasty", "soup"], "weight": [0.5, 12.25]})
+        name  weight
+    0  tasty     0.5
+    1   soup   12.25
     """
 
     def __init__(self, columns: Mapping[str, Any]) -> None:

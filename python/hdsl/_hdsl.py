@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
@@ -107,7 +107,8 @@ class HDSL(HDSLLearner):
         the number of rows of the class). A mined triplet has the weight of its anchor's class. A neighbor that votes has
         the weight of its class, and the neighbors of a row are as many of the most similar rows as have the total weight
         `n_neighbors`, the last one in part; under ``vote="class-mean"`` the exponentials of mean similarities are
-        multiplied by the weights. The validation error weighs all rows and neighbors equally. Not with ``scale="auto"``.
+        multiplied by the weights. The validation error weighs all rows and neighbors equally, and so does the search of
+        ``scale="auto"``, where only votes are weighed.
     n_components : int or None, default=None
         If given, :meth:`transform` maps to this many orthogonal coordinates, the best approximation of the similarity,
         instead of one per atom.
@@ -207,6 +208,9 @@ class HDSL(HDSLLearner):
     array([1, 0, 3, 2, 5, 4])
     """
 
+    #: Whether there are votes, which `class_weight` weighs.
+    _votes_by_class: ClassVar[bool] = False
+
     @with_callbacks
     def fit(
         self,
@@ -278,7 +282,7 @@ class HDSL(HDSLLearner):
         if self.scale != "auto":
             scales(self)
         for name, wrong, why in [
-            ("class_weight", self.class_weight is not None, "the search weighs all classes equally"),
+            ("class_weight", self.class_weight is not None and not self._votes_by_class, "there are no votes to weigh"),
             ("warm_start", self.warm_start, "every search starts anew"),
             ("callback", self.callback is not None, "a search has many runs"),
         ]:

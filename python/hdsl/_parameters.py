@@ -17,7 +17,7 @@ class InvalidParameterError(ValueError, TypeError):
 
 @dataclass(frozen=True)
 class Number:
-    """A number of an interval; of whole numbers if `whole`."""
+    """A finite number of an interval; a whole one if `whole`."""
 
     low: float | None = None
     high: float | None = None
@@ -32,7 +32,7 @@ class Number:
         number = float(value)
         above = self.low is None or number > self.low or (self.has_low and number == self.low)
         below = self.high is None or number < self.high or (self.has_high and number == self.high)
-        return above and below and not np.isnan(number)
+        return above and below and bool(np.isfinite(number))
 
     def __str__(self) -> str:
         kind = "an int" if self.whole else "a float"

@@ -274,7 +274,13 @@ def test_results_without_pandas_and_polars():
     """In a process that cannot import them."""
     code = """
     import sys
-    sys.modules["pandas"] = sys.modules["polars"] = None
+
+    class Missing:
+        def find_spec(self, name, path=None, target=None):
+            if name.split(".")[0] in ("pandas", "polars"):
+                raise ImportError(name)
+
+    sys.meta_path.insert(0, Missing())
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.pipeline import make_pipeline
     from hdsl import HDSL, HDSLClassifier

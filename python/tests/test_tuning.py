@@ -246,17 +246,18 @@ def test_classes_that_only_validation_rows_have(small, valid):
     assert best.predict(valid[0]).shape == valid[1].shape
 
 
-def test_without_pandas_the_leaderboard_is_a_list(small, monkeypatch):
+def test_without_pandas_and_polars_the_leaderboard_is_a_table(small, monkeypatch):
     frame = hdsl._search._frame
 
     def without_pandas(lines):  # scikit-learn itself may want to look for it
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, "pandas", None)
+            patch.setitem(sys.modules, "polars", None)
             return frame(lines)
 
     board = hdsl.tune(*small, cv=2).leaderboard_
     monkeypatch.setattr(hdsl._search, "_frame", without_pandas)
-    assert hdsl.tune(*small, cv=2).leaderboard_ == records(board)
+    assert hdsl.tune(*small, cv=2).leaderboard_.rows() == records(board)
 
 
 @pytest.mark.usefixtures("two_folds")
@@ -390,7 +391,7 @@ def test_one_class_cannot_be_tuned(small):
 @pytest.mark.parametrize(
     ("act", "message"),
     [
-        (lambda X, y: HDSLClassifier(scale="auto", class_weight="balanced").fit(X, y), "class_weight .* scale='auto'"),
+        (lambda X, y: HDSL(scale="auto", class_weight="balanced").fit(X, y), "class_weight .* scale='auto'"),
         (lambda X, y: HDSL(scale="auto", warm_start=True).fit(X, y), "warm_start .* scale='auto'"),
         (lambda X, y: HDSL(scale="auto", callback=print).fit(X, y), "callback .* scale='auto'"),
         (lambda X, y: HDSL(scale="auto").fit_triplets(X, [[0, 1, 2]]), "needs labels"),

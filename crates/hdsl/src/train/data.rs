@@ -75,6 +75,23 @@ impl<'a> TrainData<'a> {
     }
 }
 
+/// Checks that every class has a weight of at least 0.
+pub(super) fn check_class_weights(weights: &[f64], labels: &Labels) -> Result<()> {
+    let (n, of) = (weights.len(), labels.names().len());
+    if n != of {
+        let message = format!("there are {n} class weights for {of} classes");
+        return Err(Error::data(message));
+    }
+    match weights.iter().find(|w| !(w.is_finite() && **w >= 0.0)) {
+        Some(&wrong) => Err(Error::param(
+            "class_weights",
+            wrong,
+            "finite numbers from 0",
+        )),
+        None => Ok(()),
+    }
+}
+
 /// Mined triplets with the weights of their anchors' classes.
 pub(super) fn weighted_by_class(
     triplets: Triplets,

@@ -28,6 +28,7 @@ from hdsl._hdsl import HDSL
 from hdsl._index import Hit, Index
 from hdsl._mining import mine_triplets
 from hdsl._oasis import OASIS
+from hdsl._pairs import PairHDSL
 from hdsl._triplets import TripletHDSL
 from hdsl._tuning import tune
 
@@ -38,6 +39,7 @@ __all__ = [
     "Hit",
     "Index",
     "OASIS",
+    "PairHDSL",
     "TripletHDSL",
     "__version__",
     "datasets",

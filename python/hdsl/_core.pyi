@@ -226,7 +226,7 @@ def train(
     *,
     valid: tuple[Any, _Classes] | None = ...,
     triplets: _Triplets | None = ...,
-    row_weights: _Floats | None = ...,
+    class_weights: list[float] | None = ...,
     names: list[str] | None = ...,
     start: Model | None = ...,
     keep_preprocess: bool = ...,
@@ -277,6 +277,10 @@ def read_triplets(
 def read_judgments(
     path: str | PathLike[str], format: str, n_rows: int | None
 ) -> tuple[_Ints, _Ints, _Floats, _Floats, _Ints]: ...
+def read_pairs(path: str | PathLike[str], n_rows: int | None) -> tuple[_Ints, _Ints, _Floats]: ...
+def triplets_of_pairs(
+    pairs: list[_Ints], similar: NDArray[np.bool_], weights: _Floats | None, n_rows: int
+) -> tuple[_Ints, _Floats | None]: ...
 def report(
     model: Model,
     path: str,

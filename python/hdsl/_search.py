@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from hdsl import _core
+from hdsl._frames import frame
 from hdsl._learner import warn_if_interrupted
 from hdsl._matrix import as_csr
 from hdsl._pipeline import names_of_features
@@ -59,7 +60,7 @@ class Tuning:
     seconds: float
     """The total time."""
     leaderboard: Any = field(repr=False)
-    """All configurations, each at its best, the winner first: a data frame, or without pandas a list of dict."""
+    """All configurations, each at its best, the winner first: a data frame, or a table of columns without pandas and polars."""
     ablations: Any = field(repr=False)
     """For each part of the search: the best configuration without it, and its expected error."""
 
@@ -147,11 +148,8 @@ def fit_best(
 
 
 def _frame(lines: list[dict[str, Any]]) -> Any:
-    try:
-        import pandas
-    except ImportError:
-        return lines
-    return pandas.DataFrame(lines)
+    names = list(dict.fromkeys(name for line in lines for name in line))
+    return frame({name: [line.get(name) for line in lines] for name in names})
 
 
 def _sum_up(tuning: Tuning, learner: Any) -> str:

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from numbers import Integral
 from typing import Any
 
 from numpy.typing import ArrayLike
-from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 
 from hdsl import _core
 from hdsl._classifier import HDSLClassifier
 from hdsl._fit import given_triplets
+from hdsl._parameters import ARRAY, BOOLEAN, FROM_1, TEXT, Instance, Kinds, Number, check_parameters
 from hdsl._search import TIME, fit_best
-from hdsl._settings import CONSTRAINTS, FROM_1, named
+from hdsl._settings import CONSTRAINTS, named
 
-_CONSTRAINTS: dict[str, list[Any]] = {
-    "cv": [Interval(Integral, 2, None, closed="left"), None],
+_CONSTRAINTS: dict[str, Kinds] = {
+    "cv": [Number(2, whole=True), None],
     "max_atoms": [FROM_1, None],
     "preset": named("preset"),
-    "ablate": ["array-like"],
-    "refit": ["boolean"],
-    "journal": [str, os.PathLike, None],
+    "ablate": [ARRAY],
+    "refit": [BOOLEAN],
+    "journal": [TEXT, Instance("a path", (os.PathLike,)), None],
     **{name: CONSTRAINTS[name] for name in ("time", "max_features", "random_state", "n_jobs", "verbose")},
 }
 
@@ -135,7 +134,7 @@ def tune(
         "ablate": ablate,
         "random_state": random_state, "n_jobs": n_jobs, "verbose": verbose, "journal": journal,
     }  # fmt: skip
-    validate_parameter_constraints(_CONSTRAINTS, checked, caller_name="tune")
+    check_parameters(_CONSTRAINTS, checked, "tune")
     unknown = sorted(set(ablate) - set(_core.CHOICES["ablate"]))
     if unknown:
         raise ValueError(f"`ablate` contains {unknown[0]!r}, expected names among {', '.join(_core.CHOICES['ablate'])}.")

@@ -90,6 +90,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(blocks::choose, module)?)?;
     module.add_function(wrap_pyfunction!(blocks::base_alone, module)?)?;
     module.add_function(wrap_pyfunction!(blocks::read_svmlight, module)?)?;
+    module.add_function(wrap_pyfunction!(reading::read_pairs, module)?)?;
+    module.add_function(wrap_pyfunction!(reading::triplets_of_pairs, module)?)?;
     #[cfg(feature = "fetch")]
     {
         module.add_function(wrap_pyfunction!(fetching::fetch_set, module)?)?;

@@ -4,6 +4,7 @@
 //! Neighbors under the dot product are a guess at which rows will be compared; neighbors under the similarity learned
 //! so far are the comparisons it gets wrong, or right by a small margin. A round costs one search for neighbors.
 
+use super::data::weighted_by_class;
 use crate::atoms::{ActiveSet, Path};
 use crate::cancel::CancelToken;
 use crate::data::{Labels, Rows};
@@ -27,6 +28,8 @@ pub(crate) struct MiningRun<'t> {
     pub(crate) triplets: Cow<'t, Triplets>,
     /// Their number.
     pub(crate) n_triplets: usize,
+    /// The weight of each class, of the anchors of mined triplets.
+    pub(crate) class_weights: Option<&'t [f64]>,
     /// The number of steps after which each round ended.
     pub(crate) ends: Vec<usize>,
 }
@@ -39,6 +42,7 @@ impl<'t> MiningRun<'t> {
             run,
             n_triplets: triplets.len(),
             triplets,
+            class_weights: None,
         }
     }
 
@@ -100,7 +104,9 @@ impl<'t> MiningRun<'t> {
         }
         Ok(MiningRun {
             run: self.run,
+            n_triplets: triplets.len(),
             triplets: Cow::Owned(triplets),
+            class_weights: None,
             ends: self.ends,
         })
     }
@@ -115,6 +121,7 @@ impl<'t> MiningRun<'t> {
     ) -> Result<()> {
         let active = &self.run.active;
         let found = mined(active, (rows, labels), &solver, observer.cancel_token())?;
+        let found = weighted_by_class(found, Some(labels), self.class_weights);
         self.triplets.to_mut().append(&found);
         self.n_triplets = self.triplets.len();
         if let Some(limit) = solver.time_limit {

@@ -198,6 +198,8 @@ impl TrialState {
             let run = MiningRun {
                 run,
                 triplets: Cow::Owned(Triplets::new()),
+                n_triplets: 0,
+                class_weights: None,
                 ends: sent.ends,
             };
             Ok::<_, Error>(Trained {

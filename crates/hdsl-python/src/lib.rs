@@ -4,6 +4,7 @@
 //! numpy arrays. The scikit-learn interface is Python code, in `python/hdsl`.
 
 mod baselines;
+mod command;
 mod errors;
 #[cfg(feature = "fetch")]
 mod fetching;
@@ -52,6 +53,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<index::Index>()?;
     module.add_class::<stored::StoredIndex>()?;
     module.add_class::<baselines::BaselineModel>()?;
+    module.add_function(wrap_pyfunction!(command::run_command, module)?)?;
     module.add_function(wrap_pyfunction!(baselines::fit_baseline, module)?)?;
     module.add_function(wrap_pyfunction!(training::train, module)?)?;
     module.add_function(wrap_pyfunction!(tuning::tune, module)?)?;

@@ -1,6 +1,8 @@
 """Sphinx: the guide of the Python package. Built by docs/guide/build."""
 
 import hdsl
+from docutils import nodes
+from latex2mathml.converter import convert
 
 project = "hdsl"
 author = "the hdsl developers"
@@ -12,7 +14,7 @@ extensions = [
     "numpydoc",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["examples/README.rst"]
+exclude_patterns = ["examples/README.rst", "scripts/*"]
 autosummary_generate = True
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
@@ -34,6 +36,24 @@ html_theme = "pydata_sphinx_theme"
 html_title = "hdsl"
 html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False}
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["guide.css"]
+html_math_renderer = "mathml"
+# Browsers draw MathML themselves: no script, no font and no network are needed.
+linkcheck_ignore = [r"https?://.*"]  # links to other sites change without us
+
+
+def inline_math(translator, node):
+    """A formula within a line, as MathML."""
+    translator.body.append(convert(node.astext()))
+    raise nodes.SkipNode
+
+
+def block_math(translator, node):
+    """A formula by itself. It can be reached by keyboard, since it scrolls where the screen is narrow."""
+    formula = convert(node.astext(), display="block")
+    translator.body.append(f'<div class="math" tabindex="0" role="group" aria-label="formula">{formula}</div>')
+    raise nodes.SkipNode
 
 
 def setup(app):
@@ -43,3 +63,4 @@ def setup(app):
         return True if (getattr(obj, "__module__", None) or "").startswith("sklearn.") else None
 
     app.connect("autodoc-skip-member", skip)
+    app.add_html_math_renderer("mathml", inline_renderers=(inline_math, None), block_renderers=(block_math, None))

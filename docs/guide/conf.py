@@ -1,5 +1,7 @@
 """Sphinx: the guide of the Python package. Built by docs/guide/build."""
 
+from pathlib import Path
+
 import hdsl
 from docutils import nodes
 from latex2mathml.converter import convert
@@ -30,11 +32,13 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "backreferences_dir": None,
     "remove_config_comments": True,
+    "write_computation_times": False,
 }
 
 html_theme = "pydata_sphinx_theme"
 html_title = "hdsl"
-html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False}
+html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False, "navbar_persistent": ["search-button"]}
+html_context = {"default_mode": "auto"}
 html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["guide.css"]
@@ -56,6 +60,14 @@ def block_math(translator, node):
     raise nodes.SkipNode
 
 
+def quiet(app, error):
+    """Takes the theme's messages out of its script: whoever opens the console finds errors there, or nothing."""
+    script = Path(app.outdir) / "_static" / "scripts" / "pydata-sphinx-theme.js"
+    if error is None and app.builder.format == "html" and script.exists():
+        text = script.read_text(encoding="utf-8")
+        script.write_text(text.replace("console.log(", "void("), encoding="utf-8")
+
+
 def setup(app):
     """Leaves out what scikit-learn's own classes bring along: its pages describe it, with links that lead nowhere here."""
 
@@ -64,3 +76,4 @@ def setup(app):
 
     app.connect("autodoc-skip-member", skip)
     app.add_html_math_renderer("mathml", inline_renderers=(inline_math, None), block_renderers=(block_math, None))
+    app.connect("build-finished", quiet)

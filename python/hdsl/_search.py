@@ -163,7 +163,7 @@ def describe(facts: dict[str, Any], limit: float | None, columns: int = COLUMNS)
     >>> facts = {"trials": 19, "rows": 400, "best": (0.05, "unit random:20 100 smoothed-hinge"), "reference": 0.2,
     ...          "training": None, "seconds": 31.0}
     >>> describe(facts, 125.0)
-    '[##       ] 0:31 of 2:05, 1:34 left  19 trials, best 5.0%, not learned 20.0%'
+    '[###         ] 0:31 of 2:05, 1:34 left  19 trials, best 5.0%, not learned 20.0%'
     """
     line = clock(facts["seconds"])
     if limit is not None:

@@ -174,7 +174,7 @@ mod tests {
                 "training [===>    ] 400/1000  25/s, 24 s left  objective 0.05724, 16 features, …",
             ),
             (45, "training [===>    ] 400/1000  25/s, 24 s left"),
-            (40, "training [===>    ] 400/1000  24 s left"),
+            (39, "training [===>    ] 400/1000  24 s left"),
             (30, "training 400/1000  24 s left"),
             (20, "400/1000  24 s left"),
             (12, "400/1000  2…"),

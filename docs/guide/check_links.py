@@ -29,7 +29,9 @@ class Page(HTMLParser):
 
 
 def main(root: Path) -> int:
-    pages = {path.resolve(): Page(path) for path in sorted(root.rglob("*.html"))}
+    # Templates of the theme lie among its static files.
+    found = (path for path in sorted(root.rglob("*.html")) if "_static" not in path.relative_to(root).parts)
+    pages = {path.resolve(): Page(path) for path in found}
     if not pages:
         print(f"{root} has no pages")
         return 1

@@ -21,6 +21,8 @@ _Progress = Callable[[dict[str, Any]], None]
 
 CHOICES: dict[str, list[str]]
 
+def run_command(words: list[str]) -> int: ...
+
 class Model:
     """A learned similarity; immutable."""
 

@@ -15,7 +15,7 @@ from hdsl._frames import frame
 from hdsl._learner import warn_if_interrupted
 from hdsl._matrix import as_csr
 from hdsl._pipeline import names_of_features
-from hdsl._progress import Progress, with_bar
+from hdsl._progress import COLUMNS, Progress, clock, with_bar
 from hdsl._remote_trials import remote_trials
 from hdsl._settings import seed
 
@@ -162,17 +162,18 @@ def _sum_up(tuning: Tuning, learner: Any) -> str:
     return line if tuning.finished else line + "; stopped early, more time may give a better result"
 
 
-def describe(facts: dict[str, Any], limit: float | None) -> str:
-    """One line of less than 80 columns: time used, number of trials, lowest errors.
+def describe(facts: dict[str, Any], limit: float | None, columns: int = COLUMNS) -> str:
+    """One line of at most so many columns: time used, time left, number of trials, lowest errors.
 
     >>> facts = {"trials": 19, "rows": 400, "best": (0.05, "unit random:20 100 smoothed-hinge"), "reference": 0.2,
     ...          "training": None, "seconds": 31.0}
     >>> describe(facts, 125.0)
-    '[#####               ] 0:31 of 2:05  19 trials, best 5.0%, not learned 20.0%'
+    '[###         ] 0:31 of 2:05, 1:34 left  19 trials, best 5.0%, not learned 20.0%'
     """
-    line = _clock(facts["seconds"])
+    line = clock(facts["seconds"])
     if limit is not None:
-        line += f" of {_clock(limit)}"
+        # As shown: the difference of the two times beside it.
+        line += f" of {clock(limit)}, {clock(int(limit) - int(facts['seconds']))} left"
     if facts["training"] is not None:
         line += f"  final training on {facts['training']} rows"
     else:
@@ -182,13 +183,8 @@ def describe(facts: dict[str, Any], limit: float | None) -> str:
         if facts["reference"] is not None:
             line += f", not learned {facts['reference']:.1%}"
     if limit is None:
-        return line
-    return with_bar(min(1.0, facts["seconds"] / max(limit, 1e-9)), SEARCH_WIDTH, line)
-
-
-def _clock(seconds: float) -> str:
-    whole = int(max(0.0, seconds))
-    return f"{whole // 60}:{whole % 60:02}"
+        return line[: max(0, columns)]
+    return with_bar(min(1.0, facts["seconds"] / max(limit, 1e-9)), SEARCH_WIDTH, line, columns)
 
 
 class SearchProgress(Progress):
@@ -201,4 +197,4 @@ class SearchProgress(Progress):
 
     def describe(self, facts: dict[str, Any]) -> str:
         """The line to show now."""
-        return describe({**facts, "seconds": time.monotonic() - self.started}, self.limit)
+        return describe({**facts, "seconds": time.monotonic() - self.started}, self.limit, self.columns)

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from hdsl import _core
+from hdsl._progress import columns_of
 from hdsl._threads import n_threads
 
 __all__ = [
@@ -330,7 +331,7 @@ class _Downloads:
             self.file, self.since = facts["file"], (now, facts["done"])
         line = describe_download(facts, now - self.since[0], facts["done"] - self.since[1])
         if self.in_place:
-            self.stream.write(f"\r\x1b[2K{line}")
+            self.stream.write(f"\r\x1b[2K{line[: columns_of(self.stream)]}")
             self.stream.flush()
             self.shown = True
         elif now - self.last_line >= SECONDS_BETWEEN_LINES:

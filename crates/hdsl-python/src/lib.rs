@@ -6,6 +6,7 @@
 mod baselines;
 mod blocks;
 mod cluster;
+mod command;
 mod errors;
 #[cfg(feature = "fetch")]
 mod fetching;
@@ -57,6 +58,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<baselines::BaselineModel>()?;
     module.add_class::<trials::TrialData>()?;
     module.add_class::<trials::TrialState>()?;
+    module.add_function(wrap_pyfunction!(command::run_command, module)?)?;
     module.add_function(wrap_pyfunction!(baselines::fit_baseline, module)?)?;
     module.add_function(wrap_pyfunction!(training::train, module)?)?;
     module.add_function(wrap_pyfunction!(tuning::tune, module)?)?;

@@ -1,33 +1,46 @@
 //! The `hdsl` command: learn sparse similarities, then classify, rank, project and explain with them.
 
 mod args;
+mod bug;
 mod cli;
 mod commands;
 mod failure;
 mod files;
 mod output;
 mod progress;
+mod signals;
 
 use clap::Parser;
 use clap::error::ErrorKind;
 use cli::Cli;
 use failure::Failure;
+use hdsl::data::limit_reading;
+use hdsl::solver::available_memory;
 use output::Log;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    signals::handle();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
     let log = Log::new(&cli.global);
-    exit(use_threads(cli.global.threads).and_then(|()| cli.command.run(&log)))
+    // Commands with --memory set another limit.
+    if let Some(bytes) = available_memory() {
+        limit_reading(bytes);
+    }
+    let run = || use_threads(cli.global.threads).and_then(|()| cli.command.run(&log));
+    match bug::caught(run) {
+        Some(result) => exit(result),
+        None => ExitCode::from(bug::STATUS),
+    }
 }
 
 /// The exit status of a result. A failure is printed.
 fn exit(result: Result<(), Failure>) -> ExitCode {
     match result {
-        Ok(()) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,
+        Ok(()) | Err(Failure::ReaderGone) => ExitCode::from(signals::status_of_result()),
         Err(failure) => {
             output::error(&failure.to_string());
             ExitCode::from(failure.status())

@@ -53,6 +53,7 @@ pub(crate) fn train<'py>(
     n_threads: usize,
 ) -> PyResult<(Model, Bound<'py, PyDict>)> {
     let config = settings.config()?;
+    let checkpoint = config.checkpoint.clone();
     let x = x.parts()?;
     let labels = classes.map(|c| to_labels(c, x.n_rows())).transpose()?;
     let valid = valid.as_ref().map(to_labeled).transpose()?;
@@ -88,6 +89,10 @@ pub(crate) fn train<'py>(
             })
         })
     })?;
+    // Python has the model now; saving it is up to the caller.
+    if let (Some(checkpoint), false) = (&checkpoint, interrupted) {
+        checkpoint.remove();
+    }
     let facts = facts(py, &trained)?;
     facts.set_item("interrupted", interrupted)?;
     Ok((Model::new(trained.model), facts))

@@ -1,7 +1,8 @@
 //! Progress of a search over configurations.
 
-use super::{Bar, ctrl_c, unless_stopped};
+use super::Bar;
 use crate::output::{Log, count, percent};
+use crate::signals::{cancel_token, unless_stopped};
 use hdsl::CancelToken;
 use hdsl::observer::{Event, Observer};
 use indicatif::{ProgressState, ProgressStyle};
@@ -107,11 +108,12 @@ impl<'a> TuningProgress<'a> {
 
 impl Observer for TuningProgress<'_> {
     fn cancel_token(&self) -> CancelToken<'_> {
-        ctrl_c()
+        cancel_token()
     }
 
     fn on_event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
         match *event {
+            Event::Note(note) => self.bar.note(note),
             Event::SearchStarted {
                 n_validation,
                 n_folds,

@@ -85,7 +85,12 @@ impl Search<'_> {
         if let Some(segment) = done.as_ref().filter(|segment| segment.is_whole) {
             let mut journal = lock(&self.journal);
             let spent = journal.spent + self.started.elapsed().as_secs_f64();
-            journal.record(job, segment, spent)?;
+            journal.record(job, segment, spent);
+            let note = journal.take_note();
+            drop(journal);
+            if let Some(note) = note {
+                self.tell(&Event::Note(&note));
+            }
         }
         Ok(done)
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable
 from numbers import Integral, Real
@@ -42,6 +43,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "max_features": [Interval(Integral, 2, None, closed="left"), None],
     "time": [ABOVE_0, None],
     "memory": [FROM_1, None],
+    "checkpoint": [str, os.PathLike, tuple, None],
     "early_stopping": ["boolean"],
     "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
     "n_iter_no_change": [FROM_1, None],
@@ -147,4 +149,21 @@ def as_json(fields: dict[str, Any]) -> str:
 
 def compiled(estimator: Any, fields: dict[str, Any]) -> dict[str, Any]:
     """A configuration as the compiled module takes it."""
-    return {"fields": as_json(fields), "triplets": estimator.triplets, "memory": estimator.memory}
+    return {
+        "fields": as_json(fields),
+        "triplets": estimator.triplets,
+        "memory": estimator.memory,
+        "checkpoint": checkpoint(estimator.checkpoint),
+    }
+
+
+def checkpoint(given: Any) -> tuple[str, float] | None:
+    """The path of a checkpoint and the seconds between two writes."""
+    if given is None:
+        return None
+    path, seconds = given if isinstance(given, tuple) and len(given) == 2 else (given, 60.0)
+    if not isinstance(path, (str, os.PathLike)) or not isinstance(seconds, Real) or not 0 <= seconds < 1e9:
+        raise ValueError(
+            f"The 'checkpoint' parameter is {given!r}, expected a path, or a path and the seconds between two writes."
+        )
+    return os.fspath(path), float(seconds)

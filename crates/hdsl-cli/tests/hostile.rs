@@ -53,7 +53,12 @@ fn labels_that_are_not_text_are_refused_by_line() {
         "x.svm:3: label `\\0\\0\\0` has a control character",
     );
     scratch.write("x.svm", "é 1:1\n語 2:1\n");
-    assert!(scratch.hdsl("inspect x.svm --json").json()["n_classes"] == 2);
+    let facts = scratch.hdsl("inspect x.svm --json").json();
+    assert_eq!(
+        facts["classes"].as_array().map(Vec::len),
+        Some(2),
+        "{facts}"
+    );
     scratch.write(
         "y.mtx",
         "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n2 2 1\n",
@@ -62,17 +67,17 @@ fn labels_that_are_not_text_are_refused_by_line() {
     refused(&scratch, "inspect y.mtx", "y.labels:2: label");
 }
 
-/// 48 MB of zeros, or of rows, in a few kilobytes.
+/// 8 MB of zeros, or of rows, in a few kilobytes.
 #[test]
 fn bombs_stop_at_the_limit_on_memory() {
     let scratch = Scratch::empty();
-    let many = "a 1:1 2:1\n".repeat(48 * 100_000).into_bytes();
-    for (name, text) in [("zeros", vec![0; 48 << 20]), ("rows", many)] {
+    let many = "a 1:1 2:1\n".repeat(8 * 100_000).into_bytes();
+    for (name, text) in [("zeros", vec![0; 8 << 20]), ("rows", many)] {
         let file = std::fs::File::create(scratch.path(&format!("{name}.svm.bz2"))).expect("a file");
         let mut out = bzip2::write::BzEncoder::new(file, bzip2::Compression::fast());
         out.write_all(&text).expect("a file can be written");
         out.finish().expect("a file can be written");
-        let line = format!("train {name}.svm.bz2 --lambda 1 --memory 16MB -o m.hdsl");
+        let line = format!("train {name}.svm.bz2 --lambda 1 --memory 2MB -o m.hdsl");
         refused(&scratch, &line, "which is the limit (see --memory)");
     }
 }
@@ -90,7 +95,7 @@ fn an_endless_line_is_refused() {
 #[test]
 fn columns_that_do_not_occur_take_no_memory() {
     let scratch = Scratch::empty();
-    let row = |r: u32| format!("c{} {}:1 {}:2\n", r % 2, r + 1, 4_294_967_290 - r);
+    let row = |r: u32| format!("c{} {}:1 {}:2\n", r % 2, r + 1, 4_294_900_000 - r);
     scratch.write("x.svm", (0..60).map(row).collect::<String>());
     for line in [
         "train x.svm --lambda 1 --max-iter 20 -o m.hdsl",
@@ -101,12 +106,22 @@ fn columns_that_do_not_occur_take_no_memory() {
         "neighbors m.hdsl --train x.svm x.svm -o n.txt",
         "transform m.hdsl x.svm -o t.npz",
         "index build m.hdsl x.svm -o x.index",
-        "index search x.index x.svm -k 2",
+        "index search x.index --rows x.svm -k 2",
         "inspect x.svm",
     ] {
         let ran = scratch.shell(&format!("ulimit -v 4000000; hdsl {line} --threads 2"));
         assert_eq!(ran.status, Some(0), "{line}: {}", ran.stderr);
     }
+}
+
+/// With a base, one coordinate per feature and one per atom have to be numbered.
+#[test]
+fn features_and_atoms_that_cannot_be_numbered_together_are_refused() {
+    let scratch = Scratch::empty();
+    let row = |r: u32| format!("c{} {}:1 {}:2\n", r % 2, r + 1, u32::MAX - r);
+    scratch.write("x.svm", (0..60).map(row).collect::<String>());
+    let line = "train x.svm --lambda 1 --base 1 --max-iter 20 -o m.hdsl";
+    refused(&scratch, line, "expected fewer than 2^32 together");
 }
 
 #[test]

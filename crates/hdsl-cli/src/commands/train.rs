@@ -59,8 +59,8 @@ Examples:
       keeps the lambda and the iterate with the highest nDCG@10 on a fifth of the queries
 
 Ctrl-C stops training and keeps the best model so far; a second Ctrl-C ends the program at once.
-SIGTERM and SIGHUP do the same, with status 143 and 129. A training that was killed goes on where its
-last checkpoint was if the same command is run again (--checkpoint, --resume)."
+SIGTERM and SIGHUP do the same, with status 143 and 129. A training that was killed goes on from its
+last checkpoint if the same command is run again (--checkpoint, --resume)."
 )]
 pub(crate) struct Train {
     /// Size lambda of the domain, above 0: one number, or several to compare by validation error [default: chosen from

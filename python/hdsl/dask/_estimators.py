@@ -14,6 +14,7 @@ import hdsl
 from hdsl import _core
 from hdsl._fit import given_triplets
 from hdsl._learner import HDSLLearner
+from hdsl._parameters import Kinds
 from hdsl.dask import _worker
 from hdsl.dask._blocks import token
 from hdsl.dask._inference import VoteInferenceMixin

@@ -248,7 +248,7 @@ class DaskLearner(InferenceMixin, HDSLLearner):
         self : object
             The fitted estimator.
         """
-        self._validate_params()
+        self._check_parameters()
         self._check_without_labels()
         given = given_triplets(triplets, sample_weight)
         again = self._continues()
@@ -330,7 +330,7 @@ class DaskLearner(InferenceMixin, HDSLLearner):
         n_shards: int | None,
         timeout: float,
     ) -> Self:
-        self._validate_params()
+        self._check_parameters()
         if isinstance(self.scale, str):
             raise ValueError(
                 "scale='auto' cannot be used on a cluster, expected numbers or None; hdsl.tune(..., client=client) searches with "

@@ -4,7 +4,7 @@
 use crate::errors::to_python;
 use crate::labels::order_in_a_file;
 use crate::listening::{Facts, Listeners, listen};
-use crate::matrix::{Csr, CsrArrays, to_arrays, view};
+use crate::matrix::{Copied, Csr, CsrArrays, to_arrays, view};
 use crate::model::Model;
 use crate::settings::Settings;
 use crate::training::{
@@ -53,9 +53,9 @@ fn from_statistics(given: &Statistics<'_>) -> PyResult<BlockStatistics> {
     Ok(BlockStatistics {
         n_rows: given.0.0,
         n_values: given.0.1,
-        features: features.to_vec()?,
-        maxima: maxima.to_vec()?,
-        document_frequencies: frequencies.to_vec()?,
+        features: features.copied()?,
+        maxima: maxima.copied()?,
+        document_frequencies: frequencies.copied()?,
         is_counts: given.2.0,
         is_whole: given.2.1,
         above_one: given.2.2,
@@ -148,10 +148,10 @@ impl Preprocessor {
         terms: Option<Terms<'_>>,
     ) -> PyResult<Self> {
         let kind: Preprocess = kind.parse().map_err(to_python)?;
-        let maxima = features.to_vec()?.into_iter().zip(maxima.to_vec()?);
+        let maxima = features.copied()?.into_iter().zip(maxima.copied()?);
         let terms = match terms {
             Some(((n_rows, is_counts, mean_length), features, frequencies)) => {
-                let frequencies = features.to_vec()?.into_iter().zip(frequencies.to_vec()?);
+                let frequencies = features.copied()?.into_iter().zip(frequencies.copied()?);
                 Some(TermStatistics {
                     n_rows,
                     is_counts,
@@ -246,7 +246,7 @@ pub(crate) fn class_neighbors<'py>(
     n_threads: usize,
 ) -> PyResult<[Lists<'py>; 2]> {
     let (q, i) = (queries.0.parts()?, items.0.parts()?);
-    let (q_codes, i_codes) = (queries.1.to_vec()?, items.1.to_vec()?);
+    let (q_codes, i_codes) = (queries.1.copied()?, items.1.copied()?);
     let model = model.map(|model| model.get().get());
     let found = detached(py, n_threads, || {
         let (q, i) = (view(q)?.to_rows(), view(i)?.to_rows());
@@ -278,9 +278,9 @@ pub(crate) fn merge_lists<'py>(
 ) -> PyResult<Lists<'py>> {
     let mut read = Vec::with_capacity(parts.len());
     for (starts, rows, scores) in &parts {
-        let near = rows.to_vec()?.into_iter().zip(scores.to_vec()?);
+        let near = rows.copied()?.into_iter().zip(scores.copied()?);
         let near: Vec<Neighbor> = near.map(|(row, score)| Neighbor { row, score }).collect();
-        read.push((starts.to_vec()?, near));
+        read.push((starts.copied()?, near));
     }
     let n = read.first().map_or(0, |first| first.0.len());
     let whole = |(starts, near): &(Vec<i64>, Vec<Neighbor>)| {
@@ -351,7 +351,7 @@ fn to_columns<'py>(py: Python<'py>, triplets: &Triplets) -> Columns<'py> {
             column.push(i64::from(row));
         }
     }
-    let weights = triplets.weights().map(|w| w.to_vec().into_pyarray(py));
+    let weights = triplets.weights().map(|w| w.copied().into_pyarray(py));
     (columns.map(|column| column.into_pyarray(py)), weights)
 }
 
@@ -392,7 +392,7 @@ pub(crate) fn hold_out_anchors<'py>(
 }
 
 fn random_triplets(codes: &Numbers<'_>, per_row: usize, seed: u64) -> PyResult<Triplets> {
-    let codes = codes.to_vec()?;
+    let codes = codes.copied()?;
     let n_classes = codes.iter().max().map_or(0, |&most| most as usize + 1);
     let rows = Rows::from_parts(1, vec![0; codes.len() + 1], vec![], vec![]).map_err(to_python)?;
     let labels = Labels::from_codes(vec![String::new(); n_classes], codes).map_err(to_python)?;
@@ -516,7 +516,7 @@ pub(crate) fn choose<'py>(
 ) -> PyResult<Option<Chosen>> {
     let config = settings.config()?;
     config.check().map_err(to_python)?;
-    let (x, numbers, labels) = (x.parts()?, numbers.to_vec()?, labels_of(classes)?);
+    let (x, numbers, labels) = (x.parts()?, numbers.copied()?, labels_of(classes)?);
     let known = numbers.iter().all(|&row| (row as usize) < labels.len());
     if numbers.len() != x.n_rows() || !known || !numbers.is_sorted() {
         return Err(PyValueError::new_err(

@@ -3,7 +3,7 @@
 use crate::blocks::Preprocessor;
 use crate::errors::to_python;
 use crate::listening::{Facts, Listeners, listen};
-use crate::matrix::{Csr, view};
+use crate::matrix::{Copied, Csr, view};
 use crate::model::Model;
 use crate::settings::Settings;
 use crate::training::{Classes, Listening, facts, to_labels};
@@ -29,7 +29,7 @@ pub(crate) fn add_column_sums<'py>(
     sums: Floats<'py>,
     x: Csr<'py>,
 ) -> PyResult<(Numbers<'py>, Floats<'py>)> {
-    let sums = ColumnSums::from_parts(features.to_vec()?, sums.to_vec()?).map_err(to_python)?;
+    let sums = ColumnSums::from_parts(features.copied()?, sums.copied()?).map_err(to_python)?;
     let parts = x.parts()?;
     let (features, sums) = detached(py, 1, || {
         let mut sums = sums;
@@ -47,7 +47,7 @@ pub(crate) fn feature_order<'py>(
     features: Numbers<'py>,
     sums: Floats<'py>,
 ) -> PyResult<Numbers<'py>> {
-    let sums = ColumnSums::from_parts(features.to_vec()?, sums.to_vec()?).map_err(to_python)?;
+    let sums = ColumnSums::from_parts(features.copied()?, sums.copied()?).map_err(to_python)?;
     Ok(sums.order(n_features).map_err(to_python)?.into_pyarray(py))
 }
 
@@ -71,7 +71,7 @@ fn starts(of: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
         .cast::<PyArray1<i64>>()
         .map_err(|_| PyTypeError::new_err("starts of lists are an array of int64"))?;
     Ok(array
-        .to_vec()?
+        .copied()?
         .into_iter()
         .map(|start| start as usize)
         .collect())
@@ -81,7 +81,7 @@ fn numbers(of: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
     let array = of
         .cast::<PyArray1<u32>>()
         .map_err(|_| PyTypeError::new_err("row numbers and classes are arrays of uint32"))?;
-    Ok(array.to_vec()?)
+    array.copied()
 }
 
 fn source(of: &Bound<'_, PyAny>) -> PyResult<ShardTriplets> {
@@ -120,7 +120,7 @@ fn source(of: &Bound<'_, PyAny>) -> PyResult<ShardTriplets> {
 fn floats(of: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
     let array = of.cast::<PyArray1<f64>>();
     let array = array.map_err(|_| PyTypeError::new_err("weights are an array of float64"))?;
-    Ok(array.to_vec()?)
+    array.copied()
 }
 
 fn list(columns: [&Bound<'_, PyAny>; 3]) -> PyResult<Vec<(u32, u32, u32)>> {
@@ -166,10 +166,10 @@ impl Shard {
         let nbytes = 12 * rows.nnz();
         let parts = ShardParts {
             rows,
-            numbers: row_numbers.to_vec()?,
+            numbers: row_numbers.copied()?,
             own: own.0..own.1,
             n_rows,
-            features: features.to_vec()?,
+            features: features.copied()?,
             triplets,
             loss: loss.parse().map_err(to_python)?,
             n_threads,
@@ -237,7 +237,7 @@ impl Shard {
     ) -> PyResult<()> {
         let normalization = normalization.parse().map_err(to_python)?;
         let triplets = list([anchors, nears, fars])?;
-        let weights: Option<Vec<f64>> = weights.map(|w| w.to_vec()).transpose()?;
+        let weights: Option<Vec<f64>> = weights.map(|w| w.copied()).transpose()?;
         let rows = rows(&x)?;
         self.shard
             .set_held_out(rows, &triplets, weights.as_deref(), normalization)

@@ -86,9 +86,8 @@ impl<'py> FromPyObject<'_, 'py> for Csr<'py> {
                 "X has {n_rows} rows and {n_features} columns, expected fewer than 2**32 of each"
             )));
         }
-        let starts = whole_numbers(&matrix.getattr("indptr")?, "indptr", |n| {
-            usize::try_from(n).ok()
-        })?;
+        let part = |name: &str| aligned(matrix.getattr(name)?);
+        let starts = whole_numbers(&part("indptr")?, "indptr", |n| usize::try_from(n).ok())?;
         if starts.len() != n_rows + 1 {
             return Err(PyValueError::new_err(format!(
                 "X.indptr has {} entries for {n_rows} rows",
@@ -96,7 +95,7 @@ impl<'py> FromPyObject<'_, 'py> for Csr<'py> {
             )));
         }
         let column = |n: i64| u32::try_from(n).ok();
-        let indices = matrix.getattr("indices")?;
+        let indices = part("indices")?;
         let columns = match indices.extract::<PyReadonlyArray1<'py, i32>>() {
             // Negative indices become columns from 2**31 on, which the bounds check refuses.
             Ok(array) if array.is_contiguous() && n_features <= i32::MAX as usize => {
@@ -104,7 +103,7 @@ impl<'py> FromPyObject<'_, 'py> for Csr<'py> {
             }
             _ => Array::Converted(whole_numbers(&indices, "indices", column)?),
         };
-        let data = matrix.getattr("data")?;
+        let data = part("data")?;
         let values = match data.extract::<PyReadonlyArray1<'py, f64>>() {
             Ok(array) if array.is_contiguous() => Array::Borrowed(array),
             Ok(array) => Array::Converted(array.as_array().to_vec()),
@@ -116,6 +115,29 @@ impl<'py> FromPyObject<'_, 'py> for Csr<'py> {
             columns,
             values,
         })
+    }
+}
+
+/// The array, copied if it is not aligned: arrays that arrive in a message of another process begin anywhere in it.
+fn aligned(array: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
+    match array
+        .getattr("flags")
+        .and_then(|flags| flags.getattr("aligned"))
+    {
+        Ok(flag) if !flag.extract::<bool>()? => array.call_method0("copy"),
+        _ => Ok(array),
+    }
+}
+
+/// The numbers of an array, aligned or not.
+pub(crate) trait Copied<T> {
+    fn copied(&self) -> PyResult<Vec<T>>;
+}
+
+impl<T: numpy::Element + Clone> Copied<T> for Bound<'_, PyArray1<T>> {
+    fn copied(&self) -> PyResult<Vec<T>> {
+        let array = aligned(self.as_any().clone())?;
+        Ok(array.cast::<PyArray1<T>>()?.to_vec()?)
     }
 }
 

@@ -207,7 +207,7 @@ fn add_drawn(triplets: &mut Triplets, anchor: u32, similar: &[(u32, f64)], pool:
     }
     let lists = Lists::new(DRAWS.0, DRAWS.1);
     for &(near, weight) in similar {
-        let list = lists.list(u64::from(anchor) << 32 | u64::from(near));
+        let list = lists.list((u64::from(anchor) << 32) | u64::from(near));
         let rows = (0..).map(|k| pool[list.below(k, pool.len() as u32) as usize]);
         for far in rows.filter(is_other).take(DRAWN) {
             triplets.push_weighted(anchor, near, far, weight / DRAWN as f64);

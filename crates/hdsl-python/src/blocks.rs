@@ -351,7 +351,7 @@ fn to_columns<'py>(py: Python<'py>, triplets: &Triplets) -> Columns<'py> {
             column.push(i64::from(row));
         }
     }
-    let weights = triplets.weights().map(|w| w.copied().into_pyarray(py));
+    let weights = triplets.weights().map(|w| w.to_vec().into_pyarray(py));
     (columns.map(|column| column.into_pyarray(py)), weights)
 }
 

@@ -774,7 +774,7 @@ fn wordy(n: usize, d: usize, seed: u64) -> (Rows, Triplets) {
 /// Runs Alg. 1 on an engine.
 fn run_on<'p>(engine: &mut impl Engine<'p>, oracle: &mut Oracle, params: &SolverParams) -> Run {
     let clock = &mut Stopwatch::start();
-    frank_wolfe(engine, oracle, None, params, clock, &mut ()).unwrap()
+    frank_wolfe(engine, oracle, None, None, params, clock, &mut ()).unwrap()
 }
 
 /// The engine after so many steps of Alg. 1, if it takes as many, and how many were away, drop and any steps.

@@ -52,9 +52,9 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// The file beside an output with this ending added, such as a journal; none beside standard output.
+/// The file beside an output with this ending added, such as a journal; none beside standard output, pipes and devices.
 pub(crate) fn beside(output: &Path, ending: &str) -> Option<PathBuf> {
-    if output.as_os_str() == "-" {
+    if output.as_os_str() == "-" || (output.exists() && !output.is_file()) {
         return None;
     }
     let mut name = OsString::from(output.as_os_str());

@@ -15,10 +15,10 @@ VERSION = 1
 
 #: Steps of Alg. 1 with the exact search, and what they are called.
 STEPS = {
-    "away": ("forward and away steps (Alg. 1)", {"steps": "away", "search": "exact"}),
-    "forward": ("forward steps only", {"steps": "forward", "search": "exact"}),
-    "pairwise": ("pairwise steps, not in the paper", {"steps": "pairwise", "search": "exact"}),
-    "heuristic": ("forward and away, heuristic search", {"steps": "away", "search": "alternating"}),
+    "away": ("forward and away steps (Alg. 1)", {"step_rule": "away", "search": "exact"}),
+    "forward": ("forward steps only", {"step_rule": "forward", "search": "exact"}),
+    "pairwise": ("pairwise steps, not in the paper", {"step_rule": "pairwise", "search": "exact"}),
+    "heuristic": ("forward and away, heuristic search", {"step_rule": "away", "search": "alternating"}),
 }
 POINTS = 160
 
@@ -41,7 +41,7 @@ def run(cell: Cell, context: Context) -> dict[str, Any]:
 
     parts, triplets = data.load(cell.dataset, context.data, 0), data.DATASETS[cell.dataset].triplets
     # The optimum is looked for by the steps that get there soonest, until it is proved to be near.
-    options = {"steps": "pairwise", "search": "exact", "tol": 1e-6} if cell.system == "optimum" else STEPS[cell.system][1]
+    options = {"step_rule": "pairwise", "search": "exact", "tol": 1e-6} if cell.system == "optimum" else STEPS[cell.system][1]
     learner = HDSL(
         scale=cell.get("scale"), triplets=triplets, preprocess="none", max_iter=cell.get("max_iter"), certify=True,
         random_state=0, n_jobs=1, **options,

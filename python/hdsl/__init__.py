@@ -20,16 +20,24 @@ HDSLClassifier(n_neighbors=1, scale=2)
 array([ True])
 """
 
-from hdsl import datasets, metrics, model_selection, plot
-from hdsl._classifier import HDSLClassifier
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from hdsl._core import __version__
-from hdsl._diagonal import DiagonalSimilarity
-from hdsl._hdsl import HDSL
-from hdsl._index import Hit, Index
-from hdsl._mining import mine_triplets
-from hdsl._oasis import OASIS
-from hdsl._triplets import TripletHDSL
-from hdsl._tuning import tune
+
+if TYPE_CHECKING:
+    from hdsl import datasets, metrics, model_selection, plot
+    from hdsl._classifier import HDSLClassifier
+    from hdsl._diagonal import DiagonalSimilarity
+    from hdsl._hdsl import HDSL
+    from hdsl._index import Hit, Index
+    from hdsl._mining import mine_triplets
+    from hdsl._oasis import OASIS
+    from hdsl._pairs import PairHDSL
+    from hdsl._triplets import TripletHDSL
+    from hdsl._tuning import tune
 
 __all__ = [
     "HDSL",
@@ -38,6 +46,7 @@ __all__ = [
     "Hit",
     "Index",
     "OASIS",
+    "PairHDSL",
     "TripletHDSL",
     "__version__",
     "datasets",
@@ -47,3 +56,32 @@ __all__ = [
     "plot",
     "tune",
 ]
+
+#: The module of each public name. A module is imported when one of its names is first used, so that the command `hdsl`
+#: starts without importing scikit-learn.
+_MODULES = {
+    "HDSL": "hdsl._hdsl",
+    "HDSLClassifier": "hdsl._classifier",
+    "DiagonalSimilarity": "hdsl._diagonal",
+    "Hit": "hdsl._index",
+    "Index": "hdsl._index",
+    "OASIS": "hdsl._oasis",
+    "PairHDSL": "hdsl._pairs",
+    "TripletHDSL": "hdsl._triplets",
+    "mine_triplets": "hdsl._mining",
+    "tune": "hdsl._tuning",
+}
+_SUBMODULES = ("datasets", "metrics", "model_selection", "plot")
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        if name in _SUBMODULES:
+            return import_module(f"hdsl.{name}")
+        if name not in _MODULES:
+            raise AttributeError(f"module 'hdsl' has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+        return value
+
+    def __dir__():
+        return sorted({*globals(), *__all__})

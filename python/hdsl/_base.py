@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, NamedTuple
+import functools
+import types
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import normalize
-from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
 from hdsl import _core
-from hdsl._frames import frame
+from hdsl._frames import frame, output_library
 from hdsl._matrix import DTYPES, as_csr, from_parts
+from hdsl._parameters import Kinds, check_parameters
 from hdsl._records import as_rows, is_records
+from hdsl._sklearn import BaseEstimator, TransformerMixin
 from hdsl._threads import n_threads
 
 if TYPE_CHECKING:
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Explanation(NamedTuple):
-    """The components of the learned part M of a similarity, as two data frames; and its base."""
+    """The components of the learned part M of a similarity, as two tables; and its base."""
 
     features: Any
     """The features in use by M: index, name, weight M_ii, and number of pairs; by decreasing weight."""
@@ -41,17 +44,37 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
     search index of those rows).
     """
 
+    _constraints: ClassVar[dict[str, Kinds]]
     _model: _core.Model
     _index: _core.Index
     _fit_X: Any
     triplets: str
-    preprocess: str
+    preprocess: str | None
     n_neighbors: int
-    callback: Any
+    euclidean: bool
+    callback: Callable[[dict[str, Any]], Any] | None
     random_state: Any
     n_jobs: int | None
     verbose: int
     n_features_in_: int
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        theirs: Any = cls.__init__
+        if "__init__" not in cls.__dict__ and isinstance(theirs, types.FunctionType):
+            # A copy of the inherited constructor, so that the error about a wrong argument names this class.
+            own = types.FunctionType(
+                theirs.__code__, theirs.__globals__, "__init__", theirs.__defaults__, theirs.__closure__
+            )
+            functools.update_wrapper(own, theirs)
+            own.__kwdefaults__ = theirs.__kwdefaults__
+            own.__qualname__ = f"{cls.__qualname__}.__init__"
+            del own.__dict__["__wrapped__"]  # whose signature would be taken for that of the copy
+            setattr(cls, "__init__", own)
+
+    def _check_parameters(self) -> None:
+        """Raise an error for a parameter of a wrong type or out of its range."""
+        check_parameters(self._constraints, self.get_params(deep=False), type(self).__name__)
 
     # -- input --------------------------------------------------------------------------------------------------------
 
@@ -85,17 +108,29 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
 
     # -- the space in which the similarity is a dot product -------------------------------------------------------------
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Any, *, items: bool = False, radius: float | None = None) -> Any:
         """Map rows into the space in which the learned similarity is a dot product.
 
         Search that space by inner product: ranking by Euclidean distance gives other neighbors. The `normalization` of the
         estimator is not applied: under ``"cosine"`` the similarity is the cosine of mapped rows, which is the inner product
         after ``sklearn.preprocessing.normalize``.
 
+        With ``euclidean=True``, one coordinate is added such that the Euclidean neighbors are the rows of the highest
+        similarity (of the highest cosine under ``normalization="cosine"``), for any index or learner that ranks by
+        distance. The rows to search are mapped with ``items=True``, or by ``fit_transform``; the rows to search for without
+        it. Pipelines do so by themselves.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Raw rows; the learned preprocessing is applied first.
+        items : bool, default=False
+            With ``euclidean=True``, whether these are rows to search: the added coordinate of a row x is then
+            √(R² - S(x, x)), and 0 otherwise. The squared distance of a query q is S(q, q) + R² - 2 S(q, x). No effect
+            otherwise.
+        radius : float or None, default=None
+            R, at least the largest norm √S(x, x) of all items. By default, the largest norm of `X`; to map items in several
+            calls, pass the same value to each. Only with ``euclidean=True``.
 
         Returns
         -------
@@ -113,14 +148,53 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         >>> Z = learner.transform(X)
         >>> np.allclose(Z @ Z.T, learner.similarity(X))
         True
+
+        Neighbors by scikit-learn's default metric:
+
+        >>> from sklearn.neighbors import NearestNeighbors
+        >>> learner.set_params(euclidean=True)
+        HDSL(euclidean=True, scale=2)
+        >>> nearest = NearestNeighbors(n_neighbors=2).fit(learner.transform(X, items=True))
+        >>> nearest.kneighbors(learner.transform([[0., 2, 1]]), return_distance=False)
+        array([[2, 3]])
         """
-        rows = self._rows(X)
+        mapped = self._map_for_output(self._rows(X), items)
+        if self.euclidean:
+            mapped = self._for_distances(mapped, items, radius)
+        elif radius is not None:
+            raise ValueError("radius is given, but is used only with euclidean=True.")
+        return self._like(X, mapped)
+
+    def _map_for_output(self, rows: Any, items: bool) -> sp.csr_array:
+        """Rows in the coordinates of :meth:`transform`, without the one that `euclidean` adds."""
         parts, dim = self._model.transform(rows, self._reduced_to(), self._threads())
-        return self._like(X, from_parts(parts, dim))
+        return from_parts(parts, dim)
+
+    def _for_distances(self, mapped: sp.csr_array, items: bool, radius: float | None) -> sp.csr_array:
+        """Mapped rows with the coordinate that turns the order by inner product into the order by distance."""
+        if self._normalization() == "cosine":
+            if radius is not None:
+                raise ValueError("radius is given, but under normalization='cosine' it is always 1.")
+            norms = (_norms(mapped) > 0).astype(float)  # a row of zeros has a cosine of 0 with every row
+            mapped, radius = sp.csr_array(normalize(mapped)), 1.0
+        else:
+            norms = _norms(mapped)
+        added = np.zeros(len(norms))
+        if items:
+            largest = norms.max(initial=0.0)
+            if radius is None:
+                radius = float(largest)
+            elif not np.isfinite(radius) or radius < largest:
+                raise ValueError(
+                    f"radius is {radius}, but row {int(norms.argmax())} of X has the norm {largest:.6g}; "
+                    "expected a number that is at least the largest norm of all items"
+                )
+            added = np.sqrt(np.clip((radius - norms) * (radius + norms), 0.0, None))
+        return sp.csr_array(sp.hstack([mapped, sp.csr_array(added[:, None])], format="csr"))
 
     def _like(self, X: Any, mapped: sp.csr_array) -> Any:
         """Mapped rows: sparse if `X` is, unless `set_output` asks for a data frame."""
-        in_frames = _get_output_config("transform", self)["dense"] != "default"
+        in_frames = output_library(self) != "default"
         return mapped if sp.issparse(X) and not in_frames else mapped.toarray()
 
     def _reduced_to(self) -> int | None:
@@ -139,7 +213,7 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         names : ndarray of str objects
             ``a+b`` for an atom of positive sign over the features a and b, ``a-b`` for one of negative sign; the lower-case
             name of the class with a number for orthogonal coordinates. Before them, the names of all input features if the
-            model has a base.
+            model has a base; after them ``euclidean``, the coordinate that ``euclidean=True`` adds.
 
         Examples
         --------
@@ -149,7 +223,13 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         array(['left-right'], dtype=object)
         """
         check_is_fitted(self)
-        name = self._namer(input_features)
+        return self._with_added(self._names_out(self._namer(input_features)))
+
+    def _with_added(self, names: list[str]) -> NDArray[np.object_]:
+        return np.array([*names, "euclidean"] if self.euclidean else names, dtype=object)
+
+    def _names_out(self, name: Callable[[int], str]) -> list[str]:
+        """Names of the coordinates, without the one that `euclidean` adds."""
         names = [name(feature) for feature in range(self._model.n_features if self._model.base else 0)]
         if self._reduced_to() is not None:
             prefix = type(self).__name__.lower()
@@ -158,11 +238,11 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         else:
             (i, j, _), signs = self._model.atoms()
             names += [f"{name(a)}{'+' if sign > 0 else '-'}{name(b)}" for a, b, sign in zip(i, j, signs)]
-        return np.array(names, dtype=object)
+        return names
 
     @property
     def _n_features_out(self) -> int:
-        return self._model.dim(self._reduced_to())
+        return self._model.dim(self._reduced_to()) + bool(self.euclidean)
 
     # -- scores -----------------------------------------------------------------------------------------------------------
 
@@ -189,7 +269,7 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         array([ 2., -2.])
         """
         rows = self._rows(X)
-        i, j = np.broadcast_arrays(_whole(i, "i"), _whole(j, "j"))
+        i, j = np.broadcast_arrays(whole_numbers(i, "i"), whole_numbers(j, "j"))
         return self._pair_scores(rows, np.ascontiguousarray(i), np.ascontiguousarray(j))
 
     def _pair_scores(self, rows: Any, i: NDArray[np.int64], j: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -219,6 +299,10 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         >>> learner.pair_score(X[[[0, 1], [0, 2]]])
         array([ 2., -2.])
         """
+        return self._pair_scores(*self._paired_rows(pairs))
+
+    def _paired_rows(self, pairs: Any) -> tuple[Any, NDArray[np.int64], NDArray[np.int64]]:
+        """Rows, and the two of each pair."""
         check_is_fitted(self)
         pairs = check_array(pairs, allow_nd=True, dtype=None, input_name="pairs")
         if pairs.shape[1:2] != (2,) or pairs.ndim > 3:
@@ -226,12 +310,81 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
                 f"pairs has the shape {pairs.shape}, expected (n_pairs, 2) or (n_pairs, 2, n_features)"
             )
         if pairs.ndim == 2:
-            rows, i, j = self._fitted_rows(), _whole(pairs[:, 0], "pairs"), _whole(pairs[:, 1], "pairs")
-        else:
-            n = len(pairs)
-            rows = self._rows(np.concatenate([pairs[:, 0], pairs[:, 1]]))
-            i, j = np.arange(n), np.arange(n, 2 * n)
-        return self._pair_scores(rows, i, j)
+            rows, i, j = self._fitted_rows(), whole_numbers(pairs[:, 0], "pairs"), whole_numbers(pairs[:, 1], "pairs")
+            wrong = [row for row in np.r_[i, j] if not 0 <= row < rows.shape[0]]
+            if wrong:
+                raise ValueError(f"pairs names row {wrong[0]}, but there are {rows.shape[0]} rows")
+            return rows, i, j
+        n = len(pairs)
+        return self._rows(np.concatenate([pairs[:, 0], pairs[:, 1]])), np.arange(n), np.arange(n, 2 * n)
+
+    def pair_distance(self, pairs: Any) -> NDArray[np.float64]:
+        """The distance of the two rows of each pair, under the name and with the arguments of metric-learn.
+
+        It is the Euclidean distance of the rows in the space in which the similarity is a dot product:
+        √(S(x, x) + S(z, z) - 2 S(x, z)), and of rows of length 1 in that space under ``normalization="cosine"``. Similarity
+        and distance rank differently, and the similarity is what was learned.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2) or (n_pairs, 2, n_features)
+            Indices of fitted rows, or the rows themselves.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+            Smaller values mean more similar rows.
+
+        Examples
+        --------
+        >>> from hdsl import HDSL
+        >>> X = [[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]]
+        >>> learner = HDSL(scale=2, triplets="knn:1:2").fit(X, [0, 0, 1, 1])
+        >>> learner.pair_distance([[0, 1], [0, 2]]).round(3)
+        array([0.   , 2.828])
+        """
+        rows, i, j = self._paired_rows(pairs)
+        embedded = self._embedded(rows)
+        return _norms(sp.csr_array(embedded[i] - embedded[j]))
+
+    def _embedded(self, rows: Any) -> sp.csr_array:
+        """Rows in the space in which the similarity is a dot product; of length 1 for cosines."""
+        mapped = self._embed(rows)
+        return sp.csr_array(normalize(mapped)) if self._normalization() == "cosine" else mapped
+
+    def _embed(self, rows: Any) -> sp.csr_array:
+        parts, dim = self._model.transform(rows, None, self._threads())
+        return from_parts(parts, dim)
+
+    def get_metric(self) -> Callable[..., float]:
+        """The distance of :meth:`pair_distance` as a function of two rows, under the name of metric-learn.
+
+        Returns
+        -------
+        metric : callable
+            ``metric(u, v, squared=False)`` for two raw rows, which are one-dimensional arrays. scikit-learn takes it as
+            ``metric=``; that is slow, since it calls it once per pair of rows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hdsl import HDSL
+        >>> X = np.array([[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
+        >>> metric = HDSL(scale=2, triplets="knn:1:2").fit(X, [0, 0, 1, 1]).get_metric()
+        >>> round(metric(X[0], X[2], squared=True), 6)
+        8.0
+        """
+        check_is_fitted(self)
+
+        def metric(u: ArrayLike, v: ArrayLike, squared: bool = False) -> float:
+            both = np.stack([np.asarray(u, dtype=np.float64), np.asarray(v, dtype=np.float64)])
+            if both.shape != (2, self.n_features_in_):
+                raise ValueError(f"u and v have the shape {both.shape[1:]}, expected ({self.n_features_in_},)")
+            embedded = self._embedded(as_csr(check_array(both, input_name="u and v")))
+            distance = float(_norms(sp.csr_array(embedded[[0]] - embedded[[1]]))[0])
+            return distance**2 if squared else distance
+
+        return metric
 
     def similarity(self, A: Any, B: Any = None, *, dense_output: bool = True) -> Any:
         """Score every row of one matrix against every row of another.
@@ -315,6 +468,42 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         scores, rows = scores.reshape(-1, k), rows.reshape(-1, k)
         return (scores, rows) if return_similarity else rows
 
+    def kneighbors_graph(
+        self, X: Any = None, n_neighbors: int | None = None, mode: str = "connectivity"
+    ) -> sp.csr_array:
+        """The graph of the most similar fitted rows.
+
+        Parameters
+        ----------
+        X, n_neighbors
+            As for :meth:`kneighbors`.
+        mode : {"connectivity", "similarity"}, default="connectivity"
+            The values of the edges: 1, or the score of :meth:`kneighbors`.
+
+        Returns
+        -------
+        graph : csr_array of shape (n_queries, n_samples_fit)
+            `n_neighbors` stored values per row, by increasing column; a score may be a stored 0.
+
+        Examples
+        --------
+        >>> from hdsl import HDSL
+        >>> X = [[1., 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]]
+        >>> HDSL(scale=2, triplets="knn:1:2").fit(X, [0, 0, 1, 1]).kneighbors_graph(n_neighbors=1).toarray()
+        array([[0., 1., 0., 0.],
+               [1., 0., 0., 0.],
+               [0., 0., 0., 1.],
+               [0., 0., 1., 0.]])
+        """
+        if mode not in ("connectivity", "similarity"):
+            raise ValueError(f"mode is {mode!r}, expected 'connectivity' or 'similarity'")
+        scores, near = self.kneighbors(X, n_neighbors)
+        values = np.ones(near.size) if mode == "connectivity" else scores.ravel()
+        starts = np.arange(0, near.size + 1, near.shape[1])
+        graph = sp.csr_array((values, near.ravel(), starts), shape=(len(near), self._fitted_rows().shape[0]))
+        graph.sort_indices()
+        return graph
+
     def _search(self, queries: Any, k: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         rows, normalization = self._fitted_rows(), self._normalization()
         return self._index.neighbors(self._model, normalization, rows, queries, k, self._threads())
@@ -354,6 +543,47 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         d = self._model.n_features
         return sp.csr_array(sp.coo_array((values, (i, j)), shape=(d, d)))
 
+    @property
+    def components_(self) -> sp.csr_array:
+        """The matrix L with ``transform(X) = preprocess_rows(X) @ L.T``: one row per coordinate, one column per feature.
+
+        The similarity is S(x, z) = x' L' L z of preprocessed rows (approximately with `n_components`). The coordinate that
+        ``euclidean=True`` adds is not linear and has no row. Sparse, since there may be millions of features.
+        """
+        check_is_fitted(self)
+        n_features = self._model.n_features
+        active = np.sort(self._model.features_by_weight()[0])
+        # Each feature alone in a row: preprocessing only changes its value, so that the map of the value is a multiple of a
+        # column of L.
+        alone = sp.csr_array((np.ones(len(active)), active, np.arange(len(active) + 1)), shape=(len(active), n_features))
+        values = from_parts(self._model.prepare(alone, self._threads()), n_features).sum(axis=1)
+        parts, dim = self._model.transform(alone, self._reduced_to(), self._threads())
+        n_base = n_features if self._model.base else 0
+        learned = from_parts(parts, dim)[:, n_base:]
+        factors = np.divide(1.0, values, out=np.zeros(len(active)), where=values != 0)
+        of_active = sp.coo_array((sp.diags_array(factors) @ learned).T)
+        rows, columns = of_active.coords
+        L = sp.csr_array((of_active.data, (rows, active[columns])), shape=(dim - n_base, n_features))
+        if n_base:
+            base = sp.diags_array(np.full(n_features, np.sqrt(self._model.base)), format="csr")
+            L = sp.csr_array(sp.vstack([base, L], format="csr"))
+        return L
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """How much of the similarity depends on each feature; they sum to 1, or are all 0 if nothing was learned.
+
+        The importance of feature i is the sum of the absolute values in its row of βI + M, for S(x, z) = x' (βI + M) z of
+        preprocessed rows (of row and column, if M is not symmetric), divided by the sum over all features.
+        ``sklearn.feature_selection.SelectFromModel`` selects by it.
+        """
+        M = self.get_bilinear_matrix()
+        sums = (abs(M).sum(axis=0) + abs(M).sum(axis=1)) / 2
+        own = M.diagonal()
+        importances = np.asarray(sums - np.abs(own) + np.abs(own + getattr(self, "base_", 0.0)), dtype=np.float64)
+        total = importances.sum()
+        return importances / total if total > 0 else importances
+
     def preprocess_rows(self, X: Any) -> sp.csr_array:
         """Apply the learned preprocessing.
 
@@ -379,7 +609,7 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         parts = self._model.prepare(self._rows(X), self._threads())
         return from_parts(parts, self._model.n_features)
 
-    def set_feature_names(self, names: ArrayLike) -> Any:
+    def set_feature_names(self, names: ArrayLike) -> Self:
         """Set the names of the features, for explanations and saved models.
 
         A fit to a data frame sets them, and so does a fit as the last step of a pipeline whose earlier steps have
@@ -418,7 +648,7 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
             )
         return listed
 
-    def _namer(self, names: ArrayLike | None) -> Any:
+    def _namer(self, names: ArrayLike | None) -> Callable[[int], str]:
         """A function from feature indices to names."""
         if names is not None:
             known = getattr(self, "feature_names_in_", None)
@@ -444,7 +674,8 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         -------
         explanation : Explanation
             ``explanation.features`` (the diagonal of M) and ``explanation.pairs`` (the entries beside it), two data frames
-            of pandas (of polars if ``set_output`` asks for polars). A positive weight of a pair makes two rows more similar
+            of pandas (of polars if ``set_output`` asks for polars, or if
+            only polars is installed; plain tables without either). A positive weight of a pair makes two rows more similar
             if one contains the first feature and the other the second; a negative weight makes them less similar.
             ``explanation.base`` is β: the dot product of the rows times β is added to the learned part.
 
@@ -472,7 +703,8 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
             "feature_j": [name(f) for f in j],
             "weight": pair_weights,
         }
-        return Explanation(frame(self, named), frame(self, pairs), getattr(self, "base_", 0.0))
+        library = output_library(self)
+        return Explanation(frame(named, library), frame(pairs, library), getattr(self, "base_", 0.0))
 
     def _by_weight(self) -> tuple[Any, Any]:
         """Features with their numbers of pairs and weights, and pairs with their weights; the largest first."""
@@ -517,7 +749,7 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         }
         if "base" in parts:
             table["part"] = [part for part, columns in parts.items() for _ in columns[0]]
-        return frame(self, table)
+        return frame(table, output_library(self))
 
     def _contributions(self, x: Any, z: Any) -> Any:
         """Features of two rows and their contribution to the learned part of the score, the largest first."""
@@ -553,7 +785,7 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         return other
 
 
-def _whole(numbers: ArrayLike, name: str) -> NDArray[np.int64]:
+def whole_numbers(numbers: ArrayLike, name: str) -> NDArray[np.int64]:
     """Integers of any integer type."""
     array = np.atleast_1d(np.asarray(numbers))
     if array.size and not np.issubdtype(array.dtype, np.integer):
@@ -561,3 +793,15 @@ def _whole(numbers: ArrayLike, name: str) -> NDArray[np.int64]:
     if array.ndim != 1:
         raise ValueError(f"{name} has {array.ndim} dimensions, expected 1")
     return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def _norms(rows: sp.csr_array) -> NDArray[np.float64]:
+    """The Euclidean norm of each row."""
+    largest = np.abs(rows.data).max(initial=0.0)
+    if largest == 0:
+        return np.zeros(rows.shape[0])
+    # Squares of very large and very small values stay finite and above 0. A power of two changes no other digit.
+    scale = 2.0 ** np.frexp(largest)[1]
+    scaled = rows / scale
+    norms: NDArray[np.float64] = scale * np.sqrt(np.asarray(scaled.multiply(scaled).sum(axis=1)).ravel())
+    return norms

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from hdsl import _core
+from hdsl._callbacks import with_callbacks
 from hdsl._classifier import VoteMixin
-from hdsl._fit import TripletLearner, checked_weights
+from hdsl._fit import TripletLearner
 from hdsl._learner import warn_if_interrupted
 from hdsl._matrix import from_parts
 from hdsl._pipeline import names_of_features
@@ -36,8 +36,8 @@ class Baseline(VoteMixin, TripletLearner):
 
     # -- learning -----------------------------------------------------------------------------------------------------------
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+    @with_callbacks
+    def fit(self, X: Any, y: Any) -> Self:
         """Learn from labels, by mining triplets from them.
 
         Parameters
@@ -46,29 +46,45 @@ class Baseline(VoteMixin, TripletLearner):
             Raw rows.
         y : array-like of shape (n_samples,)
             Classes.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            The weight of the triplets of which a row is the anchor.
 
         Returns
         -------
         self : object
             The fitted estimator.
         """
+        self._check_parameters()
         again = self._continues()
         rows, y = self._rows_and_labels(X, y, reset=not again)
         self._set_classes(y, rows)
-        weights = checked_weights(sample_weight, rows)
+        weights = self._weights_of_classes
         start = self._model if again else None
-        return self._learn(rows, classes=self._classes(), row_weights=weights, start=start)
+        row_weights = None if weights is None else weights[self._codes]
+        return self._learn(rows, classes=self._classes(), row_weights=row_weights, start=start)
+
+    def fit_transform(self, X: Any, y: Any) -> Any:
+        """Learn from labels, and map the same rows.
+
+        Parameters
+        ----------
+        X, y
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        Z : {ndarray, csr_array} of shape (n_samples, n_features_out)
+            As :meth:`transform` returns it; with ``euclidean=True``, as it does with ``items=True``.
+        """
+        return self.fit(X, y).transform(X, items=True)
 
     def _learn(self, rows: Any, **kwargs: Any) -> Self:
         check_source(self.triplets)
         source = {"triplets": self.triplets, "preprocess": self.preprocess, "seed": seed(self.random_state)}
         progress = Progress(self._max_steps()) if self.verbose else None
         each = None
-        if self.callback is not None:
+        callback = self.callback
+        if callback is not None:
             told = {"iteration", "objective", "gap", "n_features", "seconds"}
-            each = lambda facts, _: self.callback({name: facts[name] for name in told})  # noqa: E731
+            each = lambda facts, _: bool(callback({name: facts[name] for name in told}))  # noqa: E731
         model, facts = _core.fit_baseline(
             as_json(self._settings()), source, rows, **kwargs, each=each, progress=progress, n_threads=self._threads()
         )
@@ -206,6 +222,17 @@ class Baseline(VoteMixin, TripletLearner):
         fitted = self._fitted_rows()
         asked = self._map(fitted if queries is None else queries, True)
         return self._index.search(self._map(fitted, False), asked, queries is None, k, self._threads())
+
+    def _map_for_output(self, rows: Any, items: bool) -> sp.csr_array:
+        # With the added coordinate, inner products of queries and items are scores, also where the similarity is not
+        # symmetric or not positive semi-definite.
+        return self._map(rows, left=not items) if self.euclidean else self._embed(rows)
+
+    def _embed(self, rows: Any) -> sp.csr_array:
+        return sp.csr_array(self._prepared(rows) @ self.components_.T)
+
+    def _prepared(self, rows: Any) -> sp.csr_array:
+        return from_parts(self._model.prepare(rows, self._threads()), self._model.n_features)
 
     def _known_names(self) -> dict[int, str]:
         return self._names

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from hdsl import _core
+from hdsl._sklearn import CallbackSupportMixin
 
-__all__ = ["HAS_CALLBACKS", "CallbackSupportMixin", "Hooks"]
+__all__ = ["HAS_CALLBACKS", "Hooks", "with_callbacks"]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 try:
-    from sklearn.callback import CallbackSupportMixin
+    from sklearn.callback import with_callbacks as _managed
 except ImportError:  # before scikit-learn 1.9
 
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Empty: this scikit-learn has no callbacks."""
+    def _managed(method: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(method)  # as many calls deep as with callbacks, for the places that warnings name
+        def plain(*args: Any, **kwargs: Any) -> Any:
+            return method(*args, **kwargs)
+
+        return plain
 
 
-HAS_CALLBACKS = hasattr(CallbackSupportMixin, "set_callbacks")
+HAS_CALLBACKS: bool = hasattr(CallbackSupportMixin, "set_callbacks")
+
+
+def with_callbacks(method: F) -> F:
+    """Decorate a method that fits: scikit-learn's callbacks are told when it ends, however it ends."""
+    return cast(F, _managed(method))
 
 
 class Hooks:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hdsl import _core
 from hdsl._hdsl import HDSL
+from hdsl._sklearn import ClassifierMixin
 
 #: Added to the votes of the class that wins a tie, so that `predict` is the argmax of `predict_proba`.
 TIE = 1e-9
@@ -34,7 +34,7 @@ class VoteMixin(ClassifierMixin):
         -------
         y : ndarray of shape (n_samples,)
             The class of most of the `n_neighbors`; ties go to the class of the most similar row. Estimators with the
-            parameter `vote` follow that rule.
+            parameter `vote` follow that rule, and neighbors count as much as `class_weight` says.
         """
         winners = self._votes(X)[1]
         return self.classes_[winners]
@@ -50,14 +50,35 @@ class VoteMixin(ClassifierMixin):
         Returns
         -------
         p : ndarray of shape (n_samples, n_classes)
-            In the order of `classes_`: fractions of the neighbors; under ``vote="weighted"`` of their similarities, under
+            In the order of `classes_`: fractions of the neighbors, times the weights of their classes if there is a
+            `class_weight`; under ``vote="weighted"`` of their similarities, under
             ``vote="squared"`` of the squares, or of the neighbors if no similarity is positive. Under ``vote="class-mean"``
             the softmax of the mean similarities, in units of the mean similarity of two fitted rows of one class. The winner
             of a tie gets 10⁻⁹ more.
         """
         votes, winners = self._votes(X)
-        votes[np.arange(len(votes)), winners] += TIE * votes.sum(axis=1)
+        # Relative to the largest, so that the sums are finite and above 0.
+        largest = votes.max(axis=1, keepdims=True)
+        votes = np.divide(votes, largest, out=np.zeros_like(votes), where=largest > 0)
+        votes[np.arange(len(votes)), winners] += TIE * np.maximum(votes.sum(axis=1), 1.0)
         return votes / votes.sum(axis=1, keepdims=True)
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """The fraction of votes for each class, as scores: :meth:`predict` is the class with the highest.
+
+        Parameters
+        ----------
+        X
+            As for :meth:`predict`.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_classes), or (n_samples,) if there are two classes
+            As :meth:`predict_proba` returns them. Of two classes, the second minus the first: above 0 where the second is
+            predicted.
+        """
+        p = self.predict_proba(X)
+        return p[:, 1] - p[:, 0] if p.shape[1] == 2 else p
 
     def _votes(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """The votes for each class, and the winner."""
@@ -67,7 +88,12 @@ class VoteMixin(ClassifierMixin):
         how = self._decides("vote", "majority")  # type: ignore[attr-defined]
         if how == "class-mean":
             return self._class_means(X)
-        scores, near = self.kneighbors(X)  # type: ignore[attr-defined]
+        class_weights = self.__dict__.get("_weights_of_classes")
+        if class_weights is None:
+            scores, near = self.kneighbors(X)  # type: ignore[attr-defined]
+            counted = np.ones(near.shape)
+        else:
+            scores, near, counted = self._weighted_neighbors(X, class_weights)
         n, k = near.shape
         weights = np.ones((n, k))
         if how in ("weighted", "squared"):
@@ -78,8 +104,39 @@ class VoteMixin(ClassifierMixin):
             if how == "squared":
                 weights **= 2
         votes = np.zeros((n, len(self.classes_)))
-        np.add.at(votes, (np.repeat(np.arange(n), k), self._codes[near.ravel()]), weights.ravel())
-        return votes, _core.vote(how, near, scores, self._codes)
+        np.add.at(votes, (np.repeat(np.arange(n), k), self._codes[near.ravel()]), (weights * counted).ravel())
+        if class_weights is None:
+            return votes, _core.vote(how, near, scores, self._codes)
+        return votes, self._first_of_most(votes, near)
+
+    def _first_of_most(self, votes: NDArray[np.float64], near: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The class of the most votes; of equal ones, that of the most similar row."""
+        most = votes == votes.max(axis=1, keepdims=True)
+        codes = self._codes[near]
+        at = np.arange(len(votes))
+        return codes[at, most[at[:, None], codes].argmax(axis=1)]
+
+    def _weighted_neighbors(
+        self, X: Any, class_weights: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+        """The most similar rows whose weights sum to `n_neighbors`: scores, rows, and how much of each row counts."""
+        rows = self._rows(X)  # type: ignore[attr-defined]
+        wanted = self._decides("n_neighbors", 3)  # type: ignore[attr-defined]
+        n_fitted = self._fitted_rows().shape[0]  # type: ignore[attr-defined]
+        if wanted > n_fitted:
+            raise ValueError(
+                f"Expected n_neighbors <= n_samples_fit, but n_neighbors = {wanted}, n_samples_fit = {n_fitted}"
+            )
+        k = min(n_fitted, int(2 * wanted))
+        while True:
+            scores, near = self._search(rows, k)  # type: ignore[attr-defined]
+            scores, near = scores.reshape(-1, k), near.reshape(-1, k)
+            weights = class_weights[self._codes[near]]
+            before = np.cumsum(weights, axis=1) - weights
+            if k == n_fitted or (before[:, -1] + weights[:, -1] >= wanted).all():
+                counted = np.clip(np.minimum(weights, wanted - before), 0.0, None)
+                return scores, near, counted
+            k = min(n_fitted, 4 * k)
 
     def _class_means(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         rows, fitted = self._rows(X), self._fitted_rows()  # type: ignore[attr-defined]
@@ -90,7 +147,12 @@ class VoteMixin(ClassifierMixin):
         )
         means = means.reshape(-1, len(self.classes_))
         apart = means - means.max(axis=1, keepdims=True)
-        return np.exp(apart / within if within > 0 else apart), winners
+        votes = np.exp(apart / within if within > 0 else apart)
+        class_weights = self.__dict__.get("_weights_of_classes")
+        if class_weights is None:
+            return votes, winners
+        votes = votes * class_weights
+        return votes, votes.argmax(axis=1)
 
 
 class HDSLClassifier(VoteMixin, HDSL):
@@ -122,3 +184,5 @@ class HDSLClassifier(VoteMixin, HDSL):
     >>> HDSLClassifier(**found.tuned_params_).fit(X, y).scale_ == found.scale_
     True
     """
+
+    _votes_by_class: ClassVar[bool] = True

@@ -21,6 +21,8 @@ _Progress = Callable[[dict[str, Any]], None]
 
 CHOICES: dict[str, list[str]]
 
+def run_command(words: list[str]) -> int: ...
+
 class Model:
     """A learned similarity; immutable."""
 
@@ -226,7 +228,7 @@ def train(
     *,
     valid: tuple[Any, _Classes] | None = ...,
     triplets: _Triplets | None = ...,
-    row_weights: _Floats | None = ...,
+    class_weights: list[float] | None = ...,
     names: list[str] | None = ...,
     start: Model | None = ...,
     keep_preprocess: bool = ...,
@@ -244,8 +246,31 @@ def tune(
     triplets: _Triplets | None = ...,
     names: list[str] | None = ...,
     progress: _Progress | None = ...,
+    runner: Any = ...,
     n_threads: int = ...,
 ) -> tuple[Model, dict[str, Any], dict[str, Any]]: ...
+
+class TrialData:
+    """The rows of a search in a process that runs its tasks."""
+
+    def __init__(
+        self,
+        settings: dict[str, Any],
+        x: Any,
+        classes: _Classes | None = ...,
+        *,
+        valid: tuple[Any, _Classes] | None = ...,
+        triplets: _Triplets | None = ...,
+        side_by_side: int = ...,
+    ) -> None: ...
+    def train(self, task: bytes, model: int, begun: TrialState | None, check: Callable[[Any], None]) -> TrialState: ...
+    def evaluate(self, task: bytes, states: list[TrialState], check: Callable[[Any], None]) -> bytes: ...
+
+class TrialState:
+    """A model of a trial, as far as it is trained; pickled as its path."""
+
+    def __init__(self, bytes: bytes) -> None: ...
+
 def mine(settings: dict[str, Any], x: Any, classes: _Classes, n_threads: int) -> _Ints: ...
 def vote(vote: str, neighbors: _Ints, scores: _Floats, codes: _Ints) -> _Ints: ...
 def read_triplets(
@@ -254,6 +279,10 @@ def read_triplets(
 def read_judgments(
     path: str | PathLike[str], format: str, n_rows: int | None
 ) -> tuple[_Ints, _Ints, _Floats, _Floats, _Ints]: ...
+def read_pairs(path: str | PathLike[str], n_rows: int | None) -> tuple[_Ints, _Ints, _Floats]: ...
+def triplets_of_pairs(
+    pairs: list[_Ints], similar: NDArray[np.bool_], weights: _Floats | None, n_rows: int
+) -> tuple[_Ints, _Floats | None]: ...
 def report(
     model: Model,
     path: str,

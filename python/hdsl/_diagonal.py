@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from hdsl._baselines import Baseline
-from hdsl._settings import ABOVE_0, COMMON, CONSTRAINTS, keep, named
+from hdsl._parameters import ABOVE_0, BOOLEAN, Kinds
+from hdsl._settings import COMMON, CONSTRAINTS, keep, named
 
 
 class DiagonalSimilarity(Baseline):
@@ -29,7 +31,7 @@ class DiagonalSimilarity(Baseline):
         The sum of the absolute weights, or of their squares.
     positive : bool, default=False
         Whether to allow no negative weights, which makes the similarity an inner product. The paper has no such constraint.
-    triplets, preprocess, loss, n_neighbors, n_jobs
+    triplets, preprocess, loss, n_neighbors, class_weight, euclidean, n_jobs
         As for :class:`hdsl.HDSL`.
     max_iter : int, default=10000
         The maximum number of iterations.
@@ -77,12 +79,12 @@ class DiagonalSimilarity(Baseline):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _constraints: ClassVar[dict[str, Kinds]] = {
         **COMMON,
-        **{name: CONSTRAINTS[name] for name in ("triplets", "loss", "max_iter", "warm_start")},
+        **{name: CONSTRAINTS[name] for name in ("triplets", "loss", "max_iter", "warm_start", "class_weight")},
         "strength": [ABOVE_0],
         "penalty": named("penalty"),
-        "positive": ["boolean"],
+        "positive": [BOOLEAN],
         "tol": [ABOVE_0],
     }
 
@@ -92,6 +94,7 @@ class DiagonalSimilarity(Baseline):
     loss: str
     max_iter: int
     tol: float
+    warm_start: bool
 
     def __init__(
         self,
@@ -106,8 +109,10 @@ class DiagonalSimilarity(Baseline):
         tol: float = 1e-4,
         warm_start: bool = False,
         n_neighbors: int = 3,
+        class_weight: Mapping[Any, float] | str | None = None,
+        euclidean: bool = False,
         verbose: int = 0,
-        callback: Any = None,
+        callback: Callable[[dict[str, Any]], Any] | None = None,
         n_jobs: int | None = None,
         random_state: Any = 0,
     ) -> None:
@@ -152,32 +157,38 @@ class DiagonalSimilarity(Baseline):
         d = self.n_features_in_
         return sp.csr_array(sp.coo_array((weights, (features, features)), shape=(d, d)))
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Any, *, items: bool = False, radius: float | None = None) -> Any:
         """Select the features in use and multiply each by the square root of its weight.
 
         Dot products are scores if no weight is negative, which ``positive=True`` ensures. Otherwise the absolute weights
-        are used; :meth:`similarity` computes the scores themselves.
+        are used; :meth:`similarity` computes the scores themselves. With ``euclidean=True``, neighbors by distance are
+        those of the similarity in any case.
 
         Parameters
         ----------
         X
             Raw rows, as for :meth:`fit`.
+        items, radius
+            As for :meth:`hdsl.HDSL.transform`.
 
         Returns
         -------
         Z : {ndarray, csr_array} of shape (n_samples, `n_active_features_`)
-            Sparse if `X` is, unless `set_output` asks for a data frame.
+            Sparse if `X` is, unless `set_output` asks for a data frame. One more column with ``euclidean=True``.
         """
-        items = self._mapped(X, left=False)
-        roots = np.sqrt(np.abs(self._model.weights()[1]))
-        items.data *= roots[items.indices]
-        return self._like(X, items)
+        return super().transform(X, items=items, radius=radius)
 
-    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
+    @property
+    def components_(self) -> sp.csr_array:
+        """The matrix L with ``transform(X) = preprocess_rows(X) @ L.T``: one row per feature in use."""
         check_is_fitted(self)
-        name = self._namer(input_features)
-        return np.array([name(f) for f in self._model.weights()[0]], dtype=object)
+        features, weights = self._model.weights()
+        starts = np.arange(len(features) + 1)
+        return sp.csr_array((np.sqrt(np.abs(weights)), features, starts), shape=(len(features), self.n_features_in_))
+
+    def _names_out(self, name: Callable[[int], str]) -> list[str]:
+        return [name(f) for f in self._model.weights()[0]]
 
     @property
     def _n_features_out(self) -> int:
-        return self.n_active_features_
+        return self.n_active_features_ + bool(self.euclidean)

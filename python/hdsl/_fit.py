@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context
-from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from hdsl._base import SimilarityEstimator
+from hdsl._callbacks import with_callbacks
 from hdsl._classes import encode
 from hdsl._matrix import DTYPES, as_csr
 
@@ -21,9 +22,10 @@ class TripletLearner(SimilarityEstimator):
     """An estimator whose subclasses learn by ``_learn(rows, triplets=..., start=...)``."""
 
     classes_: NDArray[Any]
+    class_weight: Mapping[Any, float] | str | None
     _codes: NDArray[np.int64]
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @with_callbacks
     def fit_triplets(
         self, X: Any, triplets: ArrayLike, sample_weight: ArrayLike | None = None, *, y: Any = None
     ) -> Self:
@@ -52,10 +54,11 @@ class TripletLearner(SimilarityEstimator):
         >>> HDSL(scale=2).fit_triplets(X, [[0, 1, 2], [2, 3, 1]]).pair_score([[0, 1], [0, 2]])
         array([ 2., -2.])
         """
+        self._check_parameters()
         self._check_without_labels()
         again = self._continues()
         rows = self._rows_to_fit(X, reset=not again)
-        for name in ("classes_", "_codes"):
+        for name in ("classes_", "_codes", "_weights_of_classes"):
             self.__dict__.pop(name, None)
         if y is not None:
             self._set_classes(y, rows)
@@ -89,6 +92,10 @@ class TripletLearner(SimilarityEstimator):
         if len(self._codes) != rows.shape[0]:
             raise ValueError(f"y has {len(self._codes)} classes for {rows.shape[0]} rows of X")
 
+        self._weights_of_classes: NDArray[np.float64] | None = None
+        if getattr(self, "class_weight", None) is not None:
+            self._weights_of_classes = weights_of_classes(self.class_weight, self.classes_, self._codes)
+
     def _classes(self) -> tuple[list[str], NDArray[np.int64]]:
         """The classes of the fitted rows as the compiled module takes them."""
         return [str(c) for c in self.classes_], self._codes
@@ -110,10 +117,29 @@ def checked_weights(sample_weight: ArrayLike | None, X: Any) -> NDArray[np.float
     if sample_weight is None:
         return None
     weights: NDArray[np.float64] = np.ascontiguousarray(
-        _check_sample_weight(sample_weight, X, dtype=np.float64)
+        check_array(sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight")
     )
+    if weights.ndim != 1 or len(weights) != len(X):
+        raise ValueError(f"sample_weight has the shape {weights.shape}, expected ({len(X)},)")
     if (weights < 0).any():
         raise ValueError("Negative values in data passed to `sample_weight`.")
     if not (weights > 0).any():
         raise ValueError("sample_weight is 0 everywhere, which leaves nothing to learn from.")
+    return weights
+
+
+def weights_of_classes(
+    given: Mapping[Any, float] | str | None, classes: NDArray[Any], codes: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """The weight of each class; none of them negative and not all of them 0."""
+    if isinstance(given, Mapping):
+        names = classes.tolist()
+        unknown = [name for name in given if name not in names]
+        if unknown:
+            raise ValueError(f"class_weight contains {unknown[0]!r}, which is not among the classes {names}")
+        weights = np.array([given.get(name, 1.0) for name in names], dtype=np.float64)
+    else:  # balanced
+        weights = len(codes) / (len(classes) * np.bincount(codes, minlength=len(classes)))
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and (weights > 0).any()):
+        raise ValueError(f"class_weight is {given!r}, expected finite numbers from 0, not all of them 0")
     return weights

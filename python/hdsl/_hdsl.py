@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.base import _fit_context
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from hdsl._callbacks import Hooks
-from hdsl._fit import checked_weights
+from hdsl._callbacks import Hooks, with_callbacks
 from hdsl._learner import HDSLLearner
 from hdsl._matrix import DTYPES, as_csr
 from hdsl._search import TIME, fit_best
@@ -60,16 +57,15 @@ class HDSL(HDSLLearner):
         The loss of a triplet, a function of its margin S(x, y) - S(x, z).
     search : {"alternating", "exact"}, default="alternating"
         How the best next atom is found: by the paper's heuristic, or exactly, which is slower.
-    steps : {"away", "pairwise", "forward"}, default="away"
-        Which steps are allowed besides forward steps.
+    step_rule : {"away", "pairwise", "forward"}, default="away"
+        Which steps are allowed besides forward steps; ``--steps`` on the command line.
     batch : int or None, default=None
         The number of triplets per gradient, drawn anew each iteration; by default all.
     max_iter : int, default=1000
         The maximum number of iterations, per λ and mining round. With a base, 0 is the base alone.
     mining_rounds : int, default=0
         How many times triplets are mined again, from 3 x 5 neighbors per row under the similarity learned so far, and added
-        to the existing ones (hard-negative mining). Often the largest improvement of all. Needs labels, and no
-        `sample_weight`.
+        to the existing ones (hard-negative mining). Often the largest improvement of all. Needs labels.
     last_round_iter : int or None, default=None
         The maximum number of iterations of the last mining round; by default `max_iter`.
     n_estimators : int, default=1
@@ -106,9 +102,20 @@ class HDSL(HDSLLearner):
         or the highest mean similarity to all rows of a class, which ignores `n_neighbors`.
     normalization : {"dot", "cosine"}, default="dot"
         The ranking of neighbors: by S(x, z), or by S(x, z) / √(S(x, x) S(z, z)).
+    class_weight : dict, "balanced" or None, default=None
+        The weight of each class; classes that a dict does not contain weigh 1. ``"balanced"`` is n_samples / (n_classes *
+        the number of rows of the class). A mined triplet has the weight of its anchor's class. A neighbor that votes has
+        the weight of its class, and the neighbors of a row are as many of the most similar rows as have the total weight
+        `n_neighbors`, the last one in part; under ``vote="class-mean"`` the exponentials of mean similarities are
+        multiplied by the weights. The validation error weighs all rows and neighbors equally, and so does the search of
+        ``scale="auto"``, where only votes are weighed.
     n_components : int or None, default=None
         If given, :meth:`transform` maps to this many orthogonal coordinates, the best approximation of the similarity,
         instead of one per atom.
+    euclidean : bool, default=False
+        Whether :meth:`transform` adds a coordinate such that Euclidean neighbors are those of the similarity. Rows to search
+        are mapped by ``fit_transform`` or ``transform(X, items=True)``, and queries by ``transform``, so that
+        ``make_pipeline(HDSL(euclidean=True), KNeighborsClassifier())`` finds the neighbors of :meth:`kneighbors`.
     warm_start : bool, default=False
         Whether another fit starts from the present similarity.
     callback : callable or None, default=None
@@ -153,6 +160,10 @@ class HDSL(HDSLLearner):
         The number of atoms (pairs of features) of the similarity.
     n_active_features_ : int
         The number of features that the atoms use.
+    components_ : csr_array of shape (n_features_out, `n_features_in_`)
+        L with ``transform(X) = preprocess_rows(X) @ L.T``.
+    feature_importances_ : ndarray of shape (`n_features_in_`,)
+        The share of each feature in the sum of the absolute values of βI + M.
     objective_ : float
         The mean loss over the triplets at the end of the run.
     gap_ : float
@@ -167,7 +178,7 @@ class HDSL(HDSLLearner):
         The number of triplets learned from.
     tuned_params_ : dict
         Only after ``scale="auto"`` or :func:`hdsl.tune`: the parameters that give the same model for the same rows.
-    leaderboard_ : data frame or list of dict
+    leaderboard_ : data frame or table
         Only then: all configurations that were evaluated, each at its best, the winner first.
     tuning_ : Tuning
         Only then: both of these, the expected error, and the course of the search.
@@ -179,6 +190,7 @@ class HDSL(HDSLLearner):
     --------
     HDSLClassifier : Adds a k-NN classifier.
     TripletHDSL : Takes triplets in place of rows, for cross-validation over triplets.
+    PairHDSL : Takes pairs of similar and dissimilar rows.
 
     References
     ----------
@@ -196,12 +208,14 @@ class HDSL(HDSLLearner):
     array([1, 0, 3, 2, 5, 4])
     """
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    #: Whether there are votes, which `class_weight` weighs.
+    _votes_by_class: ClassVar[bool] = False
+
+    @with_callbacks
     def fit(
         self,
         X: Any,
         y: Any,
-        sample_weight: ArrayLike | None = None,
         X_val: Any = None,
         y_val: Any = None,
     ) -> Self:
@@ -214,9 +228,6 @@ class HDSL(HDSLLearner):
             are converted.
         y : array-like of shape (n_samples,)
             Classes.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            The weight of the triplets of which a row is the anchor; with weight 0 it is not an anchor, but may still be
-            compared with others. Not with `mining_rounds`, nor with ``scale="auto"``.
         X_val, y_val : rows and classes, or None, default=None
             Validation rows: the iterate of the lowest k-NN error on them is kept. With ``scale="auto"`` they replace
             cross-validation, and the final model is trained on them as well: they become the last of the fitted rows.
@@ -225,12 +236,19 @@ class HDSL(HDSLLearner):
         -------
         self : object
             The fitted estimator.
+
+        Notes
+        -----
+        There is no `sample_weight`: what is learned from are comparisons of rows, and a row that occurs twice is also twice
+        a possible neighbor of others. Triplets have weights: ``fit_triplets(X, triplets, sample_weight)``, for triplets
+        of :func:`hdsl.mine_triplets` for example. Classes have weights by `class_weight`.
         """
+        self._check_parameters()
         auto = isinstance(self.scale, str)
         again = self._continues() and not auto
         rows, y = self._rows_and_labels(X, y, reset=not again)
         if auto:
-            return self._fit_auto(rows, y, sample_weight, X_val, y_val)
+            return self._fit_auto(rows, y, X_val, y_val)
         self._enough_features(rows)
         self._set_classes(y, rows)
         valid = self._validation(X_val, y_val)
@@ -241,16 +259,30 @@ class HDSL(HDSLLearner):
             classes=self._classes(),
             valid=valid,
             holdout=holdout,
-            row_weights=checked_weights(sample_weight, rows),
             start=self._model if again else None,
         )
 
-    def _fit_auto(self, rows: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any) -> Self:
+    def fit_transform(self, X: Any, y: Any, **fit_params: Any) -> Any:
+        """Learn from labels, and map the same rows.
+
+        Parameters
+        ----------
+        X, y, **fit_params
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        Z : {ndarray, csr_array} of shape (n_samples, n_features_out)
+            As :meth:`transform` returns it; with ``euclidean=True``, as it does with ``items=True``.
+        """
+        return self.fit(X, y, **fit_params).transform(X, items=True)
+
+    def _fit_auto(self, rows: Any, y: Any, X_val: Any, y_val: Any) -> Self:
         """Search, and end as if fitted with the parameters found."""
         if self.scale != "auto":
             scales(self)
         for name, wrong, why in [
-            ("sample_weight", sample_weight is not None, "the search weighs all rows equally"),
+            ("class_weight", self.class_weight is not None and not self._votes_by_class, "there are no votes to weigh"),
             ("warm_start", self.warm_start, "every search starts anew"),
             ("callback", self.callback is not None, "a search has many runs"),
         ]:

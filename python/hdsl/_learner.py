@@ -6,25 +6,30 @@ import copy
 import json
 import os
 import warnings
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from hdsl import _core
-from hdsl._callbacks import CallbackSupportMixin, Hooks
+from hdsl._callbacks import Hooks, with_callbacks
 from hdsl._fit import TripletLearner, given_triplets
 from hdsl._matrix import from_parts
 from hdsl._pipeline import names_of_features
+from hdsl._parameters import Kinds
 from hdsl._progress import Progress
 from hdsl._report import ReportMixin
+from hdsl._sklearn import CallbackSupportMixin
 from hdsl._settings import LEARNED, compiled, keep, settings
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from hdsl._search import Tuning
 
 #: Attributes that a search sets and any other fit deletes.
 FOUND = ("tuning_", "tuned_params_", "leaderboard_", "_found_decision")
@@ -33,21 +38,35 @@ FOUND = ("tuning_", "tuned_params_", "leaderboard_", "_found_decision")
 class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
     """The common part of :class:`HDSL`, :class:`HDSLClassifier` and :class:`TripletHDSL`."""
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = LEARNED
+    _constraints: ClassVar[dict[str, Kinds]] = LEARNED
 
     scale: float | ArrayLike | str | None
     base: float | str | None
+    loss: str
+    search: str
+    step_rule: str
+    batch: int | None
     max_iter: int
     mining_rounds: int
     last_round_iter: int | None
     n_estimators: int
     subsample: float
+    tol: float | None
+    certify: bool
     max_features: int | None
     time: float | None
     memory: int | None
     early_stopping: bool
     validation_fraction: float
+    n_iter_no_change: int | None
+    eval_every: int
+    vote: str
+    normalization: str
+    n_components: int | None
     warm_start: bool
+    tuning_: Tuning
+    tuned_params_: dict[str, Any]
+    leaderboard_: Any
 
     def __init__(
         self,
@@ -58,7 +77,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
         preprocess: str | None = None,
         loss: str = "smoothed-hinge",
         search: str = "alternating",
-        steps: str = "away",
+        step_rule: str = "away",
         batch: int | None = None,
         max_iter: int = 1000,
         mining_rounds: int = 0,
@@ -77,9 +96,11 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
         n_neighbors: int = 3,
         vote: str = "majority",
         normalization: str = "dot",
+        class_weight: Mapping[Any, float] | str | None = None,
         n_components: int | None = None,
+        euclidean: bool = False,
         warm_start: bool = False,
-        callback: Any = None,
+        callback: Callable[[dict[str, Any]], Any] | None = None,
         random_state: Any = 0,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -94,7 +115,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
         if isinstance(self.scale, str):
             raise ValueError("scale='auto' needs labels to validate with; use `fit`, or set scale to a number.")
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @with_callbacks
     def partial_fit_triplets(
         self,
         X: Any,
@@ -130,6 +151,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
         >>> bool(learner.score_pairs(X, 2, 0) > learner.score_pairs(X, 2, 3))
         True
         """
+        self._check_parameters()
         again = self.__sklearn_is_fitted__()
         rows = self._rows_to_fit(X, reset=not again)
         given = given_triplets(triplets, sample_weight)
@@ -163,7 +185,6 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
         valid: Any = None,
         holdout: float | None = None,
         triplets: Any = None,
-        row_weights: NDArray[np.float64] | None = None,
         start: _core.Model | None = None,
         keep_preprocess: bool = False,
         max_iter: int | None = None,
@@ -178,8 +199,6 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
             holdout = self.validation_fraction
         validated = valid is not None or holdout is not None
         chosen = settings(learner, validated=validated, holdout=holdout, by_anchor=triplets is not None)
-        if row_weights is not None and self.mining_rounds:
-            raise ValueError("sample_weight cannot be used with mining_rounds: triplets that are mined later have no weights.")
         if max_iter is not None:
             chosen["max_iter"] = max_iter
         if start is not None:
@@ -194,7 +213,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
             classes,
             valid=valid,
             triplets=triplets,
-            row_weights=row_weights,
+            class_weights=self._class_weights_of_fit(classes),
             names=names,
             start=start,
             keep_preprocess=keep_preprocess and start is not None,
@@ -216,6 +235,10 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
         warn_if_interrupted(facts, "the fit", f"{self.n_iter_} iterations; the model learned so far is kept")
         hooks.done()
         return self
+
+    def _class_weights_of_fit(self, classes: Any) -> list[float] | None:
+        weights = self.__dict__.get("_weights_of_classes")
+        return None if classes is None or weights is None else weights.tolist()
 
     def _take_facts(self, facts: dict[str, Any]) -> None:
         # scikit-learn expects at least 1, also where there was nothing to learn.
@@ -286,6 +309,18 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
         for name, column in columns.items():
             table[name] = column
         return table
+
+    def get_mahalanobis_matrix(self) -> sp.csr_array:
+        """The matrix βI + M of the similarity S(x, z) = x' (βI + M) z of preprocessed rows, under the name of metric-learn.
+
+        Returns
+        -------
+        matrix : csr_array of shape (n_features, n_features)
+            Symmetric and positive semi-definite: the matrix of the squared distances of :meth:`pair_distance`. Sparse, since
+            there may be millions of features.
+        """
+        M = self.get_bilinear_matrix()
+        return sp.csr_array(M + self.base_ * sp.eye_array(M.shape[0], format="csr")) if self.base_ else M
 
     def at(
         self,
@@ -396,7 +431,8 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
         model = _core.Model.read(os.fspath(path))
         config = json.loads(model.config)
         known: dict[str, Any] = {"scale": model.scale, "preprocess": model.preprocess, "base": model.base}
-        known |= {name: config[name] for name in ("loss", "search", "steps", "batch", "mining_rounds", "n_estimators")}
+        known |= {name: config[name] for name in ("loss", "search", "batch", "mining_rounds", "n_estimators")}
+        known["step_rule"] = config["steps"]
         known["subsample"] = config.get("subsample", 1.0)
         known |= {name: config["rule"][name] for name in ("vote", "normalization")}
         known |= {"n_neighbors": config["rule"]["k"], "random_state": config["seed"]}

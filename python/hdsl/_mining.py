@@ -48,7 +48,7 @@ def mine_triplets(
     """
     X, y = check_X_y(X, y, accept_sparse="csr", dtype=DTYPES)
     learner = HDSL(triplets=triplets, preprocess=preprocess, random_state=random_state)
-    learner._validate_params()
+    learner._check_parameters()
     classes, codes = encode(y, "mine_triplets")
     chosen = settings(learner, validated=False, holdout=None)
     mined = _core.mine(compiled(learner, chosen), as_csr(X), ([str(c) for c in classes], codes), n_threads(n_jobs))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context
 from sklearn.utils.validation import check_is_fitted
 
 from hdsl._baselines import Baseline
+from hdsl._callbacks import with_callbacks
 from hdsl._fit import given_triplets
-from hdsl._settings import ABOVE_0, COMMON, CONSTRAINTS, keep, named, seed
+from hdsl._parameters import ABOVE_0, Kinds
+from hdsl._settings import COMMON, CONSTRAINTS, keep, named, seed
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -38,7 +40,7 @@ class OASIS(Baseline):
         What is done to W at the end: nothing, its symmetric part, or the nearest positive semi-definite matrix.
     memory : int or None, default=None
         The largest number of bytes that W may need; by default 2 GiB.
-    triplets, preprocess, n_neighbors, n_jobs
+    triplets, preprocess, n_neighbors, class_weight, euclidean, n_jobs
         As for :class:`hdsl.HDSL`.
     callback : callable or None, default=None
         Called about a hundred times per run with a dict of ``iteration`` (steps), ``objective`` (the mean loss since the
@@ -79,9 +81,10 @@ class OASIS(Baseline):
     array([ True])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _constraints: ClassVar[dict[str, Kinds]] = {
         **COMMON,
         "triplets": CONSTRAINTS["triplets"],
+        "class_weight": CONSTRAINTS["class_weight"],
         "aggressiveness": [ABOVE_0],
         "n_steps": CONSTRAINTS["batch"],
         "sampling": named("sampling"),
@@ -106,10 +109,12 @@ class OASIS(Baseline):
         triplets: str = "knn:3:5",
         preprocess: str = "max",
         n_neighbors: int = 3,
+        class_weight: Mapping[Any, float] | str | None = None,
+        euclidean: bool = False,
         n_jobs: int | None = None,
         random_state: Any = 0,
         verbose: int = 0,
-        callback: Any = None,
+        callback: Callable[[dict[str, Any]], Any] | None = None,
     ) -> None:
         keep(locals())
 
@@ -127,7 +132,7 @@ class OASIS(Baseline):
             "seed": seed(self.random_state),
         }
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @with_callbacks
     def partial_fit_triplets(self, X: Any, triplets: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Continue learning from new triplets, starting from the present matrix.
 
@@ -153,6 +158,7 @@ class OASIS(Baseline):
         >>> bool(learner.score_pairs(X, 2, 0) > learner.score_pairs(X, 2, 3))
         True
         """
+        self._check_parameters()
         again = self.__sklearn_is_fitted__()
         rows = self._rows_to_fit(X, reset=not again)
         kept = (self._fit_X, self._names) if again else None
@@ -174,26 +180,38 @@ class OASIS(Baseline):
     def get_bilinear_matrix(self) -> sp.csr_array:
         return sp.csr_array(self.matrix_)
 
-    def transform(self, X: Any) -> NDArray[np.float64]:
+    def transform(self, X: Any, *, items: bool = False, radius: float | None = None) -> Any:
         """Map rows into the space in which the positive part of the symmetrized similarity is a dot product.
 
         Negative eigenvalues of the symmetric part of W are left out. With ``finish="psd"`` there are none, and dot products
-        are scores.
+        are scores. With ``euclidean=True``, neighbors by distance are those of the similarity x' W z in any case.
+
+        Parameters
+        ----------
+        X
+            Raw rows, as for :meth:`fit`.
+        items, radius
+            As for :meth:`hdsl.HDSL.transform`.
 
         Returns
         -------
         Z : ndarray of shape (n_samples, n_features)
-            One coordinate per eigenvector, by decreasing eigenvalue.
+            One coordinate per eigenvector, by decreasing eigenvalue. With ``euclidean=True``, one per feature and one more.
         """
-        rows = self.preprocess_rows(X)
-        values, vectors = np.linalg.eigh((self.matrix_ + self.matrix_.T) / 2)
-        return rows @ (vectors[:, ::-1] * np.sqrt(np.clip(values[::-1], 0, None)))
+        return super().transform(X, items=items, radius=radius)
 
-    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
-        check_is_fitted(self)
-        self._namer(input_features)
-        return np.array([f"oasis{number}" for number in range(self.n_features_in_)], dtype=object)
+    def _like(self, X: Any, mapped: sp.csr_array) -> NDArray[np.float64]:
+        return mapped.toarray()
+
+    @property
+    def components_(self) -> sp.csr_array:
+        """The matrix L with ``transform(X) = preprocess_rows(X) @ L.T``: one row per eigenvector of the symmetric part of W."""
+        values, vectors = np.linalg.eigh((self.matrix_ + self.matrix_.T) / 2)
+        return sp.csr_array((vectors[:, ::-1] * np.sqrt(np.clip(values[::-1], 0, None))).T)
+
+    def _names_out(self, name: Callable[[int], str]) -> list[str]:
+        return [f"oasis{number}" for number in range(self.n_features_in_)]
 
     @property
     def _n_features_out(self) -> int:
-        return self.n_features_in_
+        return self.n_features_in_ + bool(self.euclidean)

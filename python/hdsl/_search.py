@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,10 +11,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from hdsl import _core
+from hdsl._frames import frame
 from hdsl._learner import warn_if_interrupted
 from hdsl._matrix import as_csr
 from hdsl._pipeline import names_of_features
-from hdsl._progress import Progress, with_bar
+from hdsl._progress import COLUMNS, Progress, clock, with_bar
+from hdsl._remote_trials import remote_trials
 from hdsl._settings import seed
 
 #: The width of the bar of a search.
@@ -57,7 +60,7 @@ class Tuning:
     seconds: float
     """The total time."""
     leaderboard: Any = field(repr=False)
-    """All configurations, each at its best, the winner first: a data frame, or without pandas a list of dict."""
+    """All configurations, each at its best, the winner first: a data frame, or a table of columns without pandas and polars."""
     ablations: Any = field(repr=False)
     """For each part of the search: the best configuration without it, and its expected error."""
 
@@ -71,6 +74,7 @@ def fit_best(
     *,
     depth: int,
     triplets: Any = None,
+    client: Any = None,
 ) -> None:
     """Search, and fit the learner with the winner. The parameters of the learner are not changed.
 
@@ -88,6 +92,8 @@ def fit_best(
         The number of calls between this one and the user's, for warnings.
     triplets : columns and weights, or None
         Triplets to learn from and to validate with in place of labels.
+    client : distributed.Client or None
+        Run the trials on the workers of this Dask cluster.
     """
     started = time.monotonic()
     learner._enough_features(rows)
@@ -112,16 +118,18 @@ def fit_best(
         **options,
     }
     progress = SearchProgress(settings["time"]) if learner.verbose else None
-    model, facts, found = _core.tune(
-        settings,
-        rows,
-        None if y is None or triplets is not None else learner._classes(),
-        valid=given,
-        triplets=triplets,
-        names=names,
-        progress=progress,
-        n_threads=learner._threads(),
-    )
+    data = {
+        "settings": settings,
+        "x": rows,
+        "classes": None if y is None or triplets is not None else learner._classes(),
+        "valid": given,
+        "triplets": triplets,
+    }
+    with ExitStack() as stack:
+        runner = None if client is None else stack.enter_context(remote_trials(client, data))
+        model, facts, found = _core.tune(
+            **data, names=names, progress=progress, runner=runner, n_threads=learner._threads()
+        )
     if valid is not None and found["refitted"]:
         rows = as_csr(sp.vstack([rows, valid[0]], format="csr"))
         learner._set_classes(np.concatenate([y, valid[1]]), rows)
@@ -140,11 +148,8 @@ def fit_best(
 
 
 def _frame(lines: list[dict[str, Any]]) -> Any:
-    try:
-        import pandas
-    except ImportError:
-        return lines
-    return pandas.DataFrame(lines)
+    names = list(dict.fromkeys(name for line in lines for name in line))
+    return frame({name: [line.get(name) for line in lines] for name in names})
 
 
 def _sum_up(tuning: Tuning, learner: Any) -> str:
@@ -157,17 +162,18 @@ def _sum_up(tuning: Tuning, learner: Any) -> str:
     return line if tuning.finished else line + "; stopped early, more time may give a better result"
 
 
-def describe(facts: dict[str, Any], limit: float | None) -> str:
-    """One line of less than 80 columns: time used, number of trials, lowest errors.
+def describe(facts: dict[str, Any], limit: float | None, columns: int = COLUMNS) -> str:
+    """One line of at most so many columns: time used, time left, number of trials, lowest errors.
 
     >>> facts = {"trials": 19, "rows": 400, "best": (0.05, "unit random:20 100 smoothed-hinge"), "reference": 0.2,
     ...          "training": None, "seconds": 31.0}
     >>> describe(facts, 125.0)
-    '[#####               ] 0:31 of 2:05  19 trials, best 5.0%, not learned 20.0%'
+    '[###         ] 0:31 of 2:05, 1:34 left  19 trials, best 5.0%, not learned 20.0%'
     """
-    line = _clock(facts["seconds"])
+    line = clock(facts["seconds"])
     if limit is not None:
-        line += f" of {_clock(limit)}"
+        # As shown: the difference of the two times beside it.
+        line += f" of {clock(limit)}, {clock(int(limit) - int(facts['seconds']))} left"
     if facts["training"] is not None:
         line += f"  final training on {facts['training']} rows"
     else:
@@ -177,13 +183,8 @@ def describe(facts: dict[str, Any], limit: float | None) -> str:
         if facts["reference"] is not None:
             line += f", not learned {facts['reference']:.1%}"
     if limit is None:
-        return line
-    return with_bar(min(1.0, facts["seconds"] / max(limit, 1e-9)), SEARCH_WIDTH, line)
-
-
-def _clock(seconds: float) -> str:
-    whole = int(max(0.0, seconds))
-    return f"{whole // 60}:{whole % 60:02}"
+        return line[: max(0, columns)]
+    return with_bar(min(1.0, facts["seconds"] / max(limit, 1e-9)), SEARCH_WIDTH, line, columns)
 
 
 class SearchProgress(Progress):
@@ -196,4 +197,4 @@ class SearchProgress(Progress):
 
     def describe(self, facts: dict[str, Any]) -> str:
         """The line to show now."""
-        return describe({**facts, "seconds": time.monotonic() - self.started}, self.limit)
+        return describe({**facts, "seconds": time.monotonic() - self.started}, self.limit, self.columns)

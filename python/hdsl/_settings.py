@@ -1,64 +1,67 @@
-"""Parameters of the estimators: the constraints that scikit-learn checks, and the settings of the compiled module."""
+"""Parameters of the estimators: what each may be, and the settings of the compiled module."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterable
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from hdsl import _core
+from hdsl._parameters import (
+    ABOVE_0, ARRAY, BOOLEAN, CALLABLE, FROM_0, FROM_1, MAPPING, SEED, TEXT, WHOLE, WHOLE_FROM_0, Kinds, Names, Number,
+)  # fmt: skip
 
 #: `triplets`, as on the command line.
 SOURCES = re.compile(r"knn(:[1-9]\d*:[1-9]\d*)?|random(:[1-9]\d*)?")
 
-ABOVE_0 = Interval(Real, 0, None, closed="neither")
-FROM_1 = Interval(Integral, 1, None, closed="left")
 
-
-def named(parameter: str) -> list[Any]:
+def named(parameter: str) -> Kinds:
     """The names that the library knows for a parameter."""
-    return [StrOptions(set(_core.CHOICES[parameter]))]
+    return [Names(tuple(_core.CHOICES[parameter]))]
 
 
-#: In scikit-learn's form; error messages are scikit-learn's own.
-CONSTRAINTS: dict[str, list[Any]] = {
-    "scale": [ABOVE_0, "array-like", StrOptions({"auto"}), None],
-    "base": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"}), None],
-    "triplets": [str],
+CONSTRAINTS: dict[str, Kinds] = {
+    "scale": [ABOVE_0, ARRAY, Names(("auto",)), None],
+    "base": [FROM_0, Names(("auto",)), None],
+    "triplets": [TEXT],
+    "step_rule": named("steps"),
     "batch": [FROM_1, None],
-    "max_iter": [Interval(Integral, 0, None, closed="left")],
-    "mining_rounds": [Interval(Integral, 0, None, closed="left")],
+    "max_iter": [WHOLE_FROM_0],
+    "mining_rounds": [WHOLE_FROM_0],
     "last_round_iter": [FROM_1, None],
     "n_estimators": [FROM_1],
-    "subsample": [Interval(Real, 0, 1, closed="right")],
+    "subsample": [Number(0, 1, has_low=False)],
     "tol": [ABOVE_0, None],
-    "certify": ["boolean"],
-    "max_features": [Interval(Integral, 2, None, closed="left"), None],
+    "certify": [BOOLEAN],
+    "max_features": [Number(2, whole=True), None],
     "time": [ABOVE_0, None],
     "memory": [FROM_1, None],
-    "early_stopping": ["boolean"],
-    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+    "early_stopping": [BOOLEAN],
+    "validation_fraction": [Number(0, 1, has_low=False, has_high=False)],
     "n_iter_no_change": [FROM_1, None],
     "eval_every": [FROM_1],
     "n_neighbors": [FROM_1],
+    "class_weight": [MAPPING, Names(("balanced",)), None],
     "n_components": [FROM_1, None],
-    "warm_start": ["boolean"],
-    "callback": [callable, None],
-    "random_state": ["random_state"],
-    "n_jobs": [Integral, None],
-    "verbose": ["verbose"],
-    **{name: named(name) for name in ("preprocess", "loss", "search", "steps", "vote", "normalization")},
+    "euclidean": [BOOLEAN],
+    "warm_start": [BOOLEAN],
+    "callback": [CALLABLE, None],
+    "random_state": SEED,
+    "n_jobs": [WHOLE, None],
+    "verbose": [WHOLE_FROM_0, BOOLEAN],
+    **{name: named(name) for name in ("preprocess", "loss", "search", "vote", "normalization")},
 }
 
 #: The constraints of parameters that every estimator has.
-COMMON = {name: CONSTRAINTS[name] for name in ("preprocess", "n_neighbors", "callback", "random_state", "n_jobs", "verbose")}
-
+COMMON = {
+    name: CONSTRAINTS[name]
+    for name in ("preprocess", "n_neighbors", "euclidean", "callback", "random_state", "n_jobs", "verbose")
+}
 
 #: The constraints of the learners that may choose their preprocessing from the data.
 LEARNED = {**CONSTRAINTS, "preprocess": [*CONSTRAINTS["preprocess"], None]}
@@ -122,11 +125,12 @@ def settings(
             "of all its models."
         )
     names = (
-        "loss", "search", "steps", "batch", "max_iter", "mining_rounds", "last_round_iter", "n_estimators", "subsample",
+        "loss", "search", "batch", "max_iter", "mining_rounds", "last_round_iter", "n_estimators", "subsample",
         "certify", "max_features", "eval_every",
     )  # fmt: skip
     return {
         **{name: getattr(estimator, name) for name in names},
+        "steps": estimator.step_rule,
         "lambda": several,
         # Without a scale, everything is chosen from the data; with one, the defaults are those of the paper.
         "preprocess": estimator.preprocess or ("max" if several else "auto"),

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from numbers import Integral
 from typing import Any
 
 from numpy.typing import ArrayLike
-from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 
 from hdsl import _core
 from hdsl._classifier import HDSLClassifier
 from hdsl._fit import given_triplets
+from hdsl._parameters import ARRAY, BOOLEAN, FROM_1, TEXT, Instance, Kinds, Number, check_parameters
 from hdsl._search import TIME, fit_best
-from hdsl._settings import CONSTRAINTS, FROM_1, named
+from hdsl._settings import CONSTRAINTS, named
 
-_CONSTRAINTS: dict[str, list[Any]] = {
-    "cv": [Interval(Integral, 2, None, closed="left"), None],
+_CONSTRAINTS: dict[str, Kinds] = {
+    "cv": [Number(2, whole=True), None],
     "max_atoms": [FROM_1, None],
     "preset": named("preset"),
-    "ablate": ["array-like"],
-    "refit": ["boolean"],
-    "journal": [str, os.PathLike, None],
+    "ablate": [ARRAY],
+    "refit": [BOOLEAN],
+    "journal": [TEXT, Instance("a path", (os.PathLike,)), None],
     **{name: CONSTRAINTS[name] for name in ("time", "max_features", "random_state", "n_jobs", "verbose")},
 }
 
@@ -46,6 +45,7 @@ def tune(
     n_jobs: int | None = None,
     verbose: int = 0,
     journal: str | os.PathLike[str] | None = None,
+    client: Any = None,
 ) -> HDSLClassifier:
     """Search for the best configuration of a training, as the command line's `hdsl tune` does.
 
@@ -91,6 +91,10 @@ def tune(
     journal : str, path-like or None, default=None
         A file that records finished trials. A search that was killed resumes from it when called again with the same rows
         and settings. It is removed at the end.
+    client : distributed.Client or None, default=None
+        Run the trials on the workers of this Dask cluster, one thread for each thread of a worker. The rows are sent once, and
+        the result is that of a search in one process. The trials of a worker that is lost run again on others. The search
+        itself and the final training stay in this process, on `n_jobs` threads.
 
     Returns
     -------
@@ -130,7 +134,7 @@ def tune(
         "ablate": ablate,
         "random_state": random_state, "n_jobs": n_jobs, "verbose": verbose, "journal": journal,
     }  # fmt: skip
-    validate_parameter_constraints(_CONSTRAINTS, checked, caller_name="tune")
+    check_parameters(_CONSTRAINTS, checked, "tune")
     unknown = sorted(set(ablate) - set(_core.CHOICES["ablate"]))
     if unknown:
         raise ValueError(f"`ablate` contains {unknown[0]!r}, expected names among {', '.join(_core.CHOICES['ablate'])}.")
@@ -160,5 +164,5 @@ def tune(
         "memory": None,
         "journal": None if journal is None else os.fspath(journal),
     }
-    fit_best(learner, rows, y, learner._checked_validation(X_val, y_val), options, depth=2, triplets=given)
+    fit_best(learner, rows, y, learner._checked_validation(X_val, y_val), options, depth=2, triplets=given, client=client)
     return learner.set_params(**learner.tuned_params_)

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from hdsl import _core
+from hdsl._progress import columns_of
 from hdsl._threads import n_threads
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "names",
     "read_clicks",
     "read_judgments",
+    "read_pairs",
     "read_triplets",
 ]
 
@@ -179,6 +181,41 @@ def read_clicks(
     return _given(path, "clicks", n_rows)
 
 
+def read_pairs(
+    path: str | os.PathLike[str], *, n_rows: int | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64] | None]:
+    """Read a file of similar and dissimilar pairs of lines ``row row label [weight]``, otherwise as :func:`read_triplets`.
+
+    Parameters
+    ----------
+    path, n_rows
+        As for :func:`read_triplets`.
+
+    Returns
+    -------
+    pairs : ndarray of shape (n_pairs, 2)
+        For :class:`hdsl.PairHDSL`.
+    y : ndarray of shape (n_pairs,)
+        1 for similar, -1 for dissimilar rows (-1 or 0 in the file).
+    sample_weight : ndarray of shape (n_pairs,) or None
+        The weights, if any differs from 1.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from hdsl.datasets import read_pairs
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = os.path.join(folder, "pairs.txt")
+    ...     with open(file, "w") as out:
+    ...         _ = out.write("0 1 1\\n0 2 -1\\n")
+    ...     read_pairs(file)
+    (array([[0, 1],
+           [0, 2]]), array([ 1, -1]), None)
+    """
+    pairs, y, weights = _core.read_pairs(os.fspath(path), n_rows)
+    return pairs.reshape(-1, 2), y, None if (weights == 1).all() else weights
+
+
 def read_judgments(
     path: str | os.PathLike[str], *, n_rows: int | None = None, lower_is_better: bool = False
 ) -> Any:
@@ -294,7 +331,7 @@ class _Downloads:
             self.file, self.since = facts["file"], (now, facts["done"])
         line = describe_download(facts, now - self.since[0], facts["done"] - self.since[1])
         if self.in_place:
-            self.stream.write(f"\r\x1b[2K{line}")
+            self.stream.write(f"\r\x1b[2K{line[: columns_of(self.stream)]}")
             self.stream.flush()
             self.shown = True
         elif now - self.last_line >= SECONDS_BETWEEN_LINES:
@@ -357,12 +394,12 @@ def _fetcher(name: str) -> Callable[..., Any]:
     return fetcher
 
 
-fetch_dexter = _fetcher("dexter")
-fetch_dorothea = _fetcher("dorothea")
-fetch_farm_ads = _fetcher("farm-ads")
-fetch_news20 = _fetcher("news20")
-fetch_news20_binary = _fetcher("news20.binary")
-fetch_rcv1_binary = _fetcher("rcv1.binary")
-fetch_rcv1_multiclass = _fetcher("rcv1.multiclass")
-fetch_real_sim = _fetcher("real-sim")
-fetch_sector = _fetcher("sector")
+fetch_dexter: Callable[..., Any] = _fetcher("dexter")
+fetch_dorothea: Callable[..., Any] = _fetcher("dorothea")
+fetch_farm_ads: Callable[..., Any] = _fetcher("farm-ads")
+fetch_news20: Callable[..., Any] = _fetcher("news20")
+fetch_news20_binary: Callable[..., Any] = _fetcher("news20.binary")
+fetch_rcv1_binary: Callable[..., Any] = _fetcher("rcv1.binary")
+fetch_rcv1_multiclass: Callable[..., Any] = _fetcher("rcv1.multiclass")
+fetch_real_sim: Callable[..., Any] = _fetcher("real-sim")
+fetch_sector: Callable[..., Any] = _fetcher("sector")

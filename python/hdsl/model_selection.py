@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_array, check_random_state
+
+from hdsl._sklearn import BaseCrossValidator
 
 __all__ = ["AnchorKFold"]
 

@@ -35,7 +35,7 @@ CASES = {
     "random triplets": (["--triplets", "random:7", "--seed", 5], dict(triplets="random:7", random_state=5)),
     "other loss and steps": (
         ["--loss", "squared-hinge", "--steps", "pairwise"],
-        dict(loss="squared-hinge", steps="pairwise"),
+        dict(loss="squared-hinge", step_rule="pairwise"),
     ),
     "batches": (["--batch", 200, "--preprocess", "unit"], dict(batch=200, preprocess="unit")),
     "exact to a tolerance": (

@@ -167,10 +167,11 @@ def test_metadata_is_routed():
 
     X, y = planted()
     with sklearn.config_context(enable_metadata_routing=True):
-        weights = np.arange(len(y)) % 2 + 1.0
-        pipeline = make_pipeline(HDSLClassifier(scale=20, max_iter=10).set_fit_request(sample_weight=True))
-        pipeline.fit(X, y, sample_weight=weights)
-        direct = HDSLClassifier(scale=20, max_iter=10).fit(X, y, sample_weight=weights)
+        valid = dict(X_val=X[:50], y_val=y[:50])
+        classifier = HDSLClassifier(scale=[1, 20], max_iter=10)
+        pipeline = make_pipeline(classifier.set_fit_request(X_val=True, y_val=True))
+        pipeline.fit(X, y, **valid)
+        direct = HDSLClassifier(scale=[1, 20], max_iter=10).fit(X, y, **valid)
         np.testing.assert_array_equal(pipeline[-1].similarity(X), direct.similarity(X))
 
 

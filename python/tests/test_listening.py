@@ -16,7 +16,7 @@ import hdsl._callbacks
 import hdsl._core
 from conftest import planted
 from hdsl import HDSL, OASIS, DiagonalSimilarity, HDSLClassifier
-from hdsl._progress import Progress, describe
+from hdsl._progress import Progress, Rate, describe
 from hdsl._search import describe as describe_search
 
 
@@ -104,6 +104,31 @@ def test_lines_of_progress_fit_in_80_columns(iterations, n_features):
     for limit in (None, 1.0, 1e6, 1e12):
         assert len(describe_search(search, limit)) < 80
         assert len(describe_search({**search, "training": n_features}, limit)) < 80
+
+
+@pytest.mark.parametrize("columns", [0, 1, 10, 39, 40, 79, 120, 200])
+def test_lines_of_progress_are_not_wider_than_the_terminal(columns):
+    facts = {"objective": 0.25, "n_features": 12, "valid_error": 0.5, "iteration": 40}
+    search = {"trials": 10, "best": (1.0, "any"), "reference": 1.0, "training": None, "seconds": 31.0}
+    for rate in (None, 0.01, 123.0):
+        assert len(describe(facts, 100, columns, rate)) <= columns
+    for limit in (None, 125.0):
+        assert len(describe_search(search, limit, columns)) <= columns
+
+
+def test_steps_rate_and_time_left_agree():
+    rate = Rate()
+    assert rate(0, 0.0) is None and rate(1, 0.1) is None
+    assert rate(20, 1.0) == 20
+    line = describe({"objective": 0.25, "n_features": 12, "valid_error": None, "iteration": 20}, 100, 120, rate(20, 1.0))
+    assert "20/100  20/s, 0:04 left" in line
+    # Only the last ten seconds count, and a smaller iteration is another run.
+    for second in range(2, 31):
+        latest = rate(20 + second, float(second))
+    assert 0.9 < latest < 1.1
+    assert rate(0, 31.0) is None and rate(5, 32.0) == 5
+    search = {"trials": 10, "best": None, "reference": None, "training": None, "seconds": 31.9}
+    assert "0:31 of 2:05, 1:34 left" in describe_search(search, 125.0)
 
 
 def test_the_last_line_of_progress_is_the_end(monkeypatch):

@@ -83,15 +83,6 @@ def test_triplet_weights_count_as_repetitions():
     np.testing.assert_allclose(weighted.similarity(X), repeated.similarity(X), atol=1e-6)
 
 
-def test_row_weights_count_for_anchors():
-    X, y = planted()
-    weights = np.arange(X.shape[0]) % 3
-    weighted = HDSL(scale=20, max_iter=30).fit(X, y, sample_weight=weights)
-    triplets = mine_triplets(X, y)
-    given = HDSL(scale=20, max_iter=30).fit_triplets(X, triplets, sample_weight=weights[triplets[:, 0]])
-    np.testing.assert_array_equal(weighted.similarity(X), given.similarity(X))
-
-
 def test_contributions_sum_to_the_score_and_name_what_each_row_has(learner):
     learned, X, _ = learner
     for i, j in [(0, 1), (3, 50), (7, 7), (20, 31)]:

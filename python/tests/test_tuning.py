@@ -246,17 +246,18 @@ def test_classes_that_only_validation_rows_have(small, valid):
     assert best.predict(valid[0]).shape == valid[1].shape
 
 
-def test_without_pandas_the_leaderboard_is_a_list(small, monkeypatch):
+def test_without_pandas_and_polars_the_leaderboard_is_a_table(small, monkeypatch):
     frame = hdsl._search._frame
 
     def without_pandas(lines):  # scikit-learn itself may want to look for it
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, "pandas", None)
+            patch.setitem(sys.modules, "polars", None)
             return frame(lines)
 
     board = hdsl.tune(*small, cv=2).leaderboard_
     monkeypatch.setattr(hdsl._search, "_frame", without_pandas)
-    assert hdsl.tune(*small, cv=2).leaderboard_ == records(board)
+    assert hdsl.tune(*small, cv=2).leaderboard_.rows() == records(board)
 
 
 @pytest.mark.usefixtures("two_folds")
@@ -390,7 +391,7 @@ def test_one_class_cannot_be_tuned(small):
 @pytest.mark.parametrize(
     ("act", "message"),
     [
-        (lambda X, y: HDSLClassifier(scale="auto").fit(X, y, np.ones(90)), "sample_weight .* scale='auto'"),
+        (lambda X, y: HDSL(scale="auto", class_weight="balanced").fit(X, y), "class_weight .* scale='auto'"),
         (lambda X, y: HDSL(scale="auto", warm_start=True).fit(X, y), "warm_start .* scale='auto'"),
         (lambda X, y: HDSL(scale="auto", callback=print).fit(X, y), "callback .* scale='auto'"),
         (lambda X, y: HDSL(scale="auto").fit_triplets(X, [[0, 1, 2]]), "needs labels"),
@@ -398,7 +399,6 @@ def test_one_class_cannot_be_tuned(small):
         (lambda X, y: HDSL(scale="best").fit(X, y), "'scale' parameter"),
         (lambda X, y: TripletHDSL(X, scale="auto").fit([[0, 1, 2]]), "'scale' parameter"),
         (lambda X, y: HDSL(mining_rounds=1).fit_triplets(X, [[0, 1, 2]]), "mining_rounds needs labels"),
-        (lambda X, y: HDSL(mining_rounds=1).fit(X, y, np.ones(90)), "sample_weight .* mining_rounds"),
         (lambda X, y: HDSL(mining_rounds=-1).fit(X, y), "'mining_rounds' parameter"),
         (lambda X, y: HDSL(last_round_iter=0).fit(X, y), "'last_round_iter' parameter"),
         (lambda X, y: HDSL(n_estimators=0).fit(X, y), "'n_estimators' parameter"),
@@ -410,17 +410,7 @@ def test_what_does_not_go_together_is_said(act, message, small):
         act(*small)
 
 
-def weightless(estimator):
-    """The checks that need sample_weight, which a search refuses."""
-    names = [
-        "all_zero_sample_weights_error", "classifiers_one_label_sample_weights", "sample_weight_equivalence_on_dense_data",
-        "sample_weight_equivalence_on_sparse_data", "sample_weights_list", "sample_weights_not_an_array",
-        "sample_weights_not_overwritten", "sample_weights_pandas_series", "sample_weights_shape",
-    ]  # fmt: skip
-    return {f"check_{name}": "a search takes no sample_weight" for name in names}
-
-
-@parametrize_with_checks([HDSLClassifier(scale="auto", time=60)], expected_failed_checks=weightless)
+@parametrize_with_checks([HDSLClassifier(scale="auto", time=60)])
 def test_scikit_learn_check(estimator, check, monkeypatch):
     monkeypatch.setattr(hdsl._search, "ROUND_ITER", 5)
     tune = hdsl._core.tune

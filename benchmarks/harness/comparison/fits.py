@@ -158,7 +158,10 @@ def oasis_partial(package, data):
 
 def with_weights(package, data):
     weights = 1 + np.arange(len(data.y)) % 3 / 2
-    return classified(package, data, "HDSL", dict(sample_weight=weights), scale=10, max_iter=60)
+    triplets = package.find(package.hdsl, "mine_triplets")(data.X, data.y)
+    learner = package.make("HDSL", scale=10, max_iter=60)
+    learner.fit_triplets(data.X, triplets, sample_weight=weights[triplets[:, 0]])
+    return package.result(learner, data.X_test, [])
 
 
 def with_validation(package, data):

@@ -82,6 +82,11 @@ pub(crate) fn stdout(text: &str) -> Result<(), Failure> {
         .map_err(|e| Failure::stdout(&e))
 }
 
+/// Writes what is left in the buffer of standard output.
+pub(crate) fn flush_stdout() -> Result<(), Failure> {
+    io::stdout().flush().map_err(|e| Failure::stdout(&e))
+}
+
 /// One JSON object on standard output.
 pub(crate) fn json(value: &Value) -> Result<(), Failure> {
     stdout(&format!("{value:#}\n"))

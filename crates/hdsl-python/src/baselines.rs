@@ -4,7 +4,7 @@ use crate::errors::to_python;
 use crate::listening::{Facts, Listeners, Watch, listen};
 use crate::matrix::{Csr, CsrArrays, Parts, row_numbers, view};
 use crate::settings::from_json;
-use crate::training::{Classes, Given, extended, to_labels, to_triplets, weigh};
+use crate::training::{Classes, Given, extended, to_labels, to_triplets};
 use crate::work::detached;
 use hdsl::baselines::{Diagonal, DiagonalModel, Oasis, OasisModel};
 use hdsl::data::{RowsView, TermStatistics};
@@ -265,7 +265,7 @@ fn prepare(
         }
     };
     if let Some(weights) = weights {
-        triplets = weigh(&triplets, weights);
+        triplets = triplets.weighted_by_anchor(|anchor| weights[anchor as usize]);
     }
     Ok(Prepared {
         preprocess,

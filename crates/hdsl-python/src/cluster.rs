@@ -67,21 +67,27 @@ fn rows(x: &Csr<'_>) -> PyResult<Rows> {
 }
 
 fn starts(of: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
-    let array = of.cast::<PyArray1<i64>>().map_err(|_| {
-        PyTypeError::new_err("starts of lists are an array of int64")
-    })?;
-    Ok(array.to_vec()?.into_iter().map(|start| start as usize).collect())
+    let array = of
+        .cast::<PyArray1<i64>>()
+        .map_err(|_| PyTypeError::new_err("starts of lists are an array of int64"))?;
+    Ok(array
+        .to_vec()?
+        .into_iter()
+        .map(|start| start as usize)
+        .collect())
 }
 
 fn numbers(of: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
-    let array = of.cast::<PyArray1<u32>>().map_err(|_| {
-        PyTypeError::new_err("row numbers and classes are arrays of uint32")
-    })?;
+    let array = of
+        .cast::<PyArray1<u32>>()
+        .map_err(|_| PyTypeError::new_err("row numbers and classes are arrays of uint32"))?;
     Ok(array.to_vec()?)
 }
 
 fn source(of: &Bound<'_, PyAny>) -> PyResult<ShardTriplets> {
-    let of = of.cast::<PyTuple>().map_err(|_| PyTypeError::new_err("triplets are a tuple"))?;
+    let of = of
+        .cast::<PyTuple>()
+        .map_err(|_| PyTypeError::new_err("triplets are a tuple"))?;
     let kind: String = of.get_item(0)?.extract()?;
     match kind.as_str() {
         "random" => Ok(ShardTriplets::Random {
@@ -105,7 +111,9 @@ fn source(of: &Bound<'_, PyAny>) -> PyResult<ShardTriplets> {
                 },
             })
         }
-        other => Err(PyValueError::new_err(format!("there are no {other} triplets"))),
+        other => Err(PyValueError::new_err(format!(
+            "there are no {other} triplets"
+        ))),
     }
 }
 
@@ -119,10 +127,16 @@ fn list(columns: [&Bound<'_, PyAny>; 3]) -> PyResult<Vec<(u32, u32, u32)>> {
     let [anchors, nears, fars] = columns.map(numbers);
     let (anchors, nears, fars) = (anchors?, nears?, fars?);
     if nears.len() != anchors.len() || fars.len() != anchors.len() {
-        return Err(PyValueError::new_err("the columns of triplets differ in length"));
+        return Err(PyValueError::new_err(
+            "the columns of triplets differ in length",
+        ));
     }
     let others = nears.into_iter().zip(fars);
-    Ok(anchors.into_iter().zip(others).map(|(a, (n, f))| (a, n, f)).collect())
+    Ok(anchors
+        .into_iter()
+        .zip(others)
+        .map(|(a, (n, f))| (a, n, f))
+        .collect())
 }
 
 #[pymethods]
@@ -142,7 +156,10 @@ impl Shard {
         memory: Option<u64>,
     ) -> PyResult<Self> {
         let triplets = match triplets.cast::<PyList>() {
-            Ok(several) => several.iter().map(|one| source(&one)).collect::<PyResult<_>>()?,
+            Ok(several) => several
+                .iter()
+                .map(|one| source(&one))
+                .collect::<PyResult<_>>()?,
             Err(_) => vec![source(triplets)?],
         };
         let rows = rows(&x)?;
@@ -159,14 +176,18 @@ impl Shard {
             memory_limit: memory,
         };
         drop(x);
-        let shard = py.detach(|| hdsl::cluster::Shard::new(parts)).map_err(to_python)?;
+        let shard = py
+            .detach(|| hdsl::cluster::Shard::new(parts))
+            .map_err(to_python)?;
         let nbytes = nbytes + 40 * shard.n_triplets();
         Ok(Self { shard, nbytes })
     }
 
     /// Answers a message of the coordinator.
     fn answer<'py>(&self, py: Python<'py>, request: Vec<u8>) -> PyResult<Bound<'py, PyBytes>> {
-        let answer = py.detach(|| self.shard.answer(&request)).map_err(to_python)?;
+        let answer = py
+            .detach(|| self.shard.answer(&request))
+            .map_err(to_python)?;
         Ok(PyBytes::new(py, &answer))
     }
 
@@ -187,7 +208,8 @@ impl Shard {
     }
 
     fn base_margins(&self, py: Python<'_>, every: usize, offset: usize) -> PyResult<(f64, usize)> {
-        py.detach(|| self.shard.base_margins(every, offset)).map_err(to_python)
+        py.detach(|| self.shard.base_margins(every, offset))
+            .map_err(to_python)
     }
 
     fn set_validation(
@@ -199,7 +221,9 @@ impl Shard {
     ) -> PyResult<()> {
         let normalization = normalization.parse().map_err(to_python)?;
         let (x, items) = (rows(&x)?, rows(&items)?);
-        self.shard.set_validation(x, items, n_neighbors, normalization).map_err(to_python)
+        self.shard
+            .set_validation(x, items, n_neighbors, normalization)
+            .map_err(to_python)
     }
 
     fn set_held_out(
@@ -254,12 +278,17 @@ impl PythonLink {
     }
 
     fn take_raised(&self) -> Option<PyErr> {
-        self.raised.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.raised
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
     }
 }
 
 fn prepared(of: &Bound<'_, PyAny>) -> PyResult<Prepared> {
-    let of = of.cast::<PyDict>().map_err(|_| PyTypeError::new_err("expected a dict"))?;
+    let of = of
+        .cast::<PyDict>()
+        .map_err(|_| PyTypeError::new_err("expected a dict"))?;
     let wanted = |name: &str| {
         let found = of.get_item(name)?.filter(|value| !value.is_none());
         Ok::<_, PyErr>(found)
@@ -383,7 +412,9 @@ pub(crate) fn train_sharded<'py>(
     })?;
     let facts = facts(py, &outcome.trained)?;
     facts.set_item("interrupted", interrupted)?;
-    let error = outcome.error.map(|error| link.take_raised().unwrap_or_else(|| to_python(error)));
+    let error = outcome
+        .error
+        .map(|error| link.take_raised().unwrap_or_else(|| to_python(error)));
     facts.set_item("error", error.map(|error| error.into_value(py)))?;
     Ok((Model::new(outcome.trained.model), facts))
 }

@@ -6,6 +6,7 @@
 mod baselines;
 mod blocks;
 mod cluster;
+mod command;
 mod errors;
 #[cfg(feature = "fetch")]
 mod fetching;
@@ -19,6 +20,7 @@ mod report;
 mod settings;
 mod stored;
 mod training;
+mod trials;
 mod tuning;
 mod work;
 
@@ -54,6 +56,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<index::Index>()?;
     module.add_class::<stored::StoredIndex>()?;
     module.add_class::<baselines::BaselineModel>()?;
+    module.add_class::<trials::TrialData>()?;
+    module.add_class::<trials::TrialState>()?;
+    module.add_function(wrap_pyfunction!(command::run_command, module)?)?;
     module.add_function(wrap_pyfunction!(baselines::fit_baseline, module)?)?;
     module.add_function(wrap_pyfunction!(training::train, module)?)?;
     module.add_function(wrap_pyfunction!(tuning::tune, module)?)?;
@@ -87,6 +92,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(blocks::choose, module)?)?;
     module.add_function(wrap_pyfunction!(blocks::base_alone, module)?)?;
     module.add_function(wrap_pyfunction!(blocks::read_svmlight, module)?)?;
+    module.add_function(wrap_pyfunction!(reading::read_pairs, module)?)?;
+    module.add_function(wrap_pyfunction!(reading::triplets_of_pairs, module)?)?;
     #[cfg(feature = "fetch")]
     {
         module.add_function(wrap_pyfunction!(fetching::fetch_set, module)?)?;

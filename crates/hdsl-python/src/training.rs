@@ -1,7 +1,7 @@
 //! Training with HDSL, as the command line does.
 
 use crate::errors::to_python;
-use crate::labels::as_in_a_file;
+use crate::labels::{as_in_a_file, order_in_a_file};
 use crate::listening::{Facts, Listeners, Watch, listen};
 use crate::matrix::{Csr, Parts, row_numbers, view};
 use crate::model::Model;
@@ -32,7 +32,7 @@ pub(crate) type Given<'py> = (
 /// Learns a similarity, as `hdsl train` does. Returns the model and facts about the run.
 #[pyfunction]
 #[pyo3(signature = (
-    settings, x, classes=None, *, valid=None, triplets=None, row_weights=None, names=None, start=None,
+    settings, x, classes=None, *, valid=None, triplets=None, class_weights=None, names=None, start=None,
     keep_preprocess=false, each=None, snapshots=false, progress=None, n_threads=1
 ))]
 #[allow(clippy::too_many_arguments)]
@@ -43,7 +43,7 @@ pub(crate) fn train<'py>(
     classes: Option<Classes<'py>>,
     valid: Option<(Csr<'py>, Classes<'py>)>,
     triplets: Option<Given<'py>>,
-    row_weights: Option<Bound<'py, PyArray1<f64>>>,
+    class_weights: Option<Vec<f64>>,
     names: Option<Vec<String>>,
     start: Option<&Bound<'py, Model>>,
     keep_preprocess: bool,
@@ -54,9 +54,12 @@ pub(crate) fn train<'py>(
 ) -> PyResult<(Model, Bound<'py, PyDict>)> {
     let config = settings.config()?;
     let x = x.parts()?;
+    let class_weights = match (&classes, class_weights) {
+        (Some((names, _)), Some(weights)) => Some(weights_of_classes(names, &weights)?),
+        _ => None,
+    };
     let labels = classes.map(|c| to_labels(c, x.n_rows())).transpose()?;
     let valid = valid.as_ref().map(to_labeled).transpose()?;
-    let weights: Option<Vec<f64>> = row_weights.map(|w| w.to_vec()).transpose()?;
     let triplets = triplets.map(|t| to_triplets(t, x.n_rows())).transpose()?;
     let (mut first, mut preprocessor) = (None, None);
     if let Some(start) = start {
@@ -74,7 +77,7 @@ pub(crate) fn train<'py>(
             x,
             labels,
             valid,
-            weights,
+            class_weights,
             names,
             triplets,
             start: first,
@@ -144,7 +147,7 @@ struct Problem<'a> {
     x: Parts<'a>,
     labels: Option<Labels>,
     valid: Option<(Parts<'a>, Labels)>,
-    weights: Option<Vec<f64>>,
+    class_weights: Option<Vec<f64>>,
     names: Option<Vec<String>>,
     triplets: Option<Triplets>,
     start: Option<ActiveSet>,
@@ -174,7 +177,7 @@ pub(crate) fn by_position<'a>(rows: RowsView<'a>, labels: Option<&'a Labels>) ->
 }
 
 impl Problem<'_> {
-    fn train(mut self, observer: &mut dyn hdsl::Observer) -> PyResult<Trained> {
+    fn train(self, observer: &mut dyn hdsl::Observer) -> PyResult<Trained> {
         let x = view(self.x)?;
         self.config.preprocess.check(x).map_err(to_python)?;
         let mut split = None;
@@ -186,9 +189,6 @@ impl Problem<'_> {
                 rows: x.select(which),
                 labels: labels.select(which),
             };
-            if let Some(weights) = &mut self.weights {
-                *weights = learn.iter().map(|&row| weights[row as usize]).collect();
-            }
             split = Some((part(&learn), part(&held)));
         }
         let (train, valid) = match (&split, &self.valid) {
@@ -207,16 +207,7 @@ impl Problem<'_> {
         data.triplets = self.triplets.as_ref();
         data.start = self.start.as_ref();
         data.preprocessor = known.as_ref();
-        let heavy = match &self.weights {
-            Some(weights) => Some(weighted(
-                &data,
-                &self.config,
-                weights,
-                observer.cancel_token(),
-            )?),
-            None => None,
-        };
-        data.triplets = heavy.as_ref().or(data.triplets);
+        data.class_weights = self.class_weights.as_deref();
         let mut trained = hdsl::train(&data, &self.config, observer).map_err(to_python)?;
         trained.model = trained.model.numbered_by_position();
         Ok(trained)
@@ -234,37 +225,20 @@ pub(crate) fn extended(known: &Preprocessor, rows: RowsView<'_>) -> PyResult<Pre
     Preprocessor::from_parts(known.kind(), n_features, maxima, terms).map_err(to_python)
 }
 
-/// The triplets of a training, weighted by their anchors.
-fn weighted(
-    data: &TrainData<'_>,
-    config: &TrainConfig,
-    weights: &[f64],
-    cancel: CancelToken<'_>,
-) -> PyResult<Triplets> {
-    if let Some(given) = data.triplets {
-        return Ok(weigh(given, weights));
+/// The weights of classes, by the codes of the labels.
+fn weights_of_classes(names: &[String], weights: &[f64]) -> PyResult<Vec<f64>> {
+    if weights.len() != names.len() {
+        return Err(PyValueError::new_err(format!(
+            "there are {} class weights for {} classes",
+            weights.len(),
+            names.len()
+        )));
     }
-    let train = data.train;
-    let preprocessor = match data.preprocessor {
-        Some(known) => known.clone(),
-        None => Preprocessor::fit(config.preprocess, train.rows),
-    };
-    let rows = preprocessor.apply(train.rows);
-    let source = &config.triplets;
-    let mined = source.triplets(&rows, train.labels, config.seed, cancel);
-    Ok(weigh(&mined.map_err(to_python)?, weights))
-}
-
-/// Triplets with the weights of their anchors; those of weight 0 are left out.
-pub(crate) fn weigh(triplets: &Triplets, weights: &[f64]) -> Triplets {
-    let mut heavy = Triplets::new();
-    for (anchor, near, far) in triplets.iter() {
-        let weight = weights[anchor as usize];
-        if weight > 0.0 {
-            heavy.push_weighted(anchor, near, far, weight);
-        }
+    let mut ordered = vec![1.0; names.len()];
+    for (&place, &weight) in order_in_a_file(names).iter().zip(weights) {
+        ordered[place as usize] = weight;
     }
-    heavy
+    Ok(ordered)
 }
 
 /// Passes events on to Python, which may stop the run.

@@ -5,8 +5,11 @@ use crate::listening::{Listeners, Search, SearchWatch, listen};
 use crate::matrix::{Csr, view};
 use crate::model::Model;
 use crate::training::{Classes, Given, by_position, facts, to_labeled, to_labels, to_triplets};
+use crate::trials::Elsewhere;
 use hdsl::observer::Event;
-use hdsl::tune::{Ablation, AblationResult, Candidate, TuneConfig, Tuned, ValidationScheme};
+use hdsl::tune::{
+    Ablation, AblationResult, Candidate, TrialRunner, TuneConfig, Tuned, ValidationScheme,
+};
 use hdsl::{CancelToken, Observer, TrainConfig, TrainData};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -34,7 +37,7 @@ pub(crate) struct TuneSettings {
 }
 
 impl TuneSettings {
-    fn config(&self) -> PyResult<TuneConfig> {
+    pub(crate) fn config(&self) -> PyResult<TuneConfig> {
         self.parsed().map_err(to_python)
     }
 
@@ -66,9 +69,12 @@ impl TuneSettings {
     }
 }
 
-/// Searches as `hdsl tune` does. Returns the model, facts about its training, and the result of the search.
+/// Searches as `hdsl tune` does. Returns the model, facts about its training, and the result of the search. With a runner,
+/// trials run in other processes.
 #[pyfunction]
-#[pyo3(signature = (settings, x, classes=None, *, valid=None, triplets=None, names=None, progress=None, n_threads=1))]
+#[pyo3(signature = (
+    settings, x, classes=None, *, valid=None, triplets=None, names=None, progress=None, runner=None, n_threads=1
+))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn tune<'py>(
     py: Python<'py>,
@@ -79,6 +85,7 @@ pub(crate) fn tune<'py>(
     triplets: Option<Given<'py>>,
     names: Option<Vec<String>>,
     progress: Option<Py<PyAny>>,
+    runner: Option<Py<PyAny>>,
     n_threads: usize,
 ) -> PyResult<(Model, Bound<'py, PyDict>, Bound<'py, PyDict>)> {
     let config = settings.config()?;
@@ -91,6 +98,7 @@ pub(crate) fn tune<'py>(
         progress,
         snapshots: false,
     };
+    let elsewhere = runner.map(Elsewhere::new);
     let (tuned, interrupted) = py.detach(|| {
         listen(&listeners, n_threads, |watch| {
             let watch = watch.of_search();
@@ -108,12 +116,16 @@ pub(crate) fn tune<'py>(
             data.valid = valid;
             data.triplets = triplets.as_ref();
             data.names = names.as_deref();
-            let tuned = hdsl::tune::tune(&data, &config, &mut telling);
-            let mut tuned = tuned.map_err(|error| match watch.asked() {
-                true => PyKeyboardInterrupt::new_err(
-                    "Ctrl-C stopped the search before there was a model",
-                ),
-                false => to_python(error),
+            let runner = elsewhere.as_ref().map(|it| it as &dyn TrialRunner);
+            let tuned = hdsl::tune::tune_with(&data, &config, runner, &mut telling);
+            let mut tuned = tuned.map_err(|error| {
+                let raised = elsewhere.as_ref().and_then(Elsewhere::raised);
+                raised.unwrap_or_else(|| match watch.asked() {
+                    true => PyKeyboardInterrupt::new_err(
+                        "Ctrl-C stopped the search before there was a model",
+                    ),
+                    false => to_python(error),
+                })
             })?;
             tuned.trained.model = tuned.trained.model.numbered_by_position();
             Ok(tuned)

@@ -1,4 +1,4 @@
-// Section 8: confusion matrices and misclassified rows.
+// Section 8: confusion matrices, precision and recall per class, misclassified rows.
 
 const errors = data.errors;
 if (errors) {
@@ -48,8 +48,8 @@ if (errors) {
   });
 
   function update() {
-    const { error, balanced_error, n_wrong, n_test } = errors[similarity];
-    setText("errors-words", `Under the ${similarity === "learned" ? "learned similarity" : baseline}, ${thousands(n_wrong)} of ${count(n_test, "test row")} are misclassified: the error is ${percent(error)}, the balanced error (mean over classes) ${percent(balanced_error)}.`
+    const { error, balanced_error, macro_f1, n_wrong, n_test } = errors[similarity];
+    setText("errors-words", `Under the ${similarity === "learned" ? "learned similarity" : baseline}, ${thousands(n_wrong)} of ${count(n_test, "test row")} are misclassified: the error is ${percent(error)}, the balanced error (mean over classes) ${percent(balanced_error)}, the mean F1 of the classes ${macro_f1.toFixed(3)}.`
       + (errors.changes ? ` The learned part corrects ${count(errors.changes[0], "error")} of the base alone and adds ${thousands(errors.changes[1])}.` : ""));
     setText("errors-caption", `Blue cells are correct predictions, red cells are errors; the intensity shows the share of the true class.${drawnClasses.length < all.length ? ` The chart shows the ${maxClasses} classes with the most errors, of ${all.length}; the table contains all.` : ""}`);
     byId("errors-learned").setAttribute("aria-pressed", String(similarity === "learned"));
@@ -61,6 +61,18 @@ if (errors) {
         { label: "predicted class", text: ([, p]) => classes[p] },
         { label: "rows", numeric: true, value: (c) => c[2], cell: (c) => el("data", { value: c[2] }, thousands(c[2])) },
         { label: "result", text: ([t, p]) => (t === p ? "correct" : "wrong") },
+      ],
+    });
+    const share = (v) => (v === null ? "none" : percent(v));
+    table("class-table", {
+      caption: "Precision, recall and F1 of each class", page: 25, rows: errors[similarity].classes, sort: [5, false], search: (c) => classes[c.class],
+      columns: [
+        { label: "class", head: true, text: (c) => classes[c.class] },
+        { label: "test rows", numeric: true, value: (c) => c.n_true, text: (c) => thousands(c.n_true) },
+        { label: "predicted", numeric: true, value: (c) => c.n_predicted, text: (c) => thousands(c.n_predicted) },
+        { label: "precision", numeric: true, value: (c) => c.precision, text: (c) => share(c.precision) },
+        { label: "recall", numeric: true, value: (c) => c.recall, text: (c) => share(c.recall) },
+        { label: "F1", numeric: true, value: (c) => c.f1, text: (c) => c.f1.toFixed(3) },
       ],
     });
     confusion.draw();

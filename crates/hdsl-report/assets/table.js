@@ -62,7 +62,18 @@ function table(target, { caption, columns, rows, search, page = 20, sort = null,
     const turns = rows.length > page;
     before.hidden = after.hidden = !turns;
   }
-  const top = search ? el("div", { class: "controls" }, el("label", {}, "Search ", input), status) : el("div", { class: "controls" }, status);
+  // The rows shown now, on all pages, in their order; numbers without rounding.
+  function save() {
+    const quoted = (v) => { const t = v === null || v === undefined ? "" : String(v); return /[",\r\n]/.test(t) ? `"${t.replaceAll('"', '""')}"` : t; };
+    const lines = [columns.map((c) => c.label), ...shown.map((row) => columns.map((c) => (c.numeric ? value(c, row) : c.text ? c.text(row) : value(c, row))))];
+    const csv = lines.map((line) => line.map(quoted).join(",")).join("\r\n") + "\r\n";
+    const url = URL.createObjectURL(new Blob([csv], { type: "text/csv" }));
+    const name = caption.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "");
+    el("a", { href: url, download: `${name}.csv` }).click();
+    setTimeout(() => URL.revokeObjectURL(url), 1000);
+  }
+  const csv = el("button", { type: "button", class: "quiet", onclick: save, "aria-label": `Download as CSV: ${caption}` }, "CSV");
+  const top = search ? el("div", { class: "controls" }, el("label", {}, "Search ", input), status, csv) : el("div", { class: "controls" }, status, csv);
   box.replaceChildren(
     top,
     el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },

@@ -1,4 +1,4 @@
-//! Section 8: confusion matrices and the misclassified test rows.
+//! Section 8: confusion matrices, precision and recall per class, and the misclassified test rows.
 
 use crate::classes::Classes;
 use crate::input::Input;
@@ -6,6 +6,7 @@ use crate::ranking::Rankings;
 use hdsl::knn::Evaluation;
 use hdsl::{KnnIndex, Neighbor, Result};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Misclassified rows in the table.
 const MAX_LISTED: usize = 100;
@@ -32,18 +33,65 @@ struct Confusion {
     n_test: usize,
     /// (true class, predicted class, number of test rows).
     cells: Vec<(u32, u32, usize)>,
+    /// Every class that test rows have or that is predicted.
+    classes: Vec<OfClass>,
+    /// The mean F1 of these classes.
+    macro_f1: f64,
+}
+
+/// How well one class is predicted.
+#[derive(Serialize, Clone, Copy, Debug, PartialEq)]
+struct OfClass {
+    class: u32,
+    /// Test rows of the class, rows predicted to be of it, and rows that are both.
+    n_true: usize,
+    n_predicted: usize,
+    n_right: usize,
+    /// The share of right ones among the predicted rows; none if there are none.
+    precision: Option<f64>,
+    /// The share of right ones among the rows of the class; none if there are none.
+    recall: Option<f64>,
+    /// The harmonic mean of both: 2 n_right / (n_true + n_predicted).
+    f1: f64,
+}
+
+/// Precision, recall and F1 of each class in the cells of a confusion matrix.
+fn by_class(cells: &[(u32, u32, usize)]) -> Vec<OfClass> {
+    let mut counts: BTreeMap<u32, [usize; 3]> = BTreeMap::new();
+    for &(truth, predicted, n) in cells {
+        counts.entry(truth).or_default()[0] += n;
+        counts.entry(predicted).or_default()[1] += n;
+        if truth == predicted {
+            counts.entry(truth).or_default()[2] += n;
+        }
+    }
+    let share = |part: usize, of: usize| (of > 0).then(|| part as f64 / of as f64);
+    let quality = |(&class, &[n_true, n_predicted, n_right]): (&u32, &[usize; 3])| OfClass {
+        class,
+        n_true,
+        n_predicted,
+        n_right,
+        precision: share(n_right, n_predicted),
+        recall: share(n_right, n_true),
+        f1: share(2 * n_right, n_true + n_predicted).unwrap_or(0.0),
+    };
+    counts.iter().map(quality).collect()
 }
 
 impl Confusion {
     fn of(evaluation: &Evaluation, classes: &Classes) -> Self {
         let code = |c: u32| classes.code(&evaluation.classes[c as usize]);
         let cells = evaluation.cells.iter();
+        let cells: Vec<_> = cells.map(|&(t, p, n)| (code(t), code(p), n)).collect();
+        let classes = by_class(&cells);
         Self {
             error: evaluation.error,
             balanced_error: evaluation.balanced_error,
             n_wrong: evaluation.n_wrong,
             n_test: evaluation.n_test,
-            cells: cells.map(|&(t, p, n)| (code(t), code(p), n)).collect(),
+            macro_f1: classes.iter().map(|c| c.f1).sum::<f64>() / classes.len().max(1) as f64,
+            classes,
+            cells,
         }
     }
 }
@@ -138,5 +186,38 @@ impl ErrorSection {
             k: rankings.rule.k,
             changes: rankings.changes(input),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn precision_recall_and_f1_of_a_small_matrix() {
+        // Class 0: 3 rows, 2 right. Class 1: 2 rows, 1 right. Class 2: predicted once, of no row. Class 3: never predicted.
+        let cells = [(0, 0, 2), (0, 2, 1), (1, 1, 1), (1, 0, 1), (3, 1, 1)];
+        let found = by_class(&cells);
+        let expected = [
+            (0, 3, 3, 2, Some(2.0 / 3.0), Some(2.0 / 3.0), 2.0 / 3.0),
+            (1, 2, 2, 1, Some(0.5), Some(0.5), 0.5),
+            (2, 0, 1, 0, Some(0.0), None, 0.0),
+            (3, 1, 0, 0, None, Some(0.0), 0.0),
+        ];
+        assert_eq!(found.len(), expected.len());
+        for (one, (class, n_true, n_predicted, n_right, precision, recall, f1)) in
+            found.into_iter().zip(expected)
+        {
+            let expected = OfClass {
+                class,
+                n_true,
+                n_predicted,
+                n_right,
+                precision,
+                recall,
+                f1,
+            };
+            assert_eq!(one, expected);
+        }
     }
 }

@@ -89,6 +89,9 @@ pub enum Error {
         /// A number of triplets that would fit.
         fewer: Option<usize>,
     },
+    /// Other processes that do a part of the work cannot go on.
+    #[error("{0}")]
+    Elsewhere(String),
     /// The data as a whole cannot be used: one class only, labels that do not match rows, and so on.
     #[error("{0}")]
     Data(String),

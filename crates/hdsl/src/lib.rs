@@ -47,6 +47,7 @@
 //! | [`model`] | the saved model, its configuration, its file and the command line that trains it again | [`Model`], [`TrainConfig`] |
 //! | [`index`] | rows to search under a model, with labels, ids and texts, in memory and in a file | [`Index`] |
 //! | [`mod@train`] | preprocessing, triplets, one run per λ, mining rounds, ensembles, validation | [`train()`], [`TrainData`] |
+//! | [`cluster`] | training over shards of rows and triplets on several machines | [`cluster::train`], [`cluster::Shard`] |
 //! | [`ranking`] | a similarity of queries and documents from judgments, and its nDCG on held-out queries | [`ranking::rank`] |
 //! | [`tune`] | the search for the best configuration | [`tune::tune`] |
 //!

@@ -318,7 +318,40 @@ fn triplet_lists_clicks_and_judgments() {
     let list = |text: &str| parse(text, TripletFormat::List);
     let clicks = |text: &str| parse(text, TripletFormat::Clicks);
     let judged = |text: &str| parse(text, TripletFormat::Judgments);
+    let pairs = |text: &str| parse(text, TripletFormat::Pairs);
     for (result, want) in [
+        (
+            pairs("0 1\n"),
+            "t:1: 2 fields, expected `row row label [weight]`",
+        ),
+        (
+            pairs("0 1 1\n0 2 similar\n"),
+            "t:2: label `similar`, expected 1 for similar or -1 for dissimilar rows",
+        ),
+        (
+            pairs("0 5 1\n"),
+            "t:1: row `5` is missing, there are 5 rows, counted from 0",
+        ),
+        (
+            pairs("3 3 -1\n"),
+            "t:1: row `3` is paired with itself, expected two different rows",
+        ),
+        (
+            pairs("0 1 1\n# again\n1 0 -1\n"),
+            "t:3: rows `1` and `0` are dissimilar here, but similar in an earlier pair",
+        ),
+        (
+            pairs("0 1 1 -2\n"),
+            "t:1: weight `-2`, expected a finite number above 0",
+        ),
+        (
+            pairs("# none\n"),
+            "t: has no pairs, only blank lines and comments",
+        ),
+        (
+            pairs("0 1 1\n"),
+            "t: has no pair of dissimilar rows, and no other row to compare similar rows with",
+        ),
         (
             list("0 1 2\n0 1 5\n"),
             "t:2: row `5` is missing, there are 5 rows, counted from 0",

@@ -97,3 +97,16 @@ for query in test[:50]:
 best.partial_fit_triplets(X, fresh, max_iter=50)
 after = best.similarity(queries[test], documents)
 print(f"after 50 more queries {precision(after):.1%}")
+
+# %%
+# The share of results on the subject, by the number of results that are looked at:
+
+import matplotlib.pyplot as plt
+
+fig, ax = plt.subplots(layout="constrained")
+for name, scores in [("matching words", words), ("learned from clicks", learned), ("after 50 more queries", after)]:
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :50]
+    hits = document_subjects[order] == query_subjects[test][:, None]
+    ax.plot(np.arange(1, 51), hits.mean(axis=0).cumsum() / np.arange(1, 51), label=name)
+ax.set(xlabel="results", ylabel="share on the subject", ylim=(0, 1))
+ax.legend()

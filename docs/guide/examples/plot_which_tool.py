@@ -95,6 +95,14 @@ results["words that agree"] = errors(*agreement(1500), *agreement(800))
 (pd.DataFrame(results) * 100).round(1)
 
 # %%
+
+import matplotlib.pyplot as plt
+
+ax = (pd.DataFrame(results).T * 100).plot.bar(rot=0, figsize=(7, 4))
+ax.set(ylabel="test error in percent")
+ax.figure.set_layout_engine("constrained")
+
+# %%
 # Classes that are not in the training data
 # -----------------------------------------
 # A linear SVM has weights for the classes of the training data only. A similarity compares any two rows. Here a class is a

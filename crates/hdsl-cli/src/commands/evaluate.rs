@@ -52,7 +52,8 @@ pub(crate) struct Evaluate {
     /// Labeled test rows, or the rows that --triplets names
     #[arg(value_name = "TEST", value_hint = ValueHint::FilePath)]
     test: PathBuf,
-    /// Measure on triplets or judgments instead of labels: a FILE, clicks:FILE, judgments:FILE or judgments-low:FILE
+    /// Measure on triplets or judgments instead of labels: a FILE, clicks:FILE, judgments:FILE,
+    /// judgments-low:FILE or pairs:FILE
     ///
     /// Lines are as for `train`, and name rows of TEST, counted from 0. --train is not needed: `identity` fits its
     /// preprocessing on TEST then.

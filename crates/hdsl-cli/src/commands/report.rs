@@ -242,11 +242,11 @@ fn read_seconds(path: &Path) -> Result<f64, Failure> {
 /// The command as it was typed, without the options that do not change the page.
 fn command_line() -> String {
     let mut line = "hdsl".to_owned();
-    let mut words = std::env::args_os().skip(1);
+    let mut words = crate::words().iter();
     while let Some(word) = words.next() {
         match &*word.to_string_lossy() {
             // The bytes are the same for any number of threads.
-            "--threads" => drop(words.next()),
+            "--threads" => _ = words.next(),
             "-v" | "-q" | "--verbose" | "--quiet" => {}
             word if word.starts_with("--threads=") => {}
             word => line += &format!(" {}", shell_word(word)),

@@ -184,7 +184,7 @@ pub(crate) struct Train {
 /// Where triplets come from.
 #[derive(Args, Debug)]
 pub(crate) struct TripletArgs {
-    /// Source of the triplets: knn:3:5, random:20, clicks:FILE, judgments:FILE, or a FILE
+    /// Source of the triplets: knn:3:5, random:20, clicks:FILE, judgments:FILE, pairs:FILE, or a FILE
     #[arg(long, value_name = "SOURCE", default_value = "knn:3:5", long_help = source_help(), help_heading = METHOD)]
     pub(crate) triplets: TripletSource,
 }

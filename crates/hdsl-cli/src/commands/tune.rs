@@ -63,8 +63,8 @@ pub(crate) struct Tune {
     /// What is searched over
     #[arg(long, value_name = "WHAT", value_parser = named!(Preset), default_value_t)]
     preset: Preset,
-    /// Learn from and validate with a file instead of labels: clicks:FILE, judgments:FILE, judgments-low:FILE, or a
-    /// FILE of triplets
+    /// Learn from and validate with a file instead of labels: clicks:FILE, judgments:FILE, judgments-low:FILE,
+    /// pairs:FILE, or a FILE of triplets
     ///
     /// Folds are of anchors (queries), so that none is both learned from and validated with. The error is 1 - the accuracy
     /// on held-out triplets, where a tie counts one half; for judgments, 1 - nDCG@10 of rankings of all documents that the

@@ -1,8 +1,10 @@
 //! Progress of a download.
 
 use super::Bar;
+use super::line::pace;
 use crate::output::Log;
 use hdsl_fetch::Event;
+use indicatif::BinaryBytes;
 use std::ops::ControlFlow;
 
 /// Observes a download: bytes, rate and time left on a terminal, one line per file under `-v`.
@@ -71,15 +73,19 @@ impl<'a> Download<'a> {
         if let Some(bar) = self.bar.take() {
             bar.finish();
         }
-        let template = match total {
-            Some(_) => {
-                "{prefix} [{bar:25.cyan}] {bytes}/{total_bytes}  {bytes_per_sec}, {eta} left"
-            }
-            None => "{prefix} {bytes} (of unknown size)  {bytes_per_sec}",
-        };
-        let bar = Bar::new(self.log, total, template, |style| style);
+        let bar = Bar::new(self.log, total, |state, line| {
+            let (done, of) = (state.pos(), state.len());
+            line.counts = match of {
+                Some(of) => format!("{}/{}", BinaryBytes(done), BinaryBytes(of)),
+                None => format!("{} (of unknown size)", BinaryBytes(done)),
+            };
+            line.share = of.map(|of| done as f64 / of.max(1) as f64);
+            let per_second = state.per_sec();
+            line.left = of.and_then(|of| pace(done, of, per_second).1);
+            line.rate = (per_second > 0.0).then(|| format!("{}/s", BinaryBytes(per_second as u64)));
+        });
         let file = url.rsplit('/').next().unwrap_or(url);
-        bar.bar.set_prefix(file.to_owned());
+        bar.set_prefix(file);
         // Bytes of an earlier call say nothing about the rate.
         bar.bar.set_position(done);
         bar.bar.reset_eta();

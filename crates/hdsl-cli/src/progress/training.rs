@@ -19,10 +19,19 @@ pub(crate) struct TrainingProgress<'a> {
     model: String,
 }
 
+/// Iterations of a model at most: those of every mining round, and of the last one.
+fn max_steps(config: &TrainConfig) -> usize {
+    let last = config.last_round_iter.unwrap_or(config.max_iter);
+    config
+        .max_iter
+        .saturating_mul(config.mining_rounds)
+        .saturating_add(last)
+}
+
 impl<'a> TrainingProgress<'a> {
     pub(crate) fn new(log: &'a Log, config: &TrainConfig, validated: bool) -> Self {
         Self {
-            bar: Bar::of_steps(log, config.max_iter, "mining triplets"),
+            bar: Bar::of_steps(log, max_steps(config), "mining triplets"),
             is_verbose: log.is_verbose(),
             eval_every: config.eval_every,
             validated,
@@ -57,7 +66,7 @@ impl<'a> TrainingProgress<'a> {
         self.best_error = None;
         self.bar.bar.reset();
         let lambda = short(lambda);
-        self.bar.bar.set_prefix(match of {
+        self.bar.set_prefix(match of {
             1 if self.model.is_empty() => "training".to_owned(),
             1 => self.model.clone(),
             _ => format!("lambda {lambda} ({}/{of})", index + 1),
@@ -73,7 +82,7 @@ impl<'a> TrainingProgress<'a> {
             let error = error.map_or(String::new(), |e| format!(", best error {e}"));
             let objective = short(objective);
             let text = format!("objective {objective}, {n_features} features{error}");
-            self.bar.bar.set_message(text);
+            self.bar.set_message(text);
         }
     }
 }

@@ -1,11 +1,10 @@
 //! Progress of a search over configurations.
 
+use super::line::clock;
 use super::{Bar, ctrl_c, unless_stopped};
 use crate::output::{Log, count, percent};
 use hdsl::CancelToken;
 use hdsl::observer::{Event, Observer};
-use indicatif::{ProgressState, ProgressStyle};
-use std::fmt::Write;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -22,35 +21,16 @@ pub(crate) struct TuningProgress<'a> {
     n_rows: usize,
 }
 
-/// Elapsed time as a share of the limit: the bar moves by itself, and shows nothing that the limit contradicts.
-fn over_time(time: Duration) -> impl FnOnce(ProgressStyle) -> ProgressStyle {
-    let started = Instant::now();
-    const WIDTH: usize = 20;
-    let share = move || started.elapsed().as_secs_f64() / time.as_secs_f64().max(1e-9);
-    let bar = move |_: &ProgressState, out: &mut dyn Write| {
-        let filled = ((share() * WIDTH as f64) as usize).min(WIDTH);
-        // What cannot be printed is no reason to stop.
-        let _ = write!(out, "{:<WIDTH$}", "=".repeat(filled));
-    };
-    let used = move |_: &ProgressState, out: &mut dyn Write| {
-        let _ = write!(out, "{} of {}", clock(started.elapsed()), clock(time));
-    };
-    move |style| style.with_key("timebar", bar).with_key("used", used)
-}
-
-/// Minutes and seconds.
-fn clock(time: Duration) -> String {
-    let seconds = time.as_secs();
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        _ => format!("{}:{:02}", seconds / 60, seconds % 60),
-    }
-}
-
 impl<'a> TuningProgress<'a> {
     pub(crate) fn new(log: &'a Log, time: Duration) -> Self {
-        let template = "[{timebar}] {used}  {wide_msg}";
-        let bar = Bar::new(log, None, template, over_time(time));
+        let started = Instant::now();
+        // Elapsed time as a share of the limit: the bar moves by itself, and shows nothing that the limit contradicts.
+        let bar = Bar::new(log, None, move |_, line| {
+            let used = started.elapsed();
+            line.share = Some(used.as_secs_f64() / time.as_secs_f64().max(1e-9));
+            line.counts = format!("{} of {}", clock(used), clock(time));
+            line.left = Some(time.saturating_sub(used));
+        });
         if log.shows_progress() {
             bar.bar.enable_steady_tick(Duration::from_millis(200));
         }
@@ -75,7 +55,7 @@ impl<'a> TuningProgress<'a> {
         if let Some(error) = self.reference_error {
             parts.push(format!("not learned {}", percent(error)));
         }
-        self.bar.bar.set_message(parts.join(", "));
+        self.bar.set_message(parts.join(", "));
     }
 
     fn search_started(&self, n_rows: usize, n_folds: usize, resumed: usize) {

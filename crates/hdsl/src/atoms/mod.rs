@@ -6,11 +6,11 @@ pub use path::Path;
 
 use crate::data::SparseRow;
 use crate::error::{Error, Result};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
 /// Whether the two features of an atom make rows more or less similar.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Sign {
     /// P in the paper: feature i in one row and j in the other make them *more* similar.
     #[serde(rename = "+")]
@@ -31,11 +31,28 @@ impl Sign {
 }
 
 /// (e_i ± e_j)(e_i ± e_j)ᵀ, with i < j. The order of atoms (i, then j, then plus) settles ties.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "Unchecked")]
 pub struct Atom {
     i: u32,
     j: u32,
     sign: Sign,
+}
+
+/// What was read as an atom.
+#[derive(Deserialize)]
+struct Unchecked {
+    i: u32,
+    j: u32,
+    sign: Sign,
+}
+
+impl TryFrom<Unchecked> for Atom {
+    type Error = Error;
+
+    fn try_from(Unchecked { i, j, sign }: Unchecked) -> Result<Self> {
+        Self::new(i, j, sign)
+    }
 }
 
 impl Atom {
@@ -82,7 +99,7 @@ impl Atom {
 }
 
 /// What one iteration did to the weights. Replaying the steps of a run gives every iterate again, bit for bit.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "step", rename_all = "lowercase")]
 pub enum Step {
     /// M ← (1-γ) M + γ B.

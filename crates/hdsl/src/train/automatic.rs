@@ -125,6 +125,7 @@ impl Fold {
     fn errors_learned(
         &self,
         config: &TrainConfig,
+        class_weights: Option<&[f64]>,
         after: &[usize],
         observer: &mut dyn Observer,
     ) -> Result<Vec<usize>> {
@@ -135,6 +136,7 @@ impl Fold {
         };
         let mut data = TrainData::new(part(self.rows.view(), &self.labels));
         data.valid = Some(part(self.held_out.view(), &self.truth));
+        data.class_weights = class_weights;
         let trained = train_model(&data, config, &mut UntilCancelled(observer.cancel_token()))?;
         observer.cancel_token().check()?;
         let evaluations = &trained.model.parts().evaluations;
@@ -263,7 +265,7 @@ pub fn choose_by_sample(
     let statistics = sample.statistics;
     let suited = statistics.resolved(Preprocess::Auto);
     let kinds = || candidates(suited, |kind| statistics.check(kind).is_ok());
-    compare(&folds, kinds, sample.valid.is_some(), config, observer)
+    compare(&folds, kinds, sample.valid.is_some(), None, config, observer)
 }
 
 /// The preprocessings worth a try: first the one that suits the rows by their values.
@@ -318,7 +320,7 @@ pub(super) fn choose(
         let suited = Preprocess::Auto.resolved(rows);
         candidates(suited, |kind| kind.check(rows).is_ok())
     };
-    compare(&folds, kinds, data.valid.is_some(), config, observer)
+    compare(&folds, kinds, data.valid.is_some(), data.class_weights, config, observer)
 }
 
 /// Whether something is left open that errors on held-out rows can decide.
@@ -332,6 +334,7 @@ fn compare(
     folds: &[Fold],
     kinds: impl FnOnce() -> Vec<Preprocess>,
     validated: bool,
+    class_weights: Option<&[f64]>,
     config: &TrainConfig,
     observer: &mut dyn Observer,
 ) -> Result<Option<Choice>> {
@@ -371,7 +374,9 @@ fn compare(
         learned_error: None,
     };
     // With validation rows, the training itself shows whether its best iterate is better than the base.
-    if learns && let Some((iterations, errors)) = best_iterate(folds, config, preprocess, observer)?
+    if learns
+        && let Some((iterations, errors)) =
+            best_iterate(folds, config, preprocess, class_weights, observer)?
     {
         choice.accept((iterations, error(errors)));
     }
@@ -384,6 +389,7 @@ fn best_iterate(
     folds: &[Fold],
     config: &TrainConfig,
     preprocess: Preprocess,
+    class_weights: Option<&[f64]>,
     observer: &mut dyn Observer,
 ) -> Result<Option<(usize, usize)>> {
     let last = config.max_iter.min(MAX_ITER);
@@ -401,7 +407,7 @@ fn best_iterate(
     };
     let mut errors = vec![0; after.len()];
     for fold in folds {
-        let of_fold = match fold.errors_learned(fold_config, &after, observer) {
+        let of_fold = match fold.errors_learned(fold_config, class_weights, &after, observer) {
             Err(Error::Data(_)) => return Ok(None),
             found => found?,
         };

@@ -45,6 +45,9 @@ pub struct TrainData<'a> {
     pub valid: Option<Labeled<'a>>,
     /// Triplets of training rows, instead of those of [`TrainConfig::triplets`](crate::TrainConfig::triplets).
     pub triplets: Option<&'a Triplets>,
+    /// The weight of each class, by its code in the labels of the training rows: mined triplets have that of their anchor's
+    /// class. All classes weigh 1 if there is none.
+    pub class_weights: Option<&'a [f64]>,
     /// Names of features, by number. The model contains those on its path.
     pub names: Option<&'a [String]>,
     /// A solution to start from, instead of the best single atom. Atoms of features that no training row has are left
@@ -63,11 +66,43 @@ impl<'a> TrainData<'a> {
             train: train.into(),
             valid: None,
             triplets: None,
+            class_weights: None,
             names: None,
             start: None,
             preprocessor: None,
             held_out: None,
         }
+    }
+}
+
+/// Checks that every class has a weight of at least 0.
+pub(super) fn check_class_weights(weights: &[f64], labels: &Labels) -> Result<()> {
+    let (n, of) = (weights.len(), labels.names().len());
+    if n != of {
+        let message = format!("there are {n} class weights for {of} classes");
+        return Err(Error::data(message));
+    }
+    match weights.iter().find(|w| !(w.is_finite() && **w >= 0.0)) {
+        Some(&wrong) => Err(Error::param(
+            "class_weights",
+            wrong,
+            "finite numbers from 0",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Mined triplets with the weights of their anchors' classes.
+pub(super) fn weighted_by_class(
+    triplets: Triplets,
+    labels: Option<&Labels>,
+    class_weights: Option<&[f64]>,
+) -> Triplets {
+    match (labels, class_weights) {
+        (Some(labels), Some(weights)) => {
+            triplets.weighted_by_anchor(|anchor| weights[labels.codes()[anchor as usize] as usize])
+        }
+        _ => triplets,
     }
 }
 

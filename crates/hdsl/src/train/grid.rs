@@ -1,7 +1,7 @@
 //! One model: a run per λ with its mining rounds, and the best of them as a [`Model`].
 
 use super::base::with_weights;
-use super::data::TrainData;
+use super::data::{TrainData, weighted_by_class};
 use super::rounds::MiningRun;
 use super::validation::{Candidate, Evaluate, RunObserver, ValidationSet};
 use super::{RunSummary, Trained};
@@ -46,12 +46,15 @@ pub(super) fn train_grid(
     let started = Instant::now();
     let triplets = match data.triplets {
         Some(given) => Cow::Borrowed(given),
-        None => Cow::Owned(config.triplets.triplets(
-            &rows,
-            data.train.labels,
-            config.seed,
-            observer.cancel_token(),
-        )?),
+        None => {
+            let (labels, seed) = (data.train.labels, config.seed);
+            let cancel = observer.cancel_token();
+            let made = config.triplets.triplets(&rows, labels, seed, cancel)?;
+            Cow::Owned(match config.triplets.is_mined() {
+                true => weighted_by_class(made, labels, data.class_weights),
+                false => made,
+            })
+        }
     };
     let asked = observer.on_event(&Event::Triplets {
         count: triplets.len(),
@@ -71,6 +74,7 @@ pub(super) fn train_grid(
         labels,
         start,
         triplets: &triplets,
+        class_weights: data.class_weights,
         problem: solver.problem_of(taken, &triplets, observer.cancel_token())?,
     };
     let (best, summaries) = run_grid(grid, config, clock, asked.is_break(), observer)?;
@@ -122,6 +126,7 @@ struct Grid<'a> {
     labels: Option<&'a Labels>,
     start: Option<ActiveSet>,
     triplets: &'a Triplets,
+    class_weights: Option<&'a [f64]>,
     problem: Problem<'a>,
 }
 
@@ -213,6 +218,7 @@ impl<'a> Backend<'a> for Grid<'a> {
         let start = self.start.as_ref();
         let run = (solver(0)?.build()?).fit_problem(&self.problem, start, clock, observer)?;
         let mut learned = MiningRun::new(run, Cow::Borrowed(self.triplets));
+        learned.class_weights = self.class_weights;
         if let Some(labels) = self.labels {
             let last = config.mining_rounds;
             learned.continue_to(last, self.rows, labels, solver, observer)?;

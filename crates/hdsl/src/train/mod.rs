@@ -117,6 +117,9 @@ pub fn train(
         config.validation = Validation::Rows;
     }
     config.check()?;
+    if let (Some(weights), Some(labels)) = (data.class_weights, data.train.labels) {
+        data::check_class_weights(weights, labels)?;
+    }
     let split = held_out::split(data, &config)?;
     if config.validation != Validation::None && data.valid.is_none() && split.is_none() {
         return Err(Error::data("there are no validation rows"));

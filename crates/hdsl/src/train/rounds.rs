@@ -4,7 +4,9 @@
 //! Neighbors under the dot product are a guess at which rows will be compared; neighbors under the similarity learned
 //! so far are the comparisons it gets wrong, or right by a small margin. A round costs one search for neighbors.
 
-use crate::atoms::Path;
+use super::data::weighted_by_class;
+use crate::atoms::{ActiveSet, Path};
+use crate::cancel::CancelToken;
 use crate::data::{Labels, Rows};
 use crate::error::{Error, Result};
 use crate::observer::{Observer, Stop};
@@ -26,6 +28,8 @@ pub(crate) struct MiningRun<'t> {
     pub(crate) triplets: Cow<'t, Triplets>,
     /// Their number.
     pub(crate) n_triplets: usize,
+    /// The weight of each class, of the anchors of mined triplets.
+    pub(crate) class_weights: Option<&'t [f64]>,
     /// The number of steps after which each round ended.
     pub(crate) ends: Vec<usize>,
 }
@@ -38,6 +42,7 @@ impl<'t> MiningRun<'t> {
             run,
             n_triplets: triplets.len(),
             triplets,
+            class_weights: None,
         }
     }
 
@@ -83,6 +88,29 @@ impl<'t> MiningRun<'t> {
         self.append(next)
     }
 
+    /// A run of which only the path is known, with the triplets of its first round. Those of later rounds are mined again:
+    /// after the runs that these numbers name, under the iterate that each of them ended with.
+    pub(crate) fn with_triplets(
+        self,
+        mut triplets: Triplets,
+        before_rounds: impl IntoIterator<Item = usize>,
+        (rows, labels): (&Rows, &Labels),
+        solver: &SolverParams,
+        cancel: CancelToken<'_>,
+    ) -> Result<MiningRun<'static>> {
+        for run in before_rounds {
+            let active = self.run.path.at(self.ends[run])?;
+            triplets.append(&mined(&active, (rows, labels), solver, cancel)?);
+        }
+        Ok(MiningRun {
+            run: self.run,
+            n_triplets: triplets.len(),
+            triplets: Cow::Owned(triplets),
+            class_weights: None,
+            ends: self.ends,
+        })
+    }
+
     /// One more round; a time limit counts from the start of the first.
     pub(crate) fn round(
         &mut self,
@@ -92,9 +120,8 @@ impl<'t> MiningRun<'t> {
         observer: &mut dyn Observer,
     ) -> Result<()> {
         let active = &self.run.active;
-        let (n_features, lambda, base) = (rows.n_features(), solver.lambda, solver.base);
-        let learned = BilinearModel::on_base(n_features, lambda, active, base)?;
-        let found = Triplets::by_neighbors(&learned, rows, labels, MINED, observer.cancel_token())?;
+        let found = mined(active, (rows, labels), &solver, observer.cancel_token())?;
+        let found = weighted_by_class(found, Some(labels), self.class_weights);
         self.triplets.to_mut().append(&found);
         self.n_triplets = self.triplets.len();
         if let Some(limit) = solver.time_limit {
@@ -123,4 +150,16 @@ impl<'t> MiningRun<'t> {
         self.ends.push(self.run.path.len());
         Ok(())
     }
+}
+
+/// The triplets that a mining round adds.
+fn mined(
+    active: &ActiveSet,
+    (rows, labels): (&Rows, &Labels),
+    solver: &SolverParams,
+    cancel: CancelToken<'_>,
+) -> Result<Triplets> {
+    let (lambda, base) = (solver.lambda, solver.base);
+    let learned = BilinearModel::on_base(rows.n_features(), lambda, active, base)?;
+    Triplets::by_neighbors(&learned, rows, labels, MINED, cancel)
 }

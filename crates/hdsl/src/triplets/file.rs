@@ -1,7 +1,8 @@
-//! Files of triplets: lists, click logs and graded judgments.
+//! Files of triplets: lists, click logs, graded judgments and pairs.
 
 use super::Triplets;
 use super::judgments::Judgments;
+use super::pairs::Pairs;
 use crate::data::input::{Input, quote};
 use crate::data::number::{parse_f64, parse_u64};
 use crate::error::{Error, Parsed, Result};
@@ -11,11 +12,11 @@ use std::io::{self, Write};
 use std::path::Path;
 
 named_enum! {
-/// What the lines of a file of triplets contain: `file`, `clicks`, `judgments` or `judgments-low`.
+/// What the lines of a file of triplets contain: `file`, `clicks`, `judgments`, `judgments-low` or `pairs`.
 ///
 /// Rows are numbered from 0. Fields are separated by blanks or commas; `#` starts a comment.
 #[non_exhaustive]
-pub enum TripletFormat as "triplets" = "file" | "clicks" | "judgments" | "judgments-low" {
+pub enum TripletFormat as "triplets" = "file" | "clicks" | "judgments" | "judgments-low" | "pairs" {
     /// `anchor near far [weight]`: a weight above 0, 1 if left out. A triplet on two lines counts twice.
     List,
     /// `query clicked skipped [count]`. Equal triplets become one, at the place of the first, whose weight is the sum
@@ -27,6 +28,8 @@ pub enum TripletFormat as "triplets" = "file" | "clicks" | "judgments" | "judgme
     Judgments,
     /// The same lines where a lower grade is better.
     JudgmentsLow,
+    /// `row row label [weight]`: label 1 for similar rows, -1 or 0 for dissimilar ones; see [`Pairs::triplets`].
+    Pairs,
 }
 }
 
@@ -37,6 +40,7 @@ impl TripletFormat {
             Self::List => "`anchor near far [weight]`",
             Self::Clicks => "`query clicked skipped [count]`",
             Self::Judgments | Self::JudgmentsLow => "`query document grade`",
+            Self::Pairs => "`row row label [weight]`",
         }
     }
 
@@ -103,6 +107,16 @@ fn read(input: Input<'_>, format: TripletFormat, n_rows: usize) -> Result<Triple
         TripletFormat::Clicks => (merge_equal(&read_list(input, format, n_rows)?), none),
         TripletFormat::Judgments | TripletFormat::JudgmentsLow => {
             (Judgments::of(input, format, n_rows)?.triplets(), unequal)
+        }
+        TripletFormat::Pairs => {
+            let pairs = Pairs::of(input, n_rows)?;
+            let alone = match pairs.pairs().is_empty() {
+                true => "has no pairs, only blank lines and comments",
+                false => {
+                    "has no pair of dissimilar rows, and no other row to compare similar rows with"
+                }
+            };
+            (pairs.triplets(), alone)
         }
     };
     match triplets.is_empty() {

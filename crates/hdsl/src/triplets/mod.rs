@@ -4,6 +4,7 @@ mod anchors;
 mod file;
 mod judgments;
 mod neighbors;
+mod pairs;
 mod random;
 mod source;
 
@@ -11,6 +12,7 @@ pub(crate) use anchors::Anchors;
 pub use file::TripletFormat;
 pub use judgments::{JudgedQuery, Judgments};
 pub(crate) use neighbors::check_classes;
+pub use pairs::{Pair, Pairs};
 pub use source::TripletSource;
 
 use crate::error::{Error, Result};
@@ -101,6 +103,27 @@ impl Triplets {
         for (t, (anchor, near, far)) in other.iter().enumerate() {
             self.push_weighted(anchor, near, far, other.weight(t));
         }
+    }
+
+    /// The same triplets, each with its weight times that of its anchor; those of weight 0 are left out. They are written
+    /// out one by one.
+    ///
+    /// ```
+    /// let mut triplets = hdsl::Triplets::new();
+    /// triplets.push(0, 1, 2);
+    /// triplets.push(3, 1, 2);
+    /// let weighted = triplets.weighted_by_anchor(|anchor| f64::from(anchor));
+    /// assert_eq!((weighted.len(), weighted.get(0), weighted.weight(0)), (1, (3, 1, 2), 3.0));
+    /// ```
+    pub fn weighted_by_anchor(&self, weight: impl Fn(u32) -> f64) -> Self {
+        let mut weighted = Self::new();
+        for (t, (anchor, near, far)) in self.iter().enumerate() {
+            let weight = weight(anchor) * self.weight(t);
+            if weight > 0.0 {
+                weighted.push_weighted(anchor, near, far, weight);
+            }
+        }
+        weighted
     }
 
     /// How many there are (T in the paper).

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 const EXPECTED: &str = "knn:TARGETS:IMPOSTORS or random:PER_ROW with whole numbers above 0, clicks:FILE, \
-                        judgments:FILE, judgments-low:FILE or a file of triplets";
+                        judgments:FILE, judgments-low:FILE, pairs:FILE or a file of triplets";
 
 /// Where the triplets of a training come from.
 ///
@@ -24,6 +24,7 @@ const EXPECTED: &str = "knn:TARGETS:IMPOSTORS or random:PER_ROW with whole numbe
 /// | `FILE`, `file:FILE` | read from lines `anchor near far [weight]` |
 /// | `clicks:FILE` | read from lines `query clicked skipped [count]` |
 /// | `judgments:FILE`, `judgments-low:FILE` | read from lines `query document grade`, high or low grades being better |
+/// | `pairs:FILE` | read from lines `row row label [weight]`, label 1 for similar rows and -1 for dissimilar ones |
 /// | `given:500` | 500 triplets that the caller passed |
 /// | `ranking:500` | 500 triplets per model that [`rank`](crate::ranking::rank) made from judgments |
 ///
@@ -31,7 +32,7 @@ const EXPECTED: &str = "knn:TARGETS:IMPOSTORS or random:PER_ROW with whole numbe
 /// use hdsl::TripletSource;
 /// let source: TripletSource = "knn:3:5".parse()?;
 /// assert_eq!(source, TripletSource::Neighbors { targets: 3, impostors: 5 });
-/// assert_eq!("pairs.txt".parse::<TripletSource>()?.to_string(), "file:pairs.txt");
+/// assert_eq!("mine.txt".parse::<TripletSource>()?.to_string(), "file:mine.txt");
 /// assert!("random:0".parse::<TripletSource>().is_err());
 /// # Ok::<(), hdsl::Error>(())
 /// ```
@@ -72,7 +73,7 @@ pub enum TripletSource {
 
 impl TripletSource {
     /// The texts that are parsed to a source, each with its meaning, for help texts.
-    pub const FORMS: [(&'static str, &'static str); 6] = [
+    pub const FORMS: [(&'static str, &'static str); 7] = [
         (
             "knn:T:I",
             "each row with its T nearest rows of the same class x its I nearest of other classes",
@@ -90,6 +91,10 @@ impl TripletSource {
         (
             "judgments-low:FILE",
             "the same lines where a lower grade is better",
+        ),
+        (
+            "pairs:FILE",
+            "lines `row row label [weight]`: 1 for similar, -1 for dissimilar rows",
         ),
     ];
 
@@ -217,6 +222,7 @@ mod tests {
             ("clicks:a:b.txt", file(TripletFormat::Clicks, "a:b.txt")),
             ("judgments:q", file(TripletFormat::Judgments, "q")),
             ("judgments-low:q", file(TripletFormat::JudgmentsLow, "q")),
+            ("pairs:p.txt", file(TripletFormat::Pairs, "p.txt")),
             ("given:4", TripletSource::Given { count: 4 }),
             ("ranking:4", TripletSource::Ranking { count: 4 }),
         ] {

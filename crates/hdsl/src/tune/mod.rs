@@ -21,6 +21,7 @@
 //! | `search.rs` | parameters, observer and time limit, shared by all trials |
 //! | `trial.rs` | one configuration, segment by segment on all folds |
 //! | `rungs.rs` | successive halving |
+//! | `remote.rs` | trials in other processes |
 //! | `result.rs` | the result |
 
 mod choice;
@@ -28,6 +29,7 @@ mod configuration;
 mod folds;
 mod journal;
 mod params;
+mod remote;
 mod result;
 mod rungs;
 mod search;
@@ -35,7 +37,9 @@ mod supervision;
 mod trial;
 
 pub use params::{Ablation, Preset, TuneConfig, ValidationScheme};
+pub use remote::{TrialData, TrialRunner, TrialState};
 pub use result::{AblationResult, Candidate, Tuned};
+pub use trial::TrialTask;
 
 use crate::cancel::CancelToken;
 use crate::data::{Labels, Rows};
@@ -87,28 +91,22 @@ pub fn tune(
     params: &TuneConfig,
     observer: &mut (dyn Observer + Send),
 ) -> Result<Tuned> {
+    tune_with(data, params, None, observer)
+}
+
+/// [`tune`] with trials in other processes, if there is a runner: the same result, as long as the time allows all that is
+/// planned. The first configurations are set up and the final training is done in this process.
+pub fn tune_with(
+    data: &TrainData<'_>,
+    params: &TuneConfig,
+    runner: Option<&dyn TrialRunner>,
+    observer: &mut (dyn Observer + Send),
+) -> Result<Tuned> {
     let started = Instant::now();
     params.check()?;
-    let given = match data.triplets {
-        Some(triplets) => {
-            triplets.check(data.train.rows.n_rows())?;
-            Some(Given::triplets(triplets))
-        }
-        None => Given::read(&params.triplets, data.train.rows.n_rows())?,
-    };
-    let mut joined = None;
-    let (folds, all) = match &given {
-        Some(given) => {
-            let folds = Folds::of_given(data.train.rows, given, params)?;
-            (folds, data.train)
-        }
-        None => {
-            let labels = data.train.labels_for("training", "to tune by")?;
-            check_classes(data.train.rows.n_rows(), labels)?;
-            joined = join(data, labels)?;
-            folds_and_rows(data.train, labels, joined.as_ref(), params)?
-        }
-    };
+    let given = given(data, params)?;
+    let joined = joined(data, given.as_ref())?;
+    let (folds, all) = folds_and_rows(data, given.as_ref(), joined.as_ref(), params)?;
     let refitted = joined.is_some() && !params.no_refit;
     let journal = match &params.journal {
         Some(path) => Journal::open(path, &fingerprint(&folds, params))?,
@@ -120,10 +118,12 @@ pub fn tune(
         rules: configuration::rules(params, &folds),
         journal: Mutex::new(journal),
         observer: &observer,
+        runner,
         started,
         all_rows: all.rows.n_rows(),
         memory: memory::budget(params.memory_limit),
         is_sequential: false,
+        rung: 0,
         deadline: None,
         stopped: &stopped,
         reserved: 0.0,
@@ -134,13 +134,10 @@ pub fn tune(
         n_folds: folds.folds.len(),
         resumed: lock(&search.journal).finished.len(),
     });
-    let is_best = params.preset == Preset::Best;
-    let is_mined = given.is_none();
-    let sample = match is_best && is_mined && folds.folds[0].train.n_rows() > SAMPLE[0] {
-        true => Some(folds.sampled(SAMPLE, params.seed)?),
-        false => None,
-    };
-    let first = is_best.then(|| folds.screening()).flatten();
+    let sample = sample(&folds, given.as_ref(), params)?;
+    let first = (params.preset == Preset::Best)
+        .then(|| folds.screening())
+        .flatten();
     let run = || match &first {
         Some(first) => search.run(first, sample.as_ref(), Some(&folds)),
         None => search.run(&folds, sample.as_ref(), None),
@@ -189,14 +186,31 @@ impl Search<'_> {
     }
 }
 
+/// What is given in place of labels, if anything is.
+fn given(data: &TrainData<'_>, params: &TuneConfig) -> Result<Option<Given>> {
+    let n_rows = data.train.rows.n_rows();
+    match data.triplets {
+        Some(triplets) => {
+            triplets.check(n_rows)?;
+            Ok(Some(Given::triplets(triplets)))
+        }
+        None => Given::read(&params.triplets, n_rows),
+    }
+}
+
 /// The folds to validate on, and the rows of the final training.
 fn folds_and_rows<'a>(
-    train: Labeled<'a>,
-    labels: &Labels,
+    data: &TrainData<'a>,
+    given: Option<&Given>,
     joined: Option<&'a (Rows, Labels)>,
     params: &TuneConfig,
 ) -> Result<(Folds, Labeled<'a>)> {
+    let train = data.train;
+    if let Some(given) = given {
+        return Ok((Folds::of_given(train.rows, given, params)?, train));
+    }
     let Some((rows, labels)) = joined else {
+        let labels = train.labels_for("training", "to tune by")?;
         let validation = validation_rows(labels, params.validation, params.seed)?;
         let folds = Folds::new(train.rows, labels, &validation, params.seed)?;
         return Ok((folds, train));
@@ -216,6 +230,15 @@ fn folds_and_rows<'a>(
         ..train
     };
     Ok((folds, if params.no_refit { train } else { all }))
+}
+
+/// The rows of the first rung, if there are too many to use all.
+fn sample(folds: &Folds, given: Option<&Given>, params: &TuneConfig) -> Result<Option<Folds>> {
+    let is_large = folds.folds[0].train.n_rows() > SAMPLE[0];
+    match params.preset == Preset::Best && given.is_none() && is_large {
+        true => folds.sampled(SAMPLE, params.seed).map(Some),
+        false => Ok(None),
+    }
 }
 
 /// The best point, then those of the other trials.
@@ -277,8 +300,13 @@ fn candidate(found: &Found<'_>, (point, score): Scored<'_>) -> Candidate {
     }
 }
 
-/// Training rows and validation rows as one, if there are validation rows.
-fn join(data: &TrainData<'_>, labels: &Labels) -> Result<Option<(Rows, Labels)>> {
+/// Training rows and validation rows as one, if there are validation rows and labels are what is learned from.
+fn joined(data: &TrainData<'_>, given: Option<&Given>) -> Result<Option<(Rows, Labels)>> {
+    if given.is_some() {
+        return Ok(None);
+    }
+    let labels = data.train.labels_for("training", "to tune by")?;
+    check_classes(data.train.rows.n_rows(), labels)?;
     let Some(valid) = data.valid else {
         return Ok(None);
     };
@@ -342,7 +370,7 @@ mod tests {
     use crate::triplets::Triplets;
 
     /// Rows of two classes whose first features tell them apart, and noise.
-    fn planted() -> (Rows, Labels) {
+    pub(super) fn planted() -> (Rows, Labels) {
         let mut random = crate::random::rng(5, 9);
         let mut rows = Rows::new(30);
         for row in 0..120u32 {
@@ -367,7 +395,16 @@ mod tests {
             memory_limit: memory,
             ..TuneConfig::default()
         };
-        let search = || tune(&data, &config, &mut ()).unwrap();
+        searched_with(&data, &config, None)
+    }
+
+    /// On four threads.
+    pub(super) fn searched_with(
+        data: &TrainData<'_>,
+        config: &TuneConfig,
+        runner: Option<&dyn TrialRunner>,
+    ) -> Tuned {
+        let search = || tune_with(data, config, runner, &mut ()).unwrap();
         #[cfg(feature = "parallel")]
         return rayon::ThreadPoolBuilder::new()
             .num_threads(4)

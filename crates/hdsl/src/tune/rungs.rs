@@ -11,7 +11,9 @@ use crate::data::Preprocess;
 use crate::error::{Error, Result};
 use crate::observer::Event;
 use crate::parallel::prelude::*;
+use std::panic::resume_unwind;
 use std::sync::Mutex;
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 /// With more training rows than the first number, the first rung runs on a sample of that size, and computes errors on a
@@ -389,6 +391,7 @@ impl Search<'_> {
     /// The memory is divided among the runs that go on side by side; a trial that needs more than its share is run again
     /// at the end, alone.
     fn rung(&mut self, share: f64, found: &mut Found<'_>, active: &[(usize, Work)]) -> Result<()> {
+        self.rung += 1;
         self.deadline = self.share_of_time(share, found);
         self.tell(&Event::RungStarted {
             configurations: active.len(),
@@ -439,12 +442,18 @@ impl Search<'_> {
             Ok(complete)
         };
         let mut trials: Vec<Option<&mut Trial>> = found.trials.iter_mut().map(Some).collect();
+        let mut order = 0..;
         let active: Vec<_> = active
             .iter()
-            .filter_map(|&(at, work)| Some((at, trials[at].take()?, work)))
+            .filter_map(|&(at, work)| {
+                let trial = trials[at].take()?;
+                trial.order = order.next()?;
+                Some((at, trial, work))
+            })
             .collect();
         // Folds run side by side. If there are many, trials are done one after the other, so that some are done early.
         let complete: Result<Vec<bool>> = match folds.folds.len() > 2 {
+            _ if search.runner.is_some() => waited_for(active, run),
             true => active.into_iter().map(run).collect(),
             false => active.into_iter().par_bridge().map(run).collect(),
         };
@@ -481,4 +490,22 @@ fn next(trial: &Trial) -> Option<Grow> {
         true if grows && trial.may_mine && at.round < MOST_ROUNDS => Some(Grow::Mine(at.iteration)),
         _ => None,
     }
+}
+
+/// All trials at once, each in a thread of its own that does nothing but wait for other processes. Those have the order of
+/// the trials and do the first ones first.
+fn waited_for<T: Send>(
+    trials: Vec<T>,
+    run: impl Fn(T) -> Result<bool> + Sync,
+) -> Result<Vec<bool>> {
+    let run = &run;
+    std::thread::scope(|scope| {
+        let threads = trials.into_iter().map(|one| scope.spawn(move || run(one)));
+        // All of them begin before the first is waited for.
+        let threads: Vec<_> = threads.collect();
+        let join = |thread: ScopedJoinHandle<'_, _>| {
+            thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+        };
+        threads.into_iter().map(join).collect()
+    })
 }

@@ -2,6 +2,8 @@
 
 use super::journal::{Job, Journal, Segment};
 use super::params::TuneConfig;
+use super::remote::{TrialRunner, outcome};
+use super::trial::TrialTask;
 use crate::cancel::CancelToken;
 use crate::error::{Error, Result};
 use crate::knn::PredictionRule;
@@ -20,6 +22,8 @@ pub(super) struct Search<'a> {
     pub(super) rules: Vec<PredictionRule>,
     pub(super) journal: Mutex<Journal>,
     pub(super) observer: &'a Mutex<dyn Observer + Send + 'a>,
+    /// Runs the trials in other processes; none: they run here.
+    pub(super) runner: Option<&'a dyn TrialRunner>,
     pub(super) started: Instant,
     /// Rows of the final training.
     pub(super) all_rows: usize,
@@ -27,6 +31,8 @@ pub(super) struct Search<'a> {
     pub(super) memory: Option<u64>,
     /// Whether runs go on one after the other, so that each may take all of the memory.
     pub(super) is_sequential: bool,
+    /// The number of rungs begun.
+    pub(super) rung: usize,
     /// When the current rung has to be done.
     pub(super) deadline: Option<Instant>,
     /// Whether the observer asked to stop.
@@ -49,18 +55,19 @@ impl Search<'_> {
         CancelToken::when(self.stopped).until(self.deadline)
     }
 
-    /// Bytes that one run may take: its share, if others go on beside it.
-    pub(super) fn memory_of_run(&self) -> Option<u64> {
-        let side_by_side = match self.is_sequential {
-            true => 1,
-            false => current_num_threads() as u64,
+    /// What the tasks of trials are run with in this process.
+    pub(super) fn means(&self) -> Means<'_> {
+        let (side_by_side, runs_per_thread) = match self.is_sequential {
+            true => (1, usize::MAX),
+            false => (current_num_threads() as u64, 1),
         };
-        self.memory.map(|all| all / side_by_side)
-    }
-
-    /// How many of the runs of a trial are done by one thread, one after the other.
-    pub(super) fn runs_per_thread(&self) -> usize {
-        if self.is_sequential { usize::MAX } else { 1 }
+        Means {
+            rules: &self.rules,
+            max_atoms: self.params.max_atoms,
+            memory: self.memory.map(|all| all / side_by_side),
+            runs_per_thread,
+            cancel: self.cancel_token(),
+        }
     }
 
     pub(super) fn is_cancelled(&self) -> bool {
@@ -82,13 +89,66 @@ impl Search<'_> {
             Err(Error::Stopped) => None,
             done => done?,
         };
-        if let Some(segment) = done.as_ref().filter(|segment| segment.is_whole) {
-            let mut journal = lock(&self.journal);
-            let spent = journal.spent + self.started.elapsed().as_secs_f64();
-            journal.record(job, segment, spent)?;
+        if let Some(segment) = &done {
+            self.record(job, segment)?;
         }
         Ok(done)
     }
+
+    fn record(&self, job: Job, segment: &Segment) -> Result<()> {
+        if !segment.is_whole {
+            return Ok(());
+        }
+        let mut journal = lock(&self.journal);
+        let spent = journal.spent + self.started.elapsed().as_secs_f64();
+        journal.record(job, segment, spent)
+    }
+
+    /// The results of tasks: those in the journal, or else what other processes return, recorded likewise. None if
+    /// cancelled.
+    pub(super) fn recorded_elsewhere(
+        &self,
+        runner: &dyn TrialRunner,
+        tasks: &[TrialTask],
+    ) -> Result<Option<Vec<Segment>>> {
+        let known = |task: &TrialTask| lock(&self.journal).finished.get(&task.job).cloned();
+        let mut results: Vec<Option<Segment>> = tasks.iter().map(known).collect();
+        let open: Vec<usize> = (0..tasks.len())
+            .filter(|&at| results[at].is_none())
+            .collect();
+        if open.is_empty() || self.is_cancelled() {
+            return Ok(results.into_iter().collect());
+        }
+        let unknown: Vec<&TrialTask> = open.iter().map(|&at| &tasks[at]).collect();
+        let mut failed = None;
+        runner.run(&unknown, self.cancel_token(), &mut |number, bytes| {
+            match outcome(bytes)? {
+                Ok(Some(segment)) => {
+                    self.record(unknown[number].job.clone(), &segment)?;
+                    results[open[number]] = Some(segment);
+                }
+                Ok(None) => {}
+                Err(failure) => failed = Some(failure.into()),
+            }
+            Ok(())
+        })?;
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(results.into_iter().collect()),
+        }
+    }
+}
+
+/// What a task is run with besides its rows.
+#[derive(Clone, Copy)]
+pub(super) struct Means<'a> {
+    pub(super) rules: &'a [PredictionRule],
+    pub(super) max_atoms: Option<usize>,
+    /// Bytes that one run may take: its share, if others go on beside it.
+    pub(super) memory: Option<u64>,
+    /// How many of the runs of a task are done by one thread, one after the other.
+    pub(super) runs_per_thread: usize,
+    pub(super) cancel: CancelToken<'a>,
 }
 
 /// The observer of a search, for several threads.

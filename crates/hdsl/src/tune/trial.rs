@@ -5,16 +5,18 @@
 use super::choice::Point;
 use super::folds::{Fold, Folds, Prepared};
 use super::journal::{Checkpoint, Job, Losses, Segment};
-use super::search::Search;
+use super::search::{Means, Search};
 use crate::atoms::ActiveSet;
+use crate::cancel::CancelToken;
 use crate::error::{Error, Result};
 use crate::model::TrainConfig;
-use crate::observer::{Observer, Stop, UntilCancelled};
+use crate::observer::{Stop, UntilCancelled};
 use crate::parallel::prelude::*;
 use crate::similarity::{BilinearModel, Dot, Normalization};
 use crate::train::ensemble::average;
 use crate::train::rounds::MiningRun;
 use crate::triplets::TripletSource;
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
 use std::time::Instant;
@@ -23,7 +25,7 @@ use std::time::Instant;
 type Models = Vec<MiningRun<'static>>;
 
 /// What a segment of a path does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Grow {
     /// So many more iterations with the same triplets.
     Extend(usize),
@@ -94,6 +96,8 @@ pub(super) struct Trial {
     pub(super) seconds: f64,
     /// Whether its last segment was refused because it needs more memory than its share.
     pub(super) is_too_large: bool,
+    /// Its place in the order in which the trials of a rung begin.
+    pub(super) order: usize,
 }
 
 impl Trial {
@@ -109,6 +113,7 @@ impl Trial {
             may_mine: true,
             seconds: 0.0,
             is_too_large: false,
+            order: 0,
         }
     }
 
@@ -168,44 +173,52 @@ impl Trial {
         folds: &Folds,
         search: &Search<'_>,
     ) -> Result<bool> {
-        let config = &self.config;
-        let on_fold = |fold: usize| {
-            let job = Job {
-                sampled: folds.is_sample,
-                configuration: format!("plain {}", config.preprocess),
-                fold,
-                segments: String::new(),
-            };
-            search.recorded(job, || {
-                let fold = &folds.folds[fold];
-                let prepared = fold.prepared(config.preprocess);
-                let rules = search.rules.iter().copied();
-                let rules: Vec<_> = rules
-                    .filter(|rule| rule.normalization == Normalization::Dot)
-                    .collect();
-                let losses = fold.losses(&prepared, &Dot, &rules, search.cancel_token())?;
-                let checkpoint = Checkpoint {
-                    iteration: 0,
-                    atoms: 0,
-                    features: 0,
-                    losses,
-                };
-                Ok(Some(Segment {
-                    checkpoints: vec![checkpoint],
-                    seconds: 0.0,
-                    is_whole: true,
-                    may_extend: false,
-                    may_mine: false,
-                }))
-            })
-        };
-        let done = (0..folds.folds.len()).into_par_iter().map(on_fold);
-        let Some(done) = done.collect::<Result<Option<Vec<Segment>>>>()? else {
+        let Some(done) = self.run(&[], folds, search)? else {
             return Ok(false);
         };
         self.segments.push(Grow::Extend(0));
         self.add(number, search, &done);
         Ok(true)
+    }
+
+    /// The last of these segments on all folds. None if there was no time for all of them.
+    fn run(
+        &mut self,
+        segments: &[Grow],
+        folds: &Folds,
+        search: &Search<'_>,
+    ) -> Result<Option<Vec<Segment>>> {
+        let task = |fold| TrialTask {
+            job: Job {
+                sampled: folds.is_sample,
+                configuration: match self.is_plain {
+                    true => format!("plain {}", self.config.preprocess),
+                    false => self.config.to_string(),
+                },
+                fold,
+                segments: words(segments),
+            },
+            config: self.config.clone(),
+            is_plain: self.is_plain,
+            segments: segments.to_vec(),
+            is_sequential: search.is_sequential,
+            rung: search.rung,
+            order: self.order,
+        };
+        let tasks: Vec<TrialTask> = (0..folds.folds.len()).map(task).collect();
+        if let Some(runner) = search.runner {
+            return search.recorded_elsewhere(runner, &tasks);
+        }
+        let means = search.means();
+        let on_fold = |(fold, models): (usize, &mut Models)| {
+            let task: &TrialTask = &tasks[fold];
+            search.recorded(task.job.clone(), || {
+                task.run(&folds.folds[fold], means, models)
+            })
+        };
+        let models = self.models.par_iter_mut().enumerate();
+        let done = models.with_min_len(means.runs_per_thread).map(on_fold);
+        done.collect()
     }
 
     /// Continues the path on all folds. Returns whether there was time for all of it.
@@ -218,22 +231,7 @@ impl Trial {
     ) -> Result<bool> {
         let mut segments = self.segments.clone();
         segments.push(segment);
-        let config = &self.config;
-        let on_fold = |(fold, models): (usize, &mut Models)| {
-            let words: Vec<String> = segments.iter().map(Grow::to_string).collect();
-            let job = Job {
-                sampled: folds.is_sample,
-                configuration: config.to_string(),
-                fold,
-                segments: words.concat(),
-            };
-            search.recorded(job, || {
-                run_segment(search, config, &folds.folds[fold], &segments, models)
-            })
-        };
-        let models = self.models.par_iter_mut().enumerate();
-        let done = models.with_min_len(search.runs_per_thread()).map(on_fold);
-        let done = match done.collect::<Result<Option<Vec<Segment>>>>() {
+        let done = match self.run(&segments, folds, search) {
             Err(Error::Memory { .. }) => {
                 self.is_too_large = true;
                 return Ok(true);
@@ -304,70 +302,229 @@ impl Trial {
     }
 }
 
-/// The last of these segments of a configuration on a fold. `models` are as the segment before left them, or lost; then the
-/// segments before are run again. None if cancelled before the first checkpoint.
-fn run_segment(
-    search: &Search<'_>,
-    config: &TrainConfig,
-    fold: &Fold,
-    segments: &[Grow],
-    models: &mut Models,
-) -> Result<Option<Segment>> {
-    let started = Instant::now();
-    let prepared = fold.prepared(config.preprocess);
-    let begun = std::mem::take(models);
-    let trained: Result<Models> = (0..config.n_estimators)
-        .into_par_iter()
-        .with_min_len(search.runs_per_thread())
-        .map(|number| {
-            let config = TrainConfig {
-                seed: config.seed.wrapping_add(number as u64),
-                ..config.clone()
-            };
-            let begun = begun.get(number).cloned();
-            train(search, &config, fold, &prepared, segments, begun)
-        })
-        .collect();
-    let trained = trained?;
-    let seconds = started.elapsed().as_secs_f64();
-    let planned = checkpoints(segments, search.params.max_atoms);
-    let mut done: Vec<Checkpoint> = Vec::new();
-    let mut last = ActiveSet::default();
-    for (&iteration, active) in planned.iter().zip(iterates(&trained, segments, &planned)?) {
-        let losses = match done.last() {
-            // A run that has ended stays where it is.
-            Some(before) if last == active => before.losses.clone(),
-            _ => {
-                let (lambda, n_features) = (config.lambda[0], prepared.train.n_features());
-                let base = config.solver(lambda, 0)?.base;
-                let similarity = BilinearModel::on_base(n_features, lambda, &active, base)?;
-                let cancel = search.cancel_token();
-                match fold.losses(&prepared, &similarity, &search.rules, cancel) {
-                    Err(Error::Stopped) => break,
-                    losses => losses?,
+/// The unit of work: one segment of a configuration on one fold, or the evaluation of a plain similarity there.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TrialTask {
+    pub(super) job: Job,
+    pub(super) config: TrainConfig,
+    pub(super) is_plain: bool,
+    /// Those of the path up to this one.
+    pub(super) segments: Vec<Grow>,
+    /// Whether no other task runs beside it.
+    pub(super) is_sequential: bool,
+    pub(super) rung: usize,
+    pub(super) order: usize,
+}
+
+impl TrialTask {
+    /// A name of its own for what is computed.
+    pub fn name(&self) -> String {
+        let Job {
+            sampled,
+            configuration,
+            fold,
+            segments,
+        } = &self.job;
+        format!("{configuration} {sampled} {fold} {segments}")
+    }
+
+    /// The name of the task whose models this one continues, if there is one.
+    pub fn previous(&self) -> Option<String> {
+        let (_, before) = self.segments.split_last()?;
+        let job = Job {
+            segments: words(before),
+            ..self.job.clone()
+        };
+        let previous = Self {
+            job,
+            ..self.clone()
+        };
+        (!before.is_empty()).then(|| previous.name())
+    }
+
+    /// The number of models to train; none for a plain similarity.
+    pub fn n_models(&self) -> usize {
+        if self.is_plain {
+            0
+        } else {
+            self.config.n_estimators
+        }
+    }
+
+    /// The number of its rung.
+    pub fn rung(&self) -> usize {
+        self.rung
+    }
+
+    /// The place of its trial in the order in which the trials of a rung begin.
+    pub fn order(&self) -> usize {
+        self.order
+    }
+
+    /// Does the work. `models` are as the segment before left them, or lost; then the segments before are run again. None
+    /// if cancelled before the first checkpoint.
+    fn run(&self, fold: &Fold, means: Means<'_>, models: &mut Models) -> Result<Option<Segment>> {
+        let started = Instant::now();
+        let prepared = fold.prepared(self.config.preprocess);
+        let begun = std::mem::take(models);
+        let trained: Result<Models> = (0..self.n_models())
+            .into_par_iter()
+            .with_min_len(means.runs_per_thread)
+            .map(|number| self.train(number, begun.get(number).cloned(), fold, &prepared, means))
+            .collect();
+        let trained = trained?;
+        let seconds = started.elapsed().as_secs_f64();
+        let paths: Vec<&MiningRun<'_>> = trained.iter().collect();
+        let result = self.evaluate(&paths, seconds, fold, &prepared, means)?;
+        if result.is_some() {
+            *models = trained;
+        }
+        Ok(result)
+    }
+
+    /// The losses of trained models at the checkpoints of the segment, or of a plain similarity. None if cancelled before
+    /// the first.
+    pub(super) fn evaluate(
+        &self,
+        trained: &[&MiningRun<'_>],
+        seconds: f64,
+        fold: &Fold,
+        prepared: &Prepared,
+        means: Means<'_>,
+    ) -> Result<Option<Segment>> {
+        if self.is_plain {
+            return plain(fold, prepared, means).map(Some);
+        }
+        let (config, segments) = (&self.config, &self.segments);
+        let planned = checkpoints(segments, means.max_atoms);
+        let mut done: Vec<Checkpoint> = Vec::new();
+        let mut last = ActiveSet::default();
+        for (&iteration, active) in planned.iter().zip(iterates(trained, segments, &planned)?) {
+            let losses = match done.last() {
+                // A run that has ended stays where it is.
+                Some(before) if last == active => before.losses.clone(),
+                _ => {
+                    let (lambda, n_features) = (config.lambda[0], prepared.train.n_features());
+                    let base = config.solver(lambda, 0)?.base;
+                    let similarity = BilinearModel::on_base(n_features, lambda, &active, base)?;
+                    match fold.losses(prepared, &similarity, means.rules, means.cancel) {
+                        Err(Error::Stopped) => break,
+                        losses => losses?,
+                    }
                 }
+            };
+            done.push(Checkpoint {
+                iteration,
+                atoms: active.len(),
+                features: active.n_features(),
+                losses,
+            });
+            last = active;
+        }
+        if done.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Segment {
+            is_whole: done.len() == planned.len(),
+            checkpoints: done,
+            seconds,
+            may_extend: trained.iter().all(|m| m.run.stop == Stop::MaxIter),
+            may_mine: !fold.is_given() && trained.iter().all(|m| m.may_continue()),
+        }))
+    }
+
+    /// One of the models up to the end of the segment, or until cancelled.
+    pub(super) fn train(
+        &self,
+        number: usize,
+        begun: Option<MiningRun<'static>>,
+        fold: &Fold,
+        prepared: &Prepared,
+        means: Means<'_>,
+    ) -> Result<MiningRun<'static>> {
+        let (config, segments) = (self.of_model(number), &self.segments);
+        let member = fold.member(prepared, &config)?;
+        let (rows, labels) = (&*member.0, &*member.1);
+        let observer = &mut UntilCancelled(means.cancel);
+        let solver = |segment: usize| {
+            let mut params = config.solver(config.lambda[0], 0)?;
+            params.max_iter = segments[segment].iterations();
+            params.memory_limit = means.memory;
+            // Other random starts than in the segments before.
+            params.seed = params.seed.wrapping_add(0x5e67 * segment as u64);
+            Ok::<_, Error>(params)
+        };
+        let mut model = match begun {
+            Some(model) => model,
+            None => {
+                let triplets = fold.triplets(prepared, &config, &member, means.cancel)?;
+                let run = solver(0)?.build()?.fit(rows, &triplets, observer)?;
+                MiningRun::new(run, Cow::Owned(triplets))
             }
         };
-        done.push(Checkpoint {
-            iteration,
-            atoms: active.len(),
-            features: active.n_features(),
-            losses,
-        });
-        last = active;
+        while model.ends.len() < segments.len() && model.run.stop != Stop::ObserverAsked {
+            let segment = model.ends.len();
+            let params = solver(segment)?;
+            match segments[segment] {
+                Grow::Extend(_) => model.extend(rows, params, observer)?,
+                Grow::Mine(_) => model.round(rows, labels, params, observer)?,
+            }
+        }
+        Ok(model)
     }
-    if done.is_empty() {
-        return Ok(None);
+
+    /// A model that was begun in another process and arrived without its triplets.
+    pub(super) fn with_triplets(
+        &self,
+        number: usize,
+        begun: MiningRun<'static>,
+        fold: &Fold,
+        prepared: &Prepared,
+        cancel: CancelToken<'_>,
+    ) -> Result<MiningRun<'static>> {
+        let config = self.of_model(number);
+        let member = fold.member(prepared, &config)?;
+        let triplets = fold.triplets(prepared, &config, &member, cancel)?;
+        let is_round = |segment: &usize| matches!(self.segments[*segment], Grow::Mine(_));
+        let rounds = (1..begun.ends.len()).filter(is_round);
+        let before: Vec<usize> = rounds.map(|segment| segment - 1).collect();
+        let solver = config.solver(config.lambda[0], 0)?;
+        begun.with_triplets(triplets, before, (&member.0, &member.1), &solver, cancel)
     }
-    let result = Segment {
-        is_whole: done.len() == planned.len(),
-        checkpoints: done,
-        seconds,
-        may_extend: trained.iter().all(|m| m.run.stop == Stop::MaxIter),
-        may_mine: !fold.is_given() && trained.iter().all(MiningRun::may_continue),
+
+    /// The configuration of one of the models.
+    fn of_model(&self, number: usize) -> TrainConfig {
+        TrainConfig {
+            seed: self.config.seed.wrapping_add(number as u64),
+            ..self.config.clone()
+        }
+    }
+}
+
+fn words(segments: &[Grow]) -> String {
+    segments.iter().map(Grow::to_string).collect()
+}
+
+/// The losses of the dot product of preprocessed rows.
+fn plain(fold: &Fold, prepared: &Prepared, means: Means<'_>) -> Result<Segment> {
+    let rules = means.rules.iter().copied();
+    let rules: Vec<_> = rules
+        .filter(|rule| rule.normalization == Normalization::Dot)
+        .collect();
+    let losses = fold.losses(prepared, &Dot, &rules, means.cancel)?;
+    let checkpoint = Checkpoint {
+        iteration: 0,
+        atoms: 0,
+        features: 0,
+        losses,
     };
-    *models = trained;
-    Ok(Some(result))
+    Ok(Segment {
+        checkpoints: vec![checkpoint],
+        seconds: 0.0,
+        is_whole: true,
+        may_extend: false,
+        may_mine: false,
+    })
 }
 
 /// Segments of fewer iterations are evaluated at their end only: an evaluation takes about as long as 100 iterations, and
@@ -399,47 +556,12 @@ fn checkpoints(segments: &[Grow], max_atoms: Option<usize>) -> Vec<usize> {
     at.into_iter().map(|at| start + at).collect()
 }
 
-/// One model of a configuration up to the end of the last segment, or until cancelled.
-fn train(
-    search: &Search<'_>,
-    config: &TrainConfig,
-    fold: &Fold,
-    prepared: &Prepared,
-    segments: &[Grow],
-    begun: Option<MiningRun<'static>>,
-) -> Result<MiningRun<'static>> {
-    let member = fold.member(prepared, config)?;
-    let (rows, labels) = (&*member.0, &*member.1);
-    let observer = &mut UntilCancelled(search.cancel_token());
-    let solver = |segment: usize| {
-        let mut params = config.solver(config.lambda[0], 0)?;
-        params.max_iter = segments[segment].iterations();
-        params.memory_limit = search.memory_of_run();
-        // Other random starts than in the segments before.
-        params.seed = params.seed.wrapping_add(0x5e67 * segment as u64);
-        Ok::<_, Error>(params)
-    };
-    let mut model = match begun {
-        Some(model) => model,
-        None => {
-            let triplets = fold.triplets(prepared, config, &member, observer.cancel_token())?;
-            let run = solver(0)?.build()?.fit(rows, &triplets, observer)?;
-            MiningRun::new(run, Cow::Owned(triplets))
-        }
-    };
-    while model.ends.len() < segments.len() && model.run.stop != Stop::ObserverAsked {
-        let segment = model.ends.len();
-        let params = solver(segment)?;
-        match segments[segment] {
-            Grow::Extend(_) => model.extend(rows, params, observer)?,
-            Grow::Mine(_) => model.round(rows, labels, params, observer)?,
-        }
-    }
-    Ok(model)
-}
-
 /// The average of the models at each checkpoint of the last segment that all of them reached.
-fn iterates(models: &Models, segments: &[Grow], planned: &[usize]) -> Result<Vec<ActiveSet>> {
+fn iterates(
+    models: &[&MiningRun<'_>],
+    segments: &[Grow],
+    planned: &[usize],
+) -> Result<Vec<ActiveSet>> {
     let last = segments.len() - 1;
     // Checkpoints count from the beginning of the mining round, steps from the beginning of the segment.
     let offset = match segments[last] {

@@ -1,25 +1,34 @@
-//! How well a similarity agrees with triplets and judgments.
+//! How well a similarity agrees with triplets, judgments and pairs.
 
 use super::{Evaluate, uses};
 use crate::failure::Failure;
 use crate::files::Ranker;
 use crate::output::{self, Log, count, percent, thousands};
-use hdsl::measures::{RankingQuality, TripletAccuracy, rank_documents};
-use hdsl::triplets::{Judgments, TripletFormat};
+use hdsl::measures::{RankingQuality, TripletAccuracy, pair_auc, rank_documents};
+use hdsl::triplets::{Judgments, Pairs, TripletFormat};
 use hdsl::{Normalization, Rows, Similarity, TripletSource, Triplets};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Instant;
 
-/// What a file of triplets or judgments contains.
+/// What a file of triplets, judgments or pairs contains.
 struct Supervision {
     triplets: Triplets,
     judgments: Option<Judgments>,
+    pairs: Option<Pairs>,
 }
 
 impl Supervision {
     fn read(format: TripletFormat, path: &Path, n_rows: usize) -> Result<Self, Failure> {
+        if format == TripletFormat::Pairs {
+            let pairs = Pairs::read(path, n_rows)?;
+            return Ok(Self {
+                triplets: pairs.triplets(),
+                judgments: None,
+                pairs: Some(pairs),
+            });
+        }
         if !matches!(
             format,
             TripletFormat::Judgments | TripletFormat::JudgmentsLow
@@ -27,6 +36,7 @@ impl Supervision {
             return Ok(Self {
                 triplets: Triplets::read(path, format, n_rows)?,
                 judgments: None,
+                pairs: None,
             });
         }
         let judgments = Judgments::read(path, format, n_rows)?;
@@ -40,6 +50,7 @@ impl Supervision {
         Ok(Self {
             triplets,
             judgments: Some(judgments),
+            pairs: None,
         })
     }
 
@@ -77,7 +88,7 @@ pub(super) fn run(args: &Evaluate, source: &TripletSource, log: &Log) -> Result<
     let started = Instant::now();
     let TripletSource::File { format, path } = source else {
         return Err(Failure::usage(format!(
-            "--triplets is {source}, expected a file of triplets, clicks:FILE, judgments:FILE or judgments-low:FILE"
+            "--triplets is {source}, expected a file of triplets, clicks:FILE, judgments:FILE, judgments-low:FILE or pairs:FILE"
         )));
     };
     let (mut ranker, rows);
@@ -92,6 +103,7 @@ pub(super) fn run(args: &Evaluate, source: &TripletSource, log: &Log) -> Result<
     let normalization = args.rule.over(ranker.rule()).normalization;
     let similarity = normalization.of(ranker.similarity());
     let judgments = supervision.judgments.as_ref();
+    let pairs = supervision.pairs.as_ref();
     let result = Measured {
         args,
         source,
@@ -99,6 +111,7 @@ pub(super) fn run(args: &Evaluate, source: &TripletSource, log: &Log) -> Result<
         normalization,
         accuracy: TripletAccuracy::of(&similarity, &rows, &supervision.triplets),
         rankings: judgments.map(|judgments| Rankings::of(&similarity, &rows, judgments)),
+        pair_auc: pairs.and_then(|pairs| pair_auc(&similarity, &rows, pairs)),
         supervision,
     };
     match args.json {
@@ -116,6 +129,7 @@ struct Measured<'a> {
     supervision: Supervision,
     accuracy: TripletAccuracy,
     rankings: Option<Rankings>,
+    pair_auc: Option<f64>,
 }
 
 impl Measured<'_> {
@@ -140,6 +154,10 @@ impl Measured<'_> {
             );
             lines.push(("triplet accuracy", accuracy));
         }
+        if let (Some(auc), Some(pairs)) = (self.pair_auc, &self.supervision.pairs) {
+            let n_pairs = count(pairs.pairs().len(), "pair");
+            lines.push(("AUC of pairs", format!("{auc:.4}  ({n_pairs})")));
+        }
         let table = self.rankings.as_ref().map(ranking_table);
         output::fields(&lines) + &table.unwrap_or_default()
     }
@@ -155,6 +173,7 @@ impl Measured<'_> {
             "tied": tied,
             "n_triplets": self.supervision.triplets.len(),
             "n_anchors": self.supervision.n_anchors(),
+            "pair_auc": self.pair_auc,
             "rankings": self.rankings.as_ref().map(|rankings| json!({
                 "n_documents": rankings.n_documents,
                 "judged": quality_json(&rankings.judged),

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d,
 
 from hdsl import _core
 from hdsl._frames import frame, output_library
-from hdsl._matrix import DTYPES, as_csr, from_parts
+from hdsl._matrix import DTYPES, as_csr, check_parts, from_parts
 from hdsl._parameters import Kinds, check_parameters
 from hdsl._records import as_rows, is_records
 from hdsl._sklearn import BaseEstimator, TransformerMixin
@@ -78,12 +78,17 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
 
     # -- input --------------------------------------------------------------------------------------------------------
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # A damaged pickle must not crash the interpreter: scipy trusts the arrays of a matrix.
+        super().__setstate__(state)
+        check_parts(self.__dict__.get("_fit_X"))
+
     def _rows(self, X: Any) -> Any:
         """Rows to compare, checked by scikit-learn, in CSR form. A model of records takes texts and data frames as well."""
         check_is_fitted(self)
         if getattr(self._model, "columns", None) is not None and is_records(X):
             return as_rows(self._model, X, self._threads())
-        X = validate_data(self, X, accept_sparse="csr", dtype=DTYPES, reset=False)
+        X = validate_data(self, check_parts(X), accept_sparse="csr", dtype=DTYPES, reset=False)
         return as_csr(X)
 
     def _threads(self) -> int:

@@ -16,7 +16,7 @@ from hdsl import _core
 from hdsl._callbacks import with_callbacks
 from hdsl._classifier import VoteMixin
 from hdsl._fit import TripletLearner
-from hdsl._learner import warn_if_interrupted
+from hdsl._learner import raise_if_interrupted
 from hdsl._matrix import from_parts
 from hdsl._pipeline import names_of_features
 from hdsl._progress import Progress
@@ -96,7 +96,7 @@ class Baseline(VoteMixin, TripletLearner):
         self._take_facts(facts)
         if progress is not None:
             progress.close(f"{self.n_iter_} iterations ({self.stop_}), {facts['train_seconds']:.2f} s")
-        warn_if_interrupted(facts, "the fit", f"{self.n_iter_} iterations; the similarity learned so far is kept")
+        raise_if_interrupted(facts, "the fit", f"{self.n_iter_} iterations; the similarity learned so far is kept")
         return self
 
     def _max_steps(self) -> int:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array, validate_data
 from hdsl._base import SimilarityEstimator
 from hdsl._callbacks import with_callbacks
 from hdsl._classes import encode
-from hdsl._matrix import DTYPES, as_csr
+from hdsl._matrix import DTYPES, as_csr, check_parts
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -78,12 +78,12 @@ class TripletLearner(SimilarityEstimator):
 
     def _rows_to_fit(self, X: Any, *, reset: bool) -> Any:
         """Rows to learn from, checked by scikit-learn, in CSR form."""
-        X = validate_data(self, X, accept_sparse="csr", dtype=DTYPES, reset=reset, ensure_min_samples=2)
+        X = validate_data(self, check_parts(X), accept_sparse="csr", dtype=DTYPES, reset=reset, ensure_min_samples=2)
         return as_csr(X)
 
     def _rows_and_labels(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
         """Rows to learn from, as `_rows_to_fit` returns them, and their labels."""
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=DTYPES, reset=reset, ensure_min_samples=2)
+        X, y = validate_data(self, check_parts(X), y, accept_sparse="csr", dtype=DTYPES, reset=reset, ensure_min_samples=2)
         return as_csr(X), y
 
     def _set_classes(self, y: Any, rows: Any) -> None:

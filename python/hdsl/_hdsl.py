@@ -10,7 +10,7 @@ from sklearn.utils.validation import validate_data
 
 from hdsl._callbacks import Hooks, with_callbacks
 from hdsl._learner import HDSLLearner
-from hdsl._matrix import DTYPES, as_csr
+from hdsl._matrix import DTYPES, as_csr, check_parts
 from hdsl._search import TIME, fit_best
 from hdsl._settings import scales
 
@@ -83,6 +83,10 @@ class HDSL(HDSLLearner):
         Stop after this many seconds, per λ; with ``scale="auto"``, in total; with ``scale=None``, including the choice.
     memory : int or None, default=None
         Refuse to start if training needs more bytes than this; by default, than are free.
+    checkpoint : path-like, (path-like, float) or None, default=None
+        A file in which the steps of a fit are recorded every 60 seconds, or every so many seconds. If the process is killed,
+        the same fit goes on from there, and the model is the same. A fit that ends removes the file. Not used with
+        ``scale="auto"``.
     early_stopping : bool, default=False
         Stop when the validation error has not decreased for `n_iter_no_change` iterations, and keep the iterate of the
         lowest error. For :meth:`fit`, it is the k-NN error on a fraction of the training rows, or on the validation rows that
@@ -290,10 +294,13 @@ class HDSL(HDSLLearner):
                 raise ValueError(f"{name} cannot be used with scale='auto': {why}.")
         options = {"time": TIME if self.time is None else self.time, "memory": self.memory}
         hooks = Hooks(self, rows, y, 0)
-        fit_best(self, rows, y, self._checked_validation(X_val, y_val), options, depth=4)
-        self._found_decision: dict[str, Any] = {
-            name: self.tuned_params_[name] for name in ("n_neighbors", "vote", "normalization")
-        }
+        try:
+            fit_best(self, rows, y, self._checked_validation(X_val, y_val), options, depth=None)
+        finally:  # also after Ctrl-C, which keeps the best model so far
+            if "tuned_params_" in self.__dict__:
+                self._found_decision: dict[str, Any] = {
+                    name: self.tuned_params_[name] for name in ("n_neighbors", "vote", "normalization")
+                }
         hooks.done()
         return self
 
@@ -310,6 +317,6 @@ class HDSL(HDSLLearner):
             return None
         if X_val is None or y_val is None:
             raise ValueError("X_val and y_val must be given together.")
-        X_val, y_val = validate_data(self, X_val, y_val, accept_sparse="csr", dtype=DTYPES, reset=False)
+        X_val, y_val = validate_data(self, check_parts(X_val), y_val, accept_sparse="csr", dtype=DTYPES, reset=False)
         check_classification_targets(y_val)
         return as_csr(X_val), y_val

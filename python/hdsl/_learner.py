@@ -56,6 +56,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
     max_features: int | None
     time: float | None
     memory: int | None
+    checkpoint: Any
     early_stopping: bool
     validation_fraction: float
     n_iter_no_change: int | None
@@ -89,6 +90,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
         max_features: int | None = None,
         time: float | None = None,
         memory: int | None = None,
+        checkpoint: Any = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int | None = 100,
@@ -158,11 +160,13 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
         kept = self._fit_X if again else rows
         # The results of a search remain valid for the fits that continue from it.
         found = {name: self.__dict__[name] for name in FOUND if again and name in self.__dict__}
-        self._learn(
-            rows, triplets=given, start=self._model if again else None, keep_preprocess=True, max_iter=max_iter
-        )
-        self.__dict__.update(found)
-        self._fit_X = kept
+        try:
+            self._learn(
+                rows, triplets=given, start=self._model if again else None, keep_preprocess=True, max_iter=max_iter
+            )
+        finally:  # also after Ctrl-C, which keeps the model learned so far
+            self.__dict__.update(found)
+            self._fit_X = kept
         return self
 
     def _rows_to_fit(self, X: Any, *, reset: bool) -> Any:
@@ -232,7 +236,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
                 f"{self.n_active_features_} of {self.n_features_in_} features in {self.n_atoms_} pairs, "
                 f"{facts['train_seconds']:.2f} s"
             )
-        warn_if_interrupted(facts, "the fit", f"{self.n_iter_} iterations; the model learned so far is kept")
+        raise_if_interrupted(facts, "the fit", f"{self.n_iter_} iterations; the model learned so far is kept")
         hooks.done()
         return self
 
@@ -469,6 +473,12 @@ def continued(learner: Any, start: _core.Model) -> dict[str, Any]:
     learned = len(start.features_by_weight()[0]) > 0
     is_open = {"lambda": learned, "base": learner.base is None, "preprocess": learner.preprocess is None}
     return {name: value for name, value in known.items() if is_open[name]}
+
+
+def raise_if_interrupted(facts: dict[str, Any], what: str, kept: str) -> None:
+    """Raise KeyboardInterrupt if Ctrl-C ended a run early: whoever called `fit` must not go on as if it were complete."""
+    if facts["interrupted"]:
+        raise KeyboardInterrupt(f"Ctrl-C stopped {what} after {kept} on the estimator")
 
 
 def warn_if_interrupted(facts: dict[str, Any], what: str, kept: str, depth: int = 4) -> None:

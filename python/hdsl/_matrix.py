@@ -12,6 +12,30 @@ from numpy.typing import NDArray
 DTYPES = [np.float64, np.float32]
 
 
+def check_parts(X: Any) -> Any:
+    """The same matrix, after a look at its arrays.
+
+    scipy trusts them: row starts that decrease or point beyond the end, as in a damaged file, crash the interpreter.
+    """
+    if not (sp.issparse(X) and X.format in ("csr", "csc") and X.ndim == 2):
+        return X
+    outer, inner = X.shape if X.format == "csr" else X.shape[::-1]
+    starts, indices, values = (np.asarray(part) for part in (X.indptr, X.indices, X.data))
+    fits = (
+        starts.ndim == indices.ndim == values.ndim == 1
+        and len(starts) == outer + 1
+        and starts[0] == 0
+        and starts[-1] <= min(len(indices), len(values))
+        and bool((starts[1:] >= starts[:-1]).all())
+    )
+    used = indices[: starts[-1]] if fits else indices
+    if not fits or (used.size and (int(used.min()) < 0 or int(used.max()) >= inner)):
+        raise ValueError(
+            f"X is a {X.format} matrix of shape {X.shape} whose arrays indptr, indices and data do not fit together"
+        )
+    return X
+
+
 def as_csr(X: Any) -> Any:
     """A canonical CSR matrix: columns increase within each row, without duplicates.
 

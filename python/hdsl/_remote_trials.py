@@ -7,6 +7,7 @@ detection of lost workers are Dask's. What a lost worker had is computed again e
 
 from __future__ import annotations
 
+import asyncio
 import queue
 import threading
 import time
@@ -226,43 +227,38 @@ class Batch:
     def __init__(self, trials: RemoteTrials, tasks: list[Task]) -> None:
         self._trials = trials
         self._tasks = tasks
-        self._ready: queue.SimpleQueue[tuple[int, Future]] = queue.SimpleQueue()
+        self._ready: queue.SimpleQueue[tuple[int, bytes | BaseException]] = queue.SimpleQueue()
         self._futures: dict[int, Future] = {}
         self._losses = [0] * len(tasks)
         for place in range(len(tasks)):
             self._start(place)
 
     def _start(self, place: int) -> None:
-        future = self._trials.start(self._tasks[place])
-        self._futures[place] = future
-        future.add_done_callback(lambda done: self._ready.put((place, done)))
+        future = self._futures[place] = self._trials.start(self._tasks[place])
+        future.client.loop.add_callback(self._deliver, place, future)
+
+    async def _deliver(self, place: int, future: Future) -> None:
+        """Wait for a result, in the event loop of the client."""
+        try:
+            self._ready.put((place, await future))
+        except BaseException as error:  # asyncio's CancelledError is no Exception
+            self._ready.put((place, error))
 
     def wait(self, seconds: float) -> list[tuple[int, bytes]]:
         """The place and the result of a task that is done, if there is one after so many seconds."""
-        import distributed
-
         try:
-            place, future = self._ready.get(timeout=seconds)
+            place, result = self._ready.get(timeout=seconds)
         except queue.Empty:
             return []
-        lost = _lost(future)
-        if lost is None:
-            try:
-                result = future.result(timeout=max(seconds, 1.0))
-            except distributed.TimeoutError:  # its worker was lost, and it is computed again
-                self._ready.put((place, future))
-                return []
-            except BaseException:
-                lost = _lost(future)
-                if lost is None:
-                    raise
-            else:
-                self._trials.done(self._futures.pop(place))
-                return [(place, result)]
+        self._trials.done(self._futures.pop(place))
+        if isinstance(result, bytes):
+            return [(place, result)]
+        if not _is_loss(result):
+            raise result
         self._losses[place] += 1
         if self._losses[place] > MOST_LOSSES:
-            raise RuntimeError(f"the trial {self._tasks[place][1]!r} was lost with its Dask workers again and again: {lost}")
-        self._trials.done(future)
+            name = self._tasks[place][1]
+            raise RuntimeError(f"the trial {name!r} was lost with its Dask workers too often") from result
         self._start(place)
         return []
 
@@ -272,15 +268,9 @@ class Batch:
             self._trials.cancel(self._tasks[place], future)
 
 
-def _lost(future: Future) -> BaseException | None:
-    """Why there is no result, if that is the fault of workers; an error of the task itself is raised."""
+def _is_loss(error: BaseException) -> bool:
+    """Whether there is no result because workers are gone: those that ran the task, or all that had the rows it needs."""
+    import distributed
     from distributed.scheduler import KilledWorker
 
-    if future.status == "cancelled":  # the rows or models it needs are gone, with all workers that had them
-        return RuntimeError("all workers that had its rows were lost")
-    if future.status != "error":
-        return None
-    error = future.exception(timeout=10)
-    if isinstance(error, KilledWorker | TrialCancelled):
-        return error
-    raise error
+    return isinstance(error, asyncio.CancelledError | distributed.CancelledError | KilledWorker | TrialCancelled)

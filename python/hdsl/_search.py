@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from hdsl import _core
 from hdsl._frames import frame
-from hdsl._learner import warn_if_interrupted
+from hdsl._learner import raise_if_interrupted, warn_if_interrupted
 from hdsl._matrix import as_csr
 from hdsl._pipeline import names_of_features
 from hdsl._progress import COLUMNS, Progress, clock, with_bar
@@ -72,7 +72,7 @@ def fit_best(
     valid: tuple[Any, Any] | None,
     options: dict[str, Any],
     *,
-    depth: int,
+    depth: int | None,
     triplets: Any = None,
     client: Any = None,
 ) -> None:
@@ -88,8 +88,9 @@ def fit_best(
         Validation rows, instead of cross-validation.
     options : dict
         Settings of `_core.tune` that are not parameters of the learner.
-    depth : int
-        The number of calls between this one and the user's, for warnings.
+    depth : int or None
+        The number of calls between this one and the user's, for the warning after Ctrl-C; None raises KeyboardInterrupt
+        instead, after the learner has been fitted.
     triplets : columns and weights, or None
         Triplets to learn from and to validate with in place of labels.
     client : distributed.Client or None
@@ -144,7 +145,11 @@ def fit_best(
     learner.tuning_, learner.tuned_params_, learner.leaderboard_ = tuning, tuning.params, tuning.leaderboard
     if progress is not None:
         progress.close(_sum_up(tuning, learner))
-    warn_if_interrupted(facts, "the search", f"{tuning.n_models} models; the best of them is kept", depth + 1)
+    kept = f"{tuning.n_models} models; the best of them is kept"
+    if depth is None:
+        raise_if_interrupted(facts, "the search", kept)
+    else:
+        warn_if_interrupted(facts, "the search", kept, depth + 1)
 
 
 def _frame(lines: list[dict[str, Any]]) -> Any:

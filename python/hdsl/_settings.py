@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable
 from numbers import Integral
@@ -13,7 +14,8 @@ from sklearn.utils import check_random_state
 
 from hdsl import _core
 from hdsl._parameters import (
-    ABOVE_0, ARRAY, BOOLEAN, CALLABLE, FROM_0, FROM_1, MAPPING, SEED, TEXT, WHOLE, WHOLE_FROM_0, Kinds, Names, Number,
+    ABOVE_0, ARRAY, BOOLEAN, CALLABLE, FROM_0, FROM_1, MAPPING, SEED, TEXT, WHOLE, WHOLE_FROM_0, Instance, Kinds, Names,
+    Number,
 )  # fmt: skip
 
 #: `triplets`, as on the command line.
@@ -41,6 +43,7 @@ CONSTRAINTS: dict[str, Kinds] = {
     "max_features": [Number(2, whole=True), None],
     "time": [ABOVE_0, None],
     "memory": [FROM_1, None],
+    "checkpoint": [Instance("a str, a path or a tuple", (str, os.PathLike, tuple)), None],
     "early_stopping": [BOOLEAN],
     "validation_fraction": [Number(0, 1, has_low=False, has_high=False)],
     "n_iter_no_change": [FROM_1, None],
@@ -151,4 +154,21 @@ def as_json(fields: dict[str, Any]) -> str:
 
 def compiled(estimator: Any, fields: dict[str, Any]) -> dict[str, Any]:
     """A configuration as the compiled module takes it."""
-    return {"fields": as_json(fields), "triplets": estimator.triplets, "memory": estimator.memory}
+    return {
+        "fields": as_json(fields),
+        "triplets": estimator.triplets,
+        "memory": estimator.memory,
+        "checkpoint": checkpoint(estimator.checkpoint),
+    }
+
+
+def checkpoint(given: Any) -> tuple[str, float] | None:
+    """The path of a checkpoint and the seconds between two writes."""
+    if given is None:
+        return None
+    path, seconds = given if isinstance(given, tuple) and len(given) == 2 else (given, 60.0)
+    if not isinstance(path, (str, os.PathLike)) or not isinstance(seconds, Real) or not 0 <= seconds < 1e9:
+        raise ValueError(
+            f"The 'checkpoint' parameter is {given!r}, expected a path, or a path and the seconds between two writes."
+        )
+    return os.fspath(path), float(seconds)

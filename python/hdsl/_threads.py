@@ -6,6 +6,9 @@ import os
 
 import joblib
 
+#: As on the command line. Starting thousands of threads takes seconds and helps nothing.
+MAX_THREADS = 256
+
 
 def n_threads(n_jobs: int | None) -> int:
     """The number of native threads for a value of `n_jobs`.
@@ -21,4 +24,6 @@ def n_threads(n_jobs: int | None) -> int:
         raise ValueError("n_jobs == 0 has no meaning")
     if n_jobs < 0:
         return int(max(1, joblib.cpu_count() + 1 + n_jobs))
+    if n_jobs > MAX_THREADS:
+        raise ValueError(f"n_jobs is {n_jobs}, expected at most {MAX_THREADS}")
     return int(n_jobs)

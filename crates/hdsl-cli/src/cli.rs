@@ -1,6 +1,6 @@
 //! The command line as a whole: the list of commands, the global options, and the first page of help.
 
-use crate::args::{heading::GLOBAL, positive};
+use crate::args::{heading::GLOBAL, threads};
 use crate::commands;
 use crate::failure::Failure;
 use crate::output::Log;
@@ -39,7 +39,8 @@ Files: records as CSV, TSV, JSON lines, Parquet, Arrow or plain text; rows as sv
 or zst; `-` is standard input. Rows are counted from 0, lines from 1.
 
 Exit status: 0 success; 1 failure while running, such as a full disk; 2 wrong usage or bad input;
-130 stopped by Ctrl-C before there was a result.";
+70 a bug, which the message asks to report; 130 stopped by Ctrl-C before there was a result; 143 and
+129 stopped by SIGTERM and SIGHUP, after the best model so far was saved.";
 
 /// The whole command line.
 #[derive(Parser, Debug)]
@@ -65,7 +66,7 @@ pub(crate) struct Cli {
 #[derive(Args, Debug, Clone)]
 pub(crate) struct Global {
     /// Number of threads; results are the same, byte for byte, for any number [default: all cores]
-    #[arg(long, global = true, value_name = "N", value_parser = positive, allow_negative_numbers = true, help_heading = GLOBAL)]
+    #[arg(long, global = true, value_name = "N", value_parser = threads, allow_negative_numbers = true, help_heading = GLOBAL)]
     pub(crate) threads: Option<usize>,
     /// Print details on standard error: notes of the readers, one line per evaluation
     #[arg(short, long, global = true, action = ArgAction::SetTrue, help_heading = GLOBAL)]

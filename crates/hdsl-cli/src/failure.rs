@@ -1,6 +1,7 @@
 //! How a command can fail, and the exit status of each failure.
 
 use crate::cli::Cli;
+use crate::signals;
 use clap::CommandFactory;
 use std::fmt;
 use std::io;
@@ -13,7 +14,7 @@ pub(crate) enum Failure {
     Usage(String),
     /// Something failed while running: status 1.
     Running(String),
-    /// Ctrl-C before there was a result: status 130, as a shell reports for a process that SIGINT ended.
+    /// A signal before there was a result: status 130 for Ctrl-C, as a shell reports for a process that SIGINT ended.
     Stopped,
     /// The reader of our standard output has closed it (`hdsl ... | head`), which is no error.
     ReaderGone,
@@ -25,7 +26,7 @@ impl Failure {
         match self {
             Failure::Usage(_) => 2,
             Failure::Running(_) => 1,
-            Failure::Stopped => 130,
+            Failure::Stopped => signals::status(),
             Failure::ReaderGone => 0,
         }
     }
@@ -59,9 +60,11 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Usage(message) | Failure::Running(message) => f.write_str(message),
-            Failure::Stopped => {
-                f.write_str("stopped by Ctrl-C before there was a model; nothing was written")
-            }
+            Failure::Stopped => write!(
+                f,
+                "stopped by {} before there was a model; nothing was written",
+                signals::name()
+            ),
             Failure::ReaderGone => f.write_str("standard output was closed"),
         }
     }

@@ -3,17 +3,21 @@
 //! [`run`] is the whole program. The program `hdsl` calls it, and so does the command `hdsl` of the Python package.
 
 mod args;
+mod bug;
 mod cli;
 mod commands;
 mod failure;
 mod files;
 mod output;
 mod progress;
+mod signals;
 
 use clap::Parser;
 use clap::error::ErrorKind;
 use cli::Cli;
 use failure::Failure;
+use hdsl::data::limit_reading;
+use hdsl::solver::available_memory;
 use output::Log;
 use std::ffi::OsString;
 use std::sync::OnceLock;
@@ -26,6 +30,7 @@ static WORDS: OnceLock<Vec<OsString>> = OnceLock::new();
 /// It prints on standard output and standard error, replaces the handling of Ctrl-C, and takes the global thread pool.
 /// It can therefore run once per process; a second call fails with status 1. Nothing printed is left in a buffer.
 pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
+    signals::handle();
     let words: Vec<OsString> = words.into_iter().collect();
     let name = OsString::from("hdsl");
     let parsed = Cli::try_parse_from(std::iter::once(&name).chain(&words));
@@ -38,7 +43,15 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
         Err(error) => return usage(&error),
     };
     let log = Log::new(&cli.global);
-    exit(use_threads(cli.global.threads).and_then(|()| cli.command.run(&log)))
+    // Commands with --memory set another limit.
+    if let Some(bytes) = available_memory() {
+        limit_reading(bytes);
+    }
+    let run = || use_threads(cli.global.threads).and_then(|()| cli.command.run(&log));
+    match bug::caught(run) {
+        Some(result) => exit(result),
+        None => bug::STATUS,
+    }
 }
 
 /// The words after the program's name.
@@ -50,7 +63,7 @@ pub(crate) fn words() -> &'static [OsString] {
 fn exit(result: Result<(), Failure>) -> u8 {
     // Inside another program, nothing flushes the buffer of standard output at the end.
     match result.and_then(|()| output::flush_stdout()) {
-        Ok(()) | Err(Failure::ReaderGone) => 0,
+        Ok(()) | Err(Failure::ReaderGone) => signals::status_of_result(),
         Err(failure) => {
             output::error(&failure.to_string());
             failure.status()

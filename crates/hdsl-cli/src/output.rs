@@ -6,6 +6,7 @@ use anstyle::{AnsiColor, Style};
 use hdsl::Model;
 pub(crate) use hdsl_report::format::{count, percent, short, thousands};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -41,6 +42,8 @@ impl Log {
     /// A message, unless `-q` was given.
     pub(crate) fn note(&self, message: impl Display) {
         if !self.quiet {
+            let message = message.to_string();
+            let message = escaped(&message);
             styled_stderr(&format!("hdsl: {NOTE}{message}{NOTE:#}\n"));
         }
     }
@@ -48,6 +51,8 @@ impl Log {
     /// A message under `-v` only.
     pub(crate) fn detail(&self, message: impl Display) {
         if self.verbose {
+            let message = message.to_string();
+            let message = escaped(&message);
             styled_stderr(&format!("hdsl: {message}\n"));
         }
     }
@@ -57,7 +62,33 @@ impl Log {
 pub(crate) fn error(message: &str) {
     // Names of files may contain line breaks; a message stays one line all the same.
     let message = message.replace(['\n', '\r'], " ");
+    let message = escaped(&message);
     styled_stderr(&format!("hdsl: {ERROR}error:{ERROR:#} {message}\n"));
+}
+
+/// Text in which control characters, which could clear a terminal or forge a line, are written as escapes.
+pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match c.is_control() {
+            true => shown.extend(c.escape_default()),
+            false => shown.push(c),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// The same for text of several lines, whose ends and tabs stay.
+fn escaped_lines(text: &str) -> Cow<'_, str> {
+    let is_ours = |c: char| matches!(c, '\n' | '\t');
+    if !text.contains(|c: char| c.is_control() && !is_ours(c)) {
+        return Cow::Borrowed(text);
+    }
+    let line = |line: &str| line.split('\t').map(escaped).collect::<Vec<_>>().join("\t");
+    Cow::Owned(text.split('\n').map(line).collect::<Vec<_>>().join("\n"))
 }
 
 /// Text with colors, which are left out where standard error is no terminal.
@@ -77,6 +108,10 @@ pub(crate) fn styled_stdout(text: &str) -> Result<(), Failure> {
 /// Plain text on standard output.
 pub(crate) fn stdout(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
+    let text = match out.is_terminal() {
+        true => escaped_lines(text),
+        false => Cow::Borrowed(text),
+    };
     out.write_all(text.as_bytes())
         .and_then(|()| out.flush())
         .map_err(|e| Failure::stdout(&e))
@@ -109,7 +144,7 @@ pub(crate) fn result(
 /// Lines of a name and a value, the values below each other.
 pub(crate) fn fields(lines: &[(&str, String)]) -> String {
     let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let line = |(name, value): &(&str, String)| format!("{name:<width$}  {value}\n");
+    let line = |(name, value): &(&str, String)| format!("{name:<width$}  {}\n", escaped(value));
     lines.iter().map(line).collect()
 }
 
@@ -141,6 +176,8 @@ pub(crate) fn saved(path: &Path, n_bytes: usize) -> String {
 
 /// A table with columns as wide as they need to be: columns of numbers to the right, others to the left.
 pub(crate) fn table(indent: &str, rows: &[Vec<String>]) -> String {
+    let shown = |row: &Vec<String>| row.iter().map(|cell| escaped(cell).into_owned()).collect();
+    let rows: Vec<Vec<String>> = rows.iter().map(shown).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let layout: Vec<(usize, bool)> = (0..columns)
         .map(|column| {
@@ -151,7 +188,7 @@ pub(crate) fn table(indent: &str, rows: &[Vec<String>]) -> String {
         })
         .collect();
     let mut out = String::new();
-    for row in rows {
+    for row in &rows {
         let mut line = indent.to_owned();
         for (cell, &(width, right)) in row.iter().zip(&layout) {
             let pad = " ".repeat(width - cell.chars().count());
@@ -169,4 +206,22 @@ pub(crate) fn table(indent: &str, rows: &[Vec<String>]) -> String {
 fn is_number(cell: &str) -> bool {
     let digits = cell.trim_end_matches('%').replace(',', "");
     digits.parse::<f64>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_escaped() {
+        assert_eq!(escaped("a\u{1b}[2J\nb\u{9b}é"), "a\\u{1b}[2J\\nb\\u{9b}é");
+        assert_eq!(escaped_lines("a\tb\n\u{7}c\n"), "a\tb\n\\u{7}c\n");
+        let rows = [head(["name", "x"]), head(["evil\n99  row", "1"])];
+        let table = table("", &rows);
+        assert_eq!(table.lines().count(), 2, "{table}");
+        assert_eq!(
+            fields(&[("file", "a\nb  c".to_owned())]),
+            "file  a\\nb  c\n"
+        );
+    }
 }

@@ -96,18 +96,22 @@ fn agent(url: &str) -> Result<Agent> {
     let uri: Uri = url
         .parse()
         .map_err(|_| FetchError::BadBaseUrl(url.into()))?;
+    let is_local = |host: &str| ["localhost", "127.0.0.1", "[::1]"].contains(&host);
+    let is_secure = uri.scheme_str() == Some("https");
+    // Without encryption only from this machine itself, and a redirect must not leave encryption either.
     let host = uri
         .host()
-        .filter(|_| matches!(uri.scheme_str(), Some("http" | "https")))
+        .filter(|host| is_secure || (uri.scheme_str() == Some("http") && is_local(host)))
         .ok_or_else(|| FetchError::BadBaseUrl(url.into()))?;
     let mut config = Agent::config_builder()
+        .https_only(is_secure)
         .http_status_as_error(false)
         .timeout_connect(Some(Duration::from_secs(20)))
         .timeout_recv_response(Some(Duration::from_secs(60)))
         .timeout_per_read(Some(Duration::from_secs(60)))
         .user_agent(concat!("hdsl/", env!("CARGO_PKG_VERSION")));
     // A proxy cannot reach the loopback address of this machine.
-    if ["localhost", "127.0.0.1", "[::1]"].contains(&host) {
+    if is_local(host) {
         config = config.proxy(None);
     }
     if let Some(certificates) = custom_certificates()? {

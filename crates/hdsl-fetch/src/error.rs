@@ -116,7 +116,9 @@ pub enum FetchError {
     #[error("no default cache folder, because there is no home folder; set HDSL_DATA to a folder")]
     NoCacheFolder,
     /// The address of the mirror is invalid.
-    #[error("invalid base URL `{0}`, expected http://HOST/PATH or https://HOST/PATH")]
+    #[error(
+        "invalid base URL `{0}`, expected https://HOST/PATH, or http:// for a server on this machine"
+    )]
     BadBaseUrl(String),
     /// The observer cancelled the download. The received bytes are kept.
     #[error("cancelled; the same call resumes the download")]

@@ -51,6 +51,10 @@ fn choices(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    // A file whose contents do not fit into memory is refused, as by the program.
+    if let Some(bytes) = hdsl::solver::available_memory() {
+        hdsl::data::limit_reading(bytes);
+    }
     module.add("CHOICES", choices(module.py())?)?;
     module.add_class::<model::Model>()?;
     module.add_class::<index::Index>()?;

@@ -2,10 +2,13 @@
 
 use crate::errors::to_python;
 use hdsl::TrainConfig;
+use hdsl::checkpoint::Checkpoint;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// Settings from JSON, which Python sends with the names of the library.
 pub(crate) fn from_json<T: DeserializeOwned>(json: &str) -> PyResult<T> {
@@ -25,6 +28,8 @@ pub(crate) struct Settings {
     triplets: String,
     /// A limit of this machine, which a configuration does not contain when it is stored.
     memory: Option<u64>,
+    /// The path of a checkpoint, and the seconds between two writes.
+    checkpoint: Option<(PathBuf, f64)>,
 }
 
 impl Settings {
@@ -36,6 +41,12 @@ impl Settings {
         let mut config: TrainConfig = config.map_err(not_settings)?;
         config.triplets = self.triplets.parse().map_err(to_python)?;
         config.memory_limit = self.memory;
+        if let Some((path, seconds)) = &self.checkpoint {
+            let mut checkpoint = Checkpoint::new(path);
+            checkpoint.every = Duration::try_from_secs_f64(*seconds)
+                .map_err(|_| PyValueError::new_err("checkpoint: expected seconds from 0"))?;
+            config.checkpoint = Some(checkpoint);
+        }
         Ok(config)
     }
 }

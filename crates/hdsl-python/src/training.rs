@@ -53,6 +53,7 @@ pub(crate) fn train<'py>(
     n_threads: usize,
 ) -> PyResult<(Model, Bound<'py, PyDict>)> {
     let config = settings.config()?;
+    let checkpoint = config.checkpoint.clone();
     let x = x.parts()?;
     let class_weights = match (&classes, class_weights) {
         (Some((names, _)), Some(weights)) => Some(weights_of_classes(names, &weights)?),
@@ -91,6 +92,10 @@ pub(crate) fn train<'py>(
             })
         })
     })?;
+    // Python has the model now; saving it is up to the caller.
+    if let (Some(checkpoint), false) = (&checkpoint, interrupted) {
+        checkpoint.remove();
+    }
     let facts = facts(py, &trained)?;
     facts.set_item("interrupted", interrupted)?;
     Ok((Model::new(trained.model), facts))

@@ -89,6 +89,7 @@ pub(crate) fn tune<'py>(
     n_threads: usize,
 ) -> PyResult<(Model, Bound<'py, PyDict>, Bound<'py, PyDict>)> {
     let config = settings.config()?;
+    let journal = config.journal.clone();
     let x = x.parts()?;
     let labels = classes.map(|c| to_labels(c, x.n_rows())).transpose()?;
     let triplets = triplets.map(|t| to_triplets(t, x.n_rows())).transpose()?;
@@ -131,6 +132,10 @@ pub(crate) fn tune<'py>(
             Ok(tuned)
         })
     })?;
+    // Python has the model now; saving it is up to the caller.
+    if let (Some(journal), false) = (&journal, interrupted) {
+        hdsl::tune::remove_journal(journal);
+    }
     let facts = facts(py, &tuned.trained)?;
     facts.set_item("interrupted", interrupted)?;
     let found = found(py, &tuned)?;

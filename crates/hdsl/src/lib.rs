@@ -36,6 +36,7 @@
 //! | [`format`](mod@format) | numbers and sizes in messages | |
 //! | [`data`] | sparse rows, labels, readers and writers, preprocessing, text vectorization | [`Rows`], [`read_dataset`], [`Preprocessor`] |
 //! | [`atoms`] | pairs of features, convex combinations of them, steps and paths | [`Atom`], [`ActiveSet`] |
+//! | [`checkpoint`] | the steps of a training in a file, to go on after an interruption | [`checkpoint::Checkpoint`] |
 //! | [`observer`] | events of a run, and why it ended | [`Observer`], [`Stop`] |
 //! | [`similarity`] | dot product, cosine, learned bilinear form, explanations | [`Similarity`], [`BilinearModel`] |
 //! | [`knn`] | exact neighbors under any similarity, prediction rules, error rates | [`KnnIndex`], [`PredictionRule`] |
@@ -60,6 +61,7 @@ pub mod baselines;
 #[doc(hidden)]
 pub mod bench;
 mod cancel;
+pub mod checkpoint;
 pub mod cluster;
 pub mod data;
 pub mod error;

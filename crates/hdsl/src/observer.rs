@@ -2,6 +2,7 @@
 
 use crate::atoms::ActiveSet;
 use crate::cancel::CancelToken;
+use crate::checkpoint::Recorder;
 use crate::data::Preprocess;
 use crate::named::named_enum;
 use std::ops::ControlFlow;
@@ -30,6 +31,12 @@ pub trait Observer {
     /// run ends with [`Error::Stopped`](crate::Error::Stopped), because there is no result to keep.
     fn cancel_token(&self) -> CancelToken<'_> {
         CancelToken::NEVER
+    }
+
+    /// What records the steps of the run for a checkpoint; used by training.
+    #[doc(hidden)]
+    fn recorder(&mut self) -> Option<&mut Recorder> {
+        None
     }
 }
 
@@ -154,6 +161,8 @@ pub enum Event<'a> {
         /// Folds, and the final model.
         of: usize,
     },
+    /// Something that whoever started the run should know, in a sentence.
+    Note(&'a str),
     /// The search has chosen a configuration, and the final model is trained.
     FinalTraining {
         /// On so many rows.
@@ -260,16 +269,34 @@ named_enum! {
 pub(crate) struct Stopwatch {
     /// When it started, or would have started had it never been paused.
     started: Instant,
+    /// The time of an earlier run that this one resumes.
+    before: Duration,
 }
 
 impl Stopwatch {
     pub(crate) fn start() -> Self {
-        let started = Instant::now();
-        Self { started }
+        Self {
+            started: Instant::now(),
+            before: Duration::ZERO,
+        }
     }
 
     pub(crate) fn elapsed(&self) -> Duration {
-        self.started.elapsed()
+        self.started.elapsed() + self.before
+    }
+
+    /// Goes on from a time that was measured before.
+    pub(crate) fn resume_at(&mut self, seconds: f64) {
+        self.before = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        self.started = Instant::now();
+    }
+
+    /// Does some work whose time is not counted.
+    pub(crate) fn pause<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        let begin = Instant::now();
+        let done = work();
+        self.started += begin.elapsed();
+        done
     }
 
     pub(crate) fn seconds(&self) -> f64 {
@@ -282,9 +309,6 @@ impl Stopwatch {
         observer: &mut dyn Observer,
         event: &Event<'_>,
     ) -> ControlFlow<()> {
-        let begin = Instant::now();
-        let answer = observer.on_event(event);
-        self.started += begin.elapsed();
-        answer
+        self.pause(|| observer.on_event(event))
     }
 }

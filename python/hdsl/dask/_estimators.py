@@ -14,6 +14,7 @@ import hdsl
 from hdsl import _core
 from hdsl._fit import given_triplets
 from hdsl._learner import HDSLLearner
+from hdsl._parameters import Kinds
 from hdsl.dask import _worker
 from hdsl.dask._blocks import token
 from hdsl.dask._inference import VoteInferenceMixin
@@ -158,9 +159,9 @@ class TripletHDSL(DaskLearner, hdsl.TripletHDSL):
     """
 
     _local_class: ClassVar[type[HDSLLearner]] = hdsl.TripletHDSL
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **hdsl.TripletHDSL._parameter_constraints,
-        "preprocessor": "no_validation",  # type: ignore[dict-item]
+    # The rows are checked by `fit`.
+    _constraints: ClassVar[dict[str, Kinds]] = {
+        name: kinds for name, kinds in hdsl.TripletHDSL._constraints.items() if name != "preprocessor"
     }
 
     def fit(  # type: ignore[override]
@@ -187,7 +188,7 @@ class TripletHDSL(DaskLearner, hdsl.TripletHDSL):
         self : object
             The fitted estimator.
         """
-        self._validate_params()
+        self._check_parameters()
         if self.preprocessor is None:
             raise ValueError("preprocessor is None, expected the rows that the triplets refer to.")
         given = given_triplets(triplets, sample_weight)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from hdsl import _core
 from hdsl._callbacks import Hooks
 from hdsl._fit import checked_weights, given_triplets
-from hdsl._learner import FOUND, HDSLLearner, continued, warn_if_interrupted
+from hdsl._learner import FOUND, HDSLLearner, continued, raise_if_interrupted
 from hdsl._pipeline import names_of_features
 from hdsl._settings import compiled, settings
 from hdsl.dask._blocks import Blocks, as_blocks, classes_and_codes, is_collection
@@ -184,7 +184,7 @@ class DaskLearner(InferenceMixin, HDSLLearner):
                 f"{self.n_active_features_} of {self.n_features_in_} features in {self.n_atoms_} pairs, "
                 f"{distributed['rounds']} rounds, {facts['train_seconds']:.2f} s"
             )
-        warn_if_interrupted(facts, "the fit", f"{self.n_iter_} iterations; the model learned so far is kept")
+        raise_if_interrupted(facts, "the fit", f"{self.n_iter_} iterations; the model learned so far is kept")
         hooks.done()
         return self
 
@@ -248,7 +248,7 @@ class DaskLearner(InferenceMixin, HDSLLearner):
         self : object
             The fitted estimator.
         """
-        self._validate_params()
+        self._check_parameters()
         self._check_without_labels()
         given = given_triplets(triplets, sample_weight)
         again = self._continues()
@@ -330,7 +330,7 @@ class DaskLearner(InferenceMixin, HDSLLearner):
         n_shards: int | None,
         timeout: float,
     ) -> Self:
-        self._validate_params()
+        self._check_parameters()
         if isinstance(self.scale, str):
             raise ValueError(
                 "scale='auto' cannot be used on a cluster, expected numbers or None; hdsl.tune(..., client=client) searches with "

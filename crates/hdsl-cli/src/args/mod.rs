@@ -14,8 +14,8 @@ pub(crate) use shared::{
     ValidationFiles,
 };
 pub(crate) use values::{
-    ModelArg, RowList, RowOf, above_zero, at_least_two, base_weight, duration, fraction,
-    iterations, memory, positive,
+    ModelArg, OrNever, RowList, RowOf, above_zero, at_least_two, base_weight, duration, fraction,
+    iterations, memory, models, or_never, positive, threads,
 };
 
 /// Headings of groups of options, in the order in which help texts show them.

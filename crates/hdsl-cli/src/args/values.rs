@@ -89,6 +89,40 @@ pub(crate) fn positive(s: &str) -> Result<usize, String> {
     }
 }
 
+/// More threads than any machine this is for has cores. Starting thousands takes seconds and helps nothing.
+const MAX_THREADS: usize = 256;
+
+/// A number of threads.
+pub(crate) fn threads(s: &str) -> Result<usize, String> {
+    let at_most = |n: &usize| *n <= MAX_THREADS;
+    let number = positive(s).ok().filter(at_most);
+    number.ok_or_else(|| format!("expected a whole number from 1 to {MAX_THREADS}"))
+}
+
+/// The most models that are averaged.
+const MAX_MODELS: usize = 10_000;
+
+/// A number of models.
+pub(crate) fn models(s: &str) -> Result<usize, String> {
+    let at_most = |n: &usize| *n <= MAX_MODELS;
+    let number = positive(s).ok().filter(at_most);
+    number.ok_or_else(|| format!("expected a whole number from 1 to {MAX_MODELS}"))
+}
+
+/// A time, or the word `never`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct OrNever(pub(crate) Option<Duration>);
+
+/// A time, or the word `never`.
+pub(crate) fn or_never(s: &str) -> Result<OrNever, String> {
+    match s {
+        "never" => Ok(OrNever(None)),
+        _ => duration(s)
+            .map(|time| OrNever(Some(time)))
+            .map_err(|_| "expected a time above 0, such as 60s or 5m, or never".to_owned()),
+    }
+}
+
 /// A number of iterations: 0 is for the base similarity alone.
 pub(crate) fn iterations(s: &str) -> Result<usize, String> {
     match s {

@@ -6,7 +6,8 @@ use super::explain::pair_row;
 use crate::failure::Failure;
 use crate::files;
 use crate::output::{self, Log, count, percent, short, thousands};
-use crate::progress::{self, TrainingProgress};
+use crate::progress::TrainingProgress;
+use crate::signals;
 use clap::{Args, ValueHint};
 use hdsl::data::{OutputFile, Planted, PlantedParams, planted, write_svmlight};
 use hdsl::knn::evaluate_similarity;
@@ -82,7 +83,7 @@ pub(crate) fn run(args: &Demo, log: &Log) -> Result<(), Failure> {
     config.seed = args.seed;
     config.rule = PredictionRule::nearest(K);
     config.patience = Some(100);
-    progress::stop_on_ctrl_c();
+    signals::stop_in_order();
     let mut progress = TrainingProgress::new(log, &config, true);
     let mut data = TrainData::new(&problem.train);
     data.valid = Some((&problem.valid).into());
@@ -96,7 +97,10 @@ pub(crate) fn run(args: &Demo, log: &Log) -> Result<(), Failure> {
         trained.model = model.with_training_rows(rows, labels, records.ids.clone())?;
     }
     if trained.run.stop == Stop::ObserverAsked {
-        log.note("stopped by Ctrl-C; the figures are those of the best model so far");
+        let signal = signals::name();
+        log.note(format!(
+            "stopped by {signal}; the figures are those of the best model so far"
+        ));
     }
     let model = outputs.write_model(&trained)?;
     outputs.write_report(&problem, &trained)?;

@@ -8,7 +8,8 @@ use crate::args::{
 use crate::failure::Failure;
 use crate::files::{self, Reader};
 use crate::output::{self, Log, count, thousands};
-use crate::progress::{self, RankingProgress};
+use crate::progress::RankingProgress;
+use crate::signals;
 use clap::{Args, ValueHint};
 use hdsl::data::{Document, Stem, Vectorizer, is_documents, read_documents};
 use hdsl::ranking::{
@@ -16,7 +17,6 @@ use hdsl::ranking::{
 };
 use hdsl::{IndexBase, Preprocess, Rows};
 use serde_json::{Value, json};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Learn to rank documents from judgments, and measure the ranking on held-out queries
@@ -197,7 +197,7 @@ impl Job<'_> {
             pairs: data.pairs.as_ref(),
             names: vectorizer.map(|vectorizer| vectorizer.terms()),
         };
-        progress::stop_on_ctrl_c();
+        signals::stop_in_order();
         let mut progress = RankingProgress::new(log, self.config.folds + 1);
         let ranked = rank(&collection, &self.config, &mut progress);
         progress.finish();
@@ -207,10 +207,11 @@ impl Job<'_> {
             Some(_) => ranked.model.clone(),
         };
         let bytes = model.to_bytes();
-        files::write(out, |out| out.write_all(&bytes))?;
+        // The vocabulary first: without it the model cannot be used, and it can be made again without learning.
         if let (Some(out), Some(vectorizer)) = (vocabulary_out, &data.vectorizer) {
             files::write(out, |out| vectorizer.write(out))?;
         }
+        files::write_model(out, &bytes, None)?;
         if ranked.held_out.is_none() && self.config.folds > 0 {
             log.note(
                 "interrupted before all folds were measured; the settings are the best so far",

@@ -1,16 +1,19 @@
 //! `hdsl train`: learn a similarity and save it.
 
 use crate::args::{
-    AddedRows, TrainingFiles, ValidationFiles, above_zero, at_least_two, base_weight, duration,
-    fraction,
+    AddedRows, OrNever, TrainingFiles, ValidationFiles, above_zero, at_least_two, base_weight,
+    duration, fraction,
     heading::{LIMITS, METHOD, STOP, VALIDATION},
-    iterations, memory, named, positive,
+    iterations, memory, models, named, or_never, positive,
 };
 use crate::failure::Failure;
 use crate::files::{self, TrainingData};
 use crate::output::{self, Log, count, percent, short, thousands};
-use crate::progress::{self, TrainingProgress};
+use crate::progress::TrainingProgress;
+use crate::signals;
 use clap::Args;
+use hdsl::checkpoint::Checkpoint;
+use hdsl::data::limit_reading;
 use hdsl::model::{BaseWeight, Validation, ValidationMeasure};
 use hdsl::solver::Search;
 use hdsl::train::Choice;
@@ -19,7 +22,6 @@ use hdsl::{
     TrainConfig, TrainData, Trained, TripletSource, Vote, train,
 };
 use serde_json::{Value, json};
-use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// Learn a similarity from labeled rows or from triplets, and save it
@@ -56,7 +58,9 @@ Examples:
   hdsl train rows.svm --triplets judgments:qrels.txt --lambda 10,100 --holdout 0.2 -o m.hdsl
       keeps the lambda and the iterate with the highest nDCG@10 on a fifth of the queries
 
-Ctrl-C stops training and keeps the best model so far; a second Ctrl-C ends the program at once."
+Ctrl-C stops training and keeps the best model so far; a second Ctrl-C ends the program at once.
+SIGTERM and SIGHUP do the same, with status 143 and 129. A training that was killed goes on from its
+last checkpoint if the same command is run again (--checkpoint, --resume)."
 )]
 pub(crate) struct Train {
     /// Size lambda of the domain, above 0: one number, or several to compare by validation error [default: chosen from
@@ -116,7 +120,7 @@ pub(crate) struct Train {
     /// The first has --seed, the others the numbers after it. The average is again a combination of atoms: its error
     /// varies less than that of one model, and it uses more features. Its path adds the atoms by weight, the largest
     /// first. Cannot be combined with several values of --lambda or with --max-features.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = positive, allow_negative_numbers = true, help_heading = METHOD)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = models, allow_negative_numbers = true, help_heading = METHOD)]
     n_estimators: usize,
     /// Each model of --n-estimators learns from this fraction of the rows, drawn by class
     ///
@@ -175,6 +179,15 @@ pub(crate) struct Train {
 
     #[command(flatten)]
     memory: MemoryLimit,
+    /// Record the steps in MODEL.checkpoint this often: 60s, 10m, or never
+    ///
+    /// If the program is killed, the same command goes on from there, and the model is the same, byte for byte, as without
+    /// the interruption. The file is removed when the model is saved.
+    #[arg(long, value_name = "TIME", value_parser = or_never, default_value = "60s", help_heading = LIMITS)]
+    checkpoint: OrNever,
+    /// Whether to go on from MODEL.checkpoint if there is one; `no` starts again
+    #[arg(long, value_name = "YES|NO", value_parser = ["yes", "no"], default_value = "yes", help_heading = LIMITS, hide_possible_values = true)]
+    resume: String,
     #[command(flatten)]
     added: AddedRows,
     #[command(flatten)]
@@ -212,13 +225,25 @@ pub(crate) struct MemoryLimit {
     pub(crate) memory_limit: Option<u64>,
 }
 
+impl MemoryLimit {
+    /// Sets the limit for the files that are read, too.
+    pub(crate) fn apply(&self) {
+        if let Some(bytes) = self.memory_limit {
+            limit_reading(bytes);
+        }
+    }
+}
+
 pub(crate) fn run(args: &Train, log: &Log) -> Result<(), Failure> {
     let started = Instant::now();
     check(args)?;
+    args.memory.apply();
     let output = &args.files.output;
     let out = files::create(output)?;
     let mut data = TrainingData::read(&args.files, &args.validation, &args.added, log)?;
-    let config = args.config();
+    let mut config = args.config();
+    config.checkpoint = args.checkpoint_file();
+    let checkpoint = config.checkpoint.clone();
     let predicts = config.validation_measure() == Some(ValidationMeasure::PredictionError);
     let mines = config.triplets.is_mined() && data.train.records.is_some();
     if (predicts || mines) && data.train.labels.is_none() {
@@ -232,7 +257,7 @@ pub(crate) fn run(args: &Train, log: &Log) -> Result<(), Failure> {
         hold_out(&mut data, fraction, args.seed)?;
     }
 
-    progress::stop_on_ctrl_c();
+    signals::stop_in_order();
     if config.lambda.is_empty() || config.preprocess == Preprocess::Auto {
         log.detail("choosing settings on held-out rows");
     }
@@ -248,9 +273,21 @@ pub(crate) fn run(args: &Train, log: &Log) -> Result<(), Failure> {
     let mut trained = trained.map_err(|error| refused(error, args))?;
     trained.model = data.finish(trained.model.clone(), &args.files, false)?;
     let bytes = trained.model.to_bytes();
-    files::write(out, |out| out.write_all(&bytes))?;
-    if trained.run.stop == Stop::ObserverAsked {
-        log.note("stopped by Ctrl-C; the best model so far is saved");
+    let file = checkpoint
+        .as_ref()
+        .map(|checkpoint| checkpoint.path.as_path());
+    files::write_model(out, &bytes, file)?;
+    match (trained.run.stop, file.filter(|file| file.exists())) {
+        (Stop::ObserverAsked, None) => log.note(format!(
+            "stopped by {}; the best model so far is saved",
+            signals::name()
+        )),
+        (Stop::ObserverAsked, Some(file)) => log.note(format!(
+            "stopped by {}; the best model so far is saved, and the same command goes on from {}",
+            signals::name(),
+            file.display()
+        )),
+        _ => checkpoint.iter().for_each(Checkpoint::remove),
     }
     let result = TrainResult {
         args,
@@ -320,6 +357,14 @@ fn hold_out(data: &mut TrainingData, fraction: f64, seed: u64) -> Result<(), Fai
 impl Train {
     fn is_validated(&self) -> bool {
         self.validation.valid.is_some() || self.holdout.is_some()
+    }
+
+    /// Where and how often steps are recorded.
+    fn checkpoint_file(&self) -> Option<Checkpoint> {
+        let mut checkpoint = Checkpoint::new(files::beside(&self.files.output, ".checkpoint")?);
+        checkpoint.every = self.checkpoint.0?;
+        checkpoint.resume = self.resume == "yes";
+        Some(checkpoint)
     }
 
     /// The options as the library takes them.
@@ -403,7 +448,7 @@ fn stop_in_words(stop: Stop) -> &'static str {
         Stop::Satisfied => "every triplet has margin 1",
         Stop::Stationary => "no direction descends",
         Stop::Patience => "the validation error stopped improving",
-        Stop::ObserverAsked => "stopped by Ctrl-C",
+        Stop::ObserverAsked => "stopped by a signal",
         Stop::BaseAlone => "the base alone has no more errors on held-out rows",
         _ => "the solver ended",
     }

@@ -10,17 +10,17 @@ use crate::args::{
 use crate::failure::Failure;
 use crate::files::{self, TrainingData};
 use crate::output::{self, Log, count, percent, short, thousands};
-use crate::progress::{self, TuningProgress};
+use crate::progress::TuningProgress;
+use crate::signals;
 use clap::Args;
 use hdsl::model::{CommandFiles, shell_word};
 use hdsl::ranking::RankConfig;
 use hdsl::tune::{
-    Ablation, AblationResult, Candidate, Preset, TuneConfig, Tuned, ValidationScheme, tune,
+    Ablation, AblationResult, Candidate, Preset, TuneConfig, Tuned, ValidationScheme,
+    remove_journal, tune,
 };
 use hdsl::{TrainData, TripletSource};
 use serde_json::{Value, json};
-use std::ffi::OsString;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -117,6 +117,7 @@ pub(crate) fn run(args: &Tune, log: &Log) -> Result<(), Failure> {
         return args.ranking()?.run(log);
     }
     let started = Instant::now();
+    args.memory.apply();
     let files = &args.files;
     files::refuse_stdout_with_json(files.json, Some(&files.output))?;
     let out = files::create(&files.output)?;
@@ -134,7 +135,7 @@ pub(crate) fn run(args: &Tune, log: &Log) -> Result<(), Failure> {
         _ => {}
     }
 
-    progress::stop_on_ctrl_c();
+    signals::stop_in_order();
     let mut progress = TuningProgress::new(log, args.time);
     let mut given = TrainData::new(&data.train);
     given.valid = data.valid.as_ref().map(Into::into);
@@ -145,7 +146,9 @@ pub(crate) fn run(args: &Tune, log: &Log) -> Result<(), Failure> {
     let model = tuned.trained.model.clone();
     tuned.trained.model = data.finish(model, files, tuned.refitted)?;
     let bytes = tuned.trained.model.to_bytes();
-    files::write(out, |out| out.write_all(&bytes))?;
+    let journal = files::beside(&files.output, ".tune");
+    files::write_model(out, &bytes, journal.as_deref())?;
+    journal.iter().for_each(|path| remove_journal(path));
     if !tuned.finished {
         log.note(
             "stopped before the whole search was done; a longer --time may find a better model",
@@ -216,19 +219,9 @@ impl Tune {
         config.round_iter = self.round_iter;
         config.seed = self.seed;
         config.memory_limit = self.memory.memory_limit;
-        config.journal = journal(&self.files.output);
+        config.journal = files::beside(&self.files.output, ".tune");
         config
     }
-}
-
-/// The file that records finished trials: beside the output, unless that is standard output.
-fn journal(output: &Path) -> Option<PathBuf> {
-    if output.as_os_str() == "-" {
-        return None;
-    }
-    let mut name = OsString::from(output.as_os_str());
-    name.push(".tune");
-    Some(PathBuf::from(name))
 }
 
 /// The command that trains the same model again, as it would be typed.

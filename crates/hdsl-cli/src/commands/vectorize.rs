@@ -58,13 +58,14 @@ pub(crate) fn run(args: &Vectorize, log: &Log) -> Result<(), Failure> {
         true => documents(args)?,
         false => records(args, log)?,
     };
-    if let Some(out) = vocabulary_out {
-        files::write(out, |out| {
+    let mut vocabulary_out = vocabulary_out;
+    if let Some(out) = &mut vocabulary_out {
+        out.fill(|out| {
             vectorizer.write(&mut *out)?;
             out.flush()
         })?;
     }
-    let written = out.write(&rows, labels.as_ref(), None, IndexBase::One)?;
+    let written = out.write_with(vocabulary_out, &rows, labels.as_ref(), None, IndexBase::One)?;
     let empty = rows.iter().filter(|row| row.nnz() == 0).count();
     let n_classes = labels.as_ref().map(|labels| labels.names().len());
     let value = || {

@@ -15,6 +15,6 @@ pub(crate) use read::{
 };
 pub(crate) use training::TrainingData;
 pub(crate) use write::{
-    RowsOutput, WRITABLE, create, create_folder, create_unless_json, refuse_stdout_with_json,
-    write, write_results,
+    RowsOutput, WRITABLE, beside, create, create_folder, create_unless_json,
+    refuse_stdout_with_json, write, write_model, write_results,
 };

@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use hdsl::data::{OutputFile, TableColumn, TableFormat, write_npz, write_svmlight, write_table};
 use hdsl::{Dataset, Format, IndexBase, Labels, Rows};
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -51,6 +52,46 @@ pub(crate) fn write(
     Ok(())
 }
 
+/// The file beside an output with this ending added, such as a journal; none beside standard output.
+pub(crate) fn beside(output: &Path, ending: &str) -> Option<PathBuf> {
+    if output.as_os_str() == "-" {
+        return None;
+    }
+    let mut name = OsString::from(output.as_os_str());
+    name.push(ending);
+    Some(PathBuf::from(name))
+}
+
+/// Writes a model. If that fails after all the work, it is saved in the folder for temporary files. `stays` is the
+/// file by which the same command does not start again, if there is one.
+pub(crate) fn write_model(
+    out: OutputFile,
+    bytes: &[u8],
+    stays: Option<&Path>,
+) -> Result<(), Failure> {
+    let path = out.path().to_owned();
+    let failure = match write(out, |out| out.write_all(bytes)) {
+        Err(Failure::Running(failure)) => failure,
+        other => return other,
+    };
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.strip_suffix(".hdsl").unwrap_or(&name);
+    let id = std::process::id();
+    let other = std::env::temp_dir().join(format!("{name}-{id}.hdsl"));
+    let saved = OutputFile::create(&other).map_err(Failure::from);
+    let saved = saved.and_then(|out| write(out, |out| out.write_all(bytes)));
+    let other = other.display();
+    let stays = stays.filter(|path| path.exists());
+    Err(Failure::Running(match (saved, stays) {
+        (Ok(()), _) => format!("{failure}; the model is saved as {other} instead"),
+        (Err(_), Some(stays)) => format!(
+            "{failure}, nor can {other}; {} stays, and the same command goes on from there",
+            stays.display()
+        ),
+        (Err(_), None) => format!("{failure}, nor can {other}"),
+    }))
+}
+
 /// Writes a table in the format of the file's name, or else lines of text.
 pub(crate) fn write_results(
     out: OutputFile,
@@ -91,7 +132,8 @@ impl RowsOutput {
         let path = self.rows.path();
         self.labels = match (self.format, labels) {
             (Format::Npz, Some(labels)) => Some(create(labels)?),
-            (Format::Npz, None) if path != Path::new("-") => {
+            // Not beside a pipe or a device.
+            (Format::Npz, None) if path != Path::new("-") && (path.is_file() || !path.exists()) => {
                 Some(create(&path.with_extension("labels"))?)
             }
             (Format::Npz, None) | (_, None) => None,
@@ -112,6 +154,18 @@ impl RowsOutput {
         queries: Option<&[u64]>,
         base: IndexBase,
     ) -> Result<Vec<String>, Failure> {
+        self.write_with(None, rows, labels, queries, base)
+    }
+
+    /// The same together with another file, which is filled already.
+    pub(crate) fn write_with(
+        self,
+        other: Option<OutputFile>,
+        rows: &Rows,
+        labels: Option<&Labels>,
+        queries: Option<&[u64]>,
+        base: IndexBase,
+    ) -> Result<Vec<String>, Failure> {
         let mut files = vec![self.rows];
         match self.format {
             Format::Npz => {
@@ -127,9 +181,8 @@ impl RowsOutput {
         }
         let names = files.iter().map(|file| file.path().display().to_string());
         let names = names.collect();
-        for file in files {
-            file.commit()?;
-        }
+        files.extend(other);
+        OutputFile::commit_all(files)?;
         Ok(names)
     }
 

@@ -1,4 +1,4 @@
-//! Progress bars and lines under `-v`, and Ctrl-C.
+//! Progress bars and lines under `-v`.
 
 #[cfg(feature = "fetch")]
 mod download;
@@ -14,43 +14,11 @@ pub(crate) use training::TrainingProgress;
 pub(crate) use tuning::TuningProgress;
 
 use crate::output::Log;
-use hdsl::CancelToken;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use line::{Line, pace};
 use std::fmt::Write;
-use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-
-/// Set by the first Ctrl-C.
-static STOP: AtomicBool = AtomicBool::new(false);
-
-/// From now on the first Ctrl-C asks for an orderly end, and the second one ends the program.
-pub(crate) fn stop_on_ctrl_c() {
-    // Where no handler can be set, Ctrl-C ends the program at once, as it does by default.
-    let _ = ctrlc::set_handler(|| {
-        if STOP.swap(true, Ordering::SeqCst) {
-            std::process::exit(130);
-        }
-        crate::output::styled_stderr(
-            "\nhdsl: stopping; the best model so far, if there is one, is kept (Ctrl-C again to end at once)\n",
-        );
-    });
-}
-
-/// What an observer returns: break after Ctrl-C.
-fn unless_stopped() -> ControlFlow<()> {
-    match STOP.load(Ordering::SeqCst) {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
-    }
-}
-
-/// The token that Ctrl-C cancels.
-fn ctrl_c() -> CancelToken<'static> {
-    CancelToken::when(&STOP)
-}
 
 /// A progress bar on standard error, never wider than the terminal, with lines printed above it under `-v`.
 struct Bar<'a> {

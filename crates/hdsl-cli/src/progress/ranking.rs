@@ -1,7 +1,8 @@
 //! Progress of a ranking's cross-validation.
 
-use super::{Bar, ctrl_c, unless_stopped};
+use super::Bar;
 use crate::output::Log;
+use crate::signals::{cancel_token, unless_stopped};
 use hdsl::CancelToken;
 use hdsl::observer::{Event, Observer};
 use std::ops::ControlFlow;
@@ -24,7 +25,7 @@ impl<'a> RankingProgress<'a> {
 
 impl Observer for RankingProgress<'_> {
     fn cancel_token(&self) -> CancelToken<'_> {
-        ctrl_c()
+        cancel_token()
     }
 
     fn on_event(&mut self, event: &Event<'_>) -> ControlFlow<()> {

@@ -1,13 +1,14 @@
 //! Progress of a training.
 
-use super::{Bar, ctrl_c, unless_stopped};
+use super::Bar;
 use crate::output::{Log, count, percent, short};
+use crate::signals::{cancel_token, unless_stopped};
 use hdsl::atoms::ActiveSet;
 use hdsl::observer::{Event, Iteration, Observer};
 use hdsl::{CancelToken, TrainConfig};
 use std::ops::ControlFlow;
 
-/// Observes a training: moves the bar, prints one line per evaluation under `-v`, and passes Ctrl-C on.
+/// Observes a training: moves the bar, prints one line per evaluation under `-v`, and passes signals on.
 pub(crate) struct TrainingProgress<'a> {
     bar: Bar<'a>,
     is_verbose: bool,
@@ -89,7 +90,7 @@ impl<'a> TrainingProgress<'a> {
 
 impl Observer for TrainingProgress<'_> {
     fn cancel_token(&self) -> CancelToken<'_> {
-        ctrl_c()
+        cancel_token()
     }
 
     fn on_event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
@@ -101,6 +102,7 @@ impl Observer for TrainingProgress<'_> {
                 let triplets = count(n, "triplet");
                 self.bar.detail(format!("{triplets} in {seconds:.2} s"));
             }
+            Event::Note(note) => self.bar.note(note),
             Event::EstimatorStarted { index, of } => {
                 self.model = format!("model {}/{of}", index + 1);
                 self.bar.detail(&self.model);

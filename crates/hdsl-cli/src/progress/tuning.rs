@@ -1,8 +1,9 @@
 //! Progress of a search over configurations.
 
+use super::Bar;
 use super::line::clock;
-use super::{Bar, ctrl_c, unless_stopped};
 use crate::output::{Log, count, percent};
+use crate::signals::{cancel_token, unless_stopped};
 use hdsl::CancelToken;
 use hdsl::observer::{Event, Observer};
 use std::ops::ControlFlow;
@@ -87,11 +88,12 @@ impl<'a> TuningProgress<'a> {
 
 impl Observer for TuningProgress<'_> {
     fn cancel_token(&self) -> CancelToken<'_> {
-        ctrl_c()
+        cancel_token()
     }
 
     fn on_event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
         match *event {
+            Event::Note(note) => self.bar.note(note),
             Event::SearchStarted {
                 n_validation,
                 n_folds,

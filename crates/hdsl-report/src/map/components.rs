@@ -20,6 +20,7 @@ pub(super) struct Components {
 }
 
 impl Components {
+    /// The components of rows without empty columns: time and memory are proportional to the number of columns.
     pub(super) fn fit(rows: &Rows) -> Self {
         let d = rows.n_features().max(2);
         let n = rows.n_rows() as f64;

@@ -7,8 +7,9 @@ use crate::input::Input;
 use crate::ranking::dot_preprocessor;
 use crate::sample::{rounded, spaced};
 use components::Components;
-use hdsl::Rows;
+use hdsl::{Rows, SparseRow};
 use serde::Serialize;
+use std::borrow::Cow;
 
 /// Training rows from which the components are computed.
 const MAX_FITTED: usize = 4000;
@@ -40,14 +41,43 @@ struct Plane {
 
 impl Plane {
     fn of(fitted: &Rows, points: &Rows) -> Self {
-        let components = Components::fit(fitted);
-        let [x, y] = components.map(points);
+        let (fitted, points) = compacted(fitted, points);
+        let components = Components::fit(&fitted);
+        let [x, y] = components.map(&points);
         Self {
             x: x.into_iter().map(|v| rounded(v, 4)).collect(),
             y: y.into_iter().map(|v| rounded(v, 4)).collect(),
             variance: components.shares(),
         }
     }
+}
+
+/// Both sets of rows with the columns that occur in the first, if most columns do not: there may be billions. Other
+/// columns have no part in the components.
+fn compacted<'a>(fitted: &'a Rows, points: &'a Rows) -> (Cow<'a, Rows>, Cow<'a, Rows>) {
+    if fitted.n_features() <= 4 * fitted.nnz() + 65_536 {
+        return (Cow::Borrowed(fitted), Cow::Borrowed(points));
+    }
+    let mut columns = fitted.indices().to_vec();
+    columns.sort_unstable();
+    columns.dedup();
+    let compact = |rows: &Rows| {
+        let mut compact = Rows::new(columns.len());
+        let (mut indices, mut values) = (Vec::new(), Vec::new());
+        for row in rows.iter() {
+            indices.clear();
+            values.clear();
+            for (feature, value) in row.iter() {
+                if let Ok(number) = columns.binary_search(&feature) {
+                    indices.push(number as u32);
+                    values.push(value);
+                }
+            }
+            compact.push(SparseRow::new(&indices, &values));
+        }
+        Cow::Owned(compact)
+    };
+    (compact(fitted), compact(points))
 }
 
 impl MapSection {

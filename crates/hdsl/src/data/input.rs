@@ -2,12 +2,46 @@
 
 use super::decompress::{self, Bytes};
 use crate::error::{Error, Parsed, Result};
+use crate::format::bytes;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How much text is handed out at a time. Pieces of it are parsed in parallel.
 const BLOCK: usize = 8 << 20;
+
+/// The longest line that is accepted, unless the limit on memory is lower.
+const LONGEST_LINE: u64 = 1 << 30;
+
+/// Bytes that reading one file may take.
+static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
+
+/// Sets how many bytes the contents of one file may take in memory: a file that needs more is refused with an error that
+/// names the limit. It holds for the whole process. Without it, only the length of a line is limited.
+pub fn limit_reading(bytes: u64) {
+    LIMIT.store(bytes, Ordering::Relaxed);
+}
+
+/// The limit on the contents of one file.
+pub(crate) fn reading_limit() -> u64 {
+    LIMIT.load(Ordering::Relaxed)
+}
+
+/// Refuses contents that take more memory than the limit.
+pub(crate) fn check_size(path: &Path, needed: u64) -> Result<()> {
+    let limit = reading_limit();
+    match needed > limit {
+        true => Err(Error::file(
+            path,
+            format!(
+                "its contents need more than {} of memory, which is the limit (see --memory)",
+                bytes(limit)
+            ),
+        )),
+        false => Ok(()),
+    }
+}
 
 /// A decompressed byte stream with a name for error messages.
 pub(crate) struct Input<'a> {
@@ -17,6 +51,10 @@ pub(crate) struct Input<'a> {
     /// Read already, not handed out yet.
     ahead: Vec<u8>,
     ended: bool,
+    /// Lines handed out so far.
+    n_lines: u64,
+    /// Bytes read so far, after decompression.
+    n_bytes: u64,
 }
 
 impl<'a> Input<'a> {
@@ -50,6 +88,8 @@ impl<'a> Input<'a> {
             codec,
             ahead: Vec::new(),
             ended: false,
+            n_lines: 0,
+            n_bytes: 0,
         };
         if input.peek(3)?.is_empty() {
             return Err(Error::file(path, format!("is empty, expected {want}")));
@@ -73,13 +113,26 @@ impl<'a> Input<'a> {
 
     /// Everything that is left.
     pub(crate) fn read_all(mut self) -> Result<Vec<u8>> {
-        self.read_ahead(usize::MAX)?;
+        while !self.ended {
+            self.read_ahead(self.ahead.len() + BLOCK)?;
+            // A vector that grows may be copied.
+            check_size(&self.path, self.ahead.len() as u64)?;
+        }
         Ok(self.ahead)
+    }
+
+    /// Refuses a stream that is longer than the limit on memory: one that was compressed, or has no known end.
+    pub(crate) fn check_length(&self) -> Result<()> {
+        match self.codec.is_some() || self.path == Path::new("-") {
+            true => check_size(&self.path, self.n_bytes),
+            false => Ok(()),
+        }
     }
 
     /// Some bytes, about `n`; none at the end.
     pub(crate) fn next_chunk(&mut self, n: usize) -> Result<Vec<u8>> {
         self.read_ahead(n)?;
+        self.check_length()?;
         Ok(std::mem::take(&mut self.ahead))
     }
 
@@ -94,13 +147,23 @@ impl<'a> Input<'a> {
             if let Some(at) = memchr::memrchr(b'\n', &self.ahead) {
                 break at + 1;
             }
+            let longest = LONGEST_LINE.min(reading_limit() / 4);
+            if self.ahead.len() as u64 > longest {
+                let reason = format!(
+                    "the line is longer than {}, which is the limit (see --memory)",
+                    bytes(longest)
+                );
+                return Err(Error::parse(&self.path, self.n_lines + 1, reason));
+            }
             wanted = self.ahead.len().saturating_mul(2);
         };
         if end == 0 {
             return Ok(None);
         }
         let rest = self.ahead.split_off(end);
-        Ok(Some(std::mem::replace(&mut self.ahead, rest)))
+        let block = std::mem::replace(&mut self.ahead, rest);
+        self.n_lines += count_lines(&block);
+        Ok(Some(block))
     }
 
     /// Calls `each` with the number and the content of every line, without its end. What `each` says is wrong becomes
@@ -111,6 +174,7 @@ impl<'a> Input<'a> {
     ) -> Result<()> {
         let mut number = 0;
         while let Some(block) = self.next_block()? {
+            check_size(&self.path, self.n_bytes)?;
             for line in lines(&block) {
                 number += 1;
                 each(number, line).map_err(|reason| Error::parse(&self.path, number, reason))?;
@@ -124,7 +188,7 @@ impl<'a> Input<'a> {
             let more = (wanted - self.ahead.len()).min(BLOCK) as u64;
             match self.reader.by_ref().take(more).read_to_end(&mut self.ahead) {
                 Ok(0) => self.ended = true,
-                Ok(_) => {}
+                Ok(n) => self.n_bytes += n as u64,
                 Err(source) => {
                     return Err(match self.codec {
                         Some(codec) => {

@@ -5,6 +5,7 @@
 use super::input::{Input, quote};
 use super::number::{parse_f64, parse_u64};
 use super::row_builder::{Shape, read_entries};
+use super::rows::LARGEST;
 use super::text::tokens;
 use super::{Dataset, Groups, IndexBase};
 use crate::error::{Error, Parsed, Result};
@@ -147,7 +148,12 @@ fn parse_entry(line: &[u8], header: Header, shape: Shape) -> Parsed<(u32, u32, f
     } else {
         let token = fields.next().unwrap_or(b"");
         match parse_f64(token) {
-            Some(value) if value.is_finite() => value,
+            Some(value) if value.abs() <= LARGEST => value,
+            Some(value) if value.is_finite() => {
+                let token = quote(token);
+                let want = "a number from -1e50 to 1e50: products of larger ones overflow";
+                return Err(format!("value {token}, expected {want}"));
+            }
             _ => return Err(format!("value {}, expected a finite number", quote(token))),
         }
     };

@@ -3,7 +3,7 @@
 //! No number of a header is trusted before the bytes that it announces have been read: memory follows the content of
 //! the file, not its claims.
 
-use super::input::{Input, quote};
+use super::input::{Input, quote, reading_limit};
 use super::row_builder::{Shape, read_entries};
 use super::{Dataset, Groups, Rows};
 use crate::error::{Error, Parsed, Result};
@@ -141,7 +141,15 @@ impl Array {
         })?;
         // Grows as bytes arrive.
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(|e| broken(&e))?;
+        let limit = reading_limit();
+        let read = file.by_ref().take(limit).read_to_end(&mut bytes);
+        let n = read.map_err(|e| broken(&e))?;
+        if n as u64 == limit {
+            return Err(format!(
+                "member `{member}` needs more than {} of memory, which is the limit (see --memory)",
+                crate::format::bytes(limit)
+            ));
+        }
         Self::parse(member, bytes, kinds).map_err(|reason| format!("member `{member}`: {reason}"))
     }
 

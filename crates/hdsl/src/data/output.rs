@@ -2,15 +2,23 @@
 
 use crate::error::{Error, Result};
 use std::fs;
-use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, IsTerminal, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 use tempfile::NamedTempFile;
+
+/// How the names of temporary files begin and end.
+const TEMPORARY: [&str; 2] = [".hdsl-", ".tmp"];
 
 /// A file being written. It takes its name only when [`OutputFile::commit`] is called; dropped before that, it
 /// leaves nothing behind, and whatever stood at its place stays.
 ///
 /// Open it before long work, so that a destination that cannot be written is found out at once. The path `-`
 /// means standard output; a device or pipe is written straight through.
+///
+/// A process that is killed leaves its temporary file behind. The next [`OutputFile`] of a later process in that folder
+/// removes it: temporary files are locked as long as their process lives.
 ///
 /// ```
 /// use hdsl::data::OutputFile;
@@ -78,21 +86,103 @@ impl OutputFile {
     }
 
     /// Writes what is buffered, waits until it is on disk, and gives the file its name.
-    pub fn commit(mut self) -> Result<()> {
-        let mut commit = || {
-            self.out.flush()?;
-            let Some(rename) = self.rename.take() else {
-                return Ok(());
+    pub fn commit(self) -> Result<()> {
+        Self::commit_all(vec![self])
+    }
+
+    /// The same for files that belong together: all are on disk before the first takes its name, so that none of them
+    /// is replaced if one cannot be written.
+    pub fn commit_all(mut files: Vec<Self>) -> Result<()> {
+        for file in &mut files {
+            file.settle()
+                .map_err(|source| write_error(&file.path, source))?;
+        }
+        for file in &mut files {
+            let Some(rename) = file.rename.take() else {
+                continue;
             };
-            let file = rename.temporary.as_file();
-            if let Some(permissions) = rename.permissions {
-                file.set_permissions(permissions)?;
-            }
-            file.sync_all()?;
-            rename.temporary.persist(rename.destination)?;
-            Ok(())
+            let name = rename.temporary.path().to_owned();
+            let renamed = rename.temporary.persist(rename.destination);
+            // The error contains the temporary file, which is removed with it.
+            renamed.map_err(|failed| write_error(&file.path, failed.error))?;
+            temporaries().retain(|path| *path != name);
+        }
+        Ok(())
+    }
+
+    /// Writes what is buffered, and waits until it is on disk.
+    fn settle(&mut self) -> io::Result<()> {
+        self.out.flush()?;
+        let Some(rename) = &self.rename else {
+            return Ok(());
         };
-        commit().map_err(|source| write_error(&self.path, source))
+        let file = rename.temporary.as_file();
+        if let Some(permissions) = &rename.permissions {
+            file.set_permissions(permissions.clone())?;
+        }
+        file.sync_all()
+    }
+}
+
+impl Drop for OutputFile {
+    fn drop(&mut self) {
+        if let Some(rename) = &self.rename {
+            temporaries().retain(|path| path != rename.temporary.path());
+        }
+    }
+}
+
+/// The temporary files of this process.
+fn temporaries() -> MutexGuard<'static, Vec<PathBuf>> {
+    static NAMES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+    NAMES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes the temporary files of this process: for a process that is about to be ended by a signal.
+pub fn remove_temporary_files() {
+    for path in temporaries().drain(..) {
+        // A file that is gone already has been renamed or removed.
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// Removes the temporary files that killed processes left in a folder: those that are older than this process and not
+/// locked by another.
+fn remove_leftovers(folder: &Path) {
+    static STARTED: LazyLock<SystemTime> = LazyLock::new(SystemTime::now);
+    static SEEN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+    let started = *STARTED;
+    {
+        let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.iter().any(|known| known == folder) {
+            return;
+        }
+        seen.push(folder.to_owned());
+    }
+    // A folder that cannot be listed may still be written.
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    let is_ours = |name: &std::ffi::OsStr| {
+        let name = name.as_encoded_bytes();
+        let [start, end] = TEMPORARY.map(str::as_bytes);
+        name.starts_with(start) && name.ends_with(end)
+    };
+    for entry in entries.flatten().filter(|e| is_ours(&e.file_name())) {
+        let is_old = || -> io::Result<bool> {
+            let metadata = entry.metadata()?;
+            Ok(metadata.is_file() && metadata.modified()? < started)
+        };
+        if !is_old().unwrap_or(false) {
+            continue;
+        }
+        let Ok(file) = fs::File::open(entry.path()) else {
+            continue;
+        };
+        if file.try_lock().is_ok() {
+            // Another process may have removed it.
+            let _ = fs::remove_file(entry.path());
+        }
     }
 }
 
@@ -105,7 +195,10 @@ fn write_error(path: &Path, source: io::Error) -> Error {
 
 fn open(path: &Path) -> io::Result<(Box<dyn Write + Send>, Option<Rename>)> {
     if path == Path::new("-") {
-        return Ok((Box::new(io::stdout()), None));
+        return Ok(match io::stdout().is_terminal() {
+            true => (Box::new(Escaped(io::stdout())), None),
+            false => (Box::new(io::stdout()), None),
+        });
     }
     let existing = match fs::metadata(path) {
         Ok(metadata) => Some(metadata),
@@ -124,7 +217,11 @@ fn open(path: &Path) -> io::Result<(Box<dyn Write + Send>, Option<Rename>)> {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         Some(_) => fs::canonicalize(path)?,
-        None => path.to_owned(),
+        // A link to a file that does not exist yet.
+        None => match fs::read_link(path) {
+            Ok(target) => path.parent().unwrap_or(Path::new("")).join(target),
+            Err(_) => path.to_owned(),
+        },
     };
     if destination.file_name().is_none() || path.as_os_str().is_empty() {
         let kind = io::ErrorKind::InvalidInput;
@@ -134,8 +231,9 @@ fn open(path: &Path) -> io::Result<(Box<dyn Write + Send>, Option<Rename>)> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
+    remove_leftovers(folder);
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".hdsl-").suffix(".tmp");
+    builder.prefix(TEMPORARY[0]).suffix(TEMPORARY[1]);
     #[cfg(unix)]
     {
         // The system applies the user's mask, as for any new file; the default would be 0600.
@@ -143,6 +241,9 @@ fn open(path: &Path) -> io::Result<(Box<dyn Write + Send>, Option<Rename>)> {
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
     let temporary = builder.tempfile_in(folder).map_err(plain)?;
+    temporaries().push(temporary.path().to_owned());
+    // Where files cannot be locked, a leftover may be removed while its process lives; writing it then fails.
+    let _ = temporary.as_file().try_lock();
     let rename = Rename {
         destination,
         permissions: existing.map(|metadata| metadata.permissions()),
@@ -150,6 +251,31 @@ fn open(path: &Path) -> io::Result<(Box<dyn Write + Send>, Option<Rename>)> {
     };
     let file = rename.temporary.as_file().try_clone()?;
     Ok((Box::new(file), Some(rename)))
+}
+
+/// Text for a terminal: control characters, which could clear it or change what was shown, are replaced by `?`. Ends of
+/// lines and tabs stay.
+struct Escaped<W>(W);
+
+impl<W: Write> Write for Escaped<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let is_control = |&b: &u8| (b < 0x20 && b != b'\n' && b != b'\t') || b == 0x7f;
+        let mut shown: Vec<u8> = (bytes.iter())
+            .map(|b| if is_control(b) { b'?' } else { *b })
+            .collect();
+        // The control characters above ASCII are C2 80 to C2 9F in UTF-8.
+        for at in 1..shown.len() {
+            if shown[at - 1] == 0xc2 && (0x80..0xa0).contains(&shown[at]) {
+                shown[at - 1..=at].copy_from_slice(b"??");
+            }
+        }
+        self.0.write_all(&shown)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// The error of the operating system without the name of the temporary file.
@@ -225,6 +351,58 @@ mod tests {
         }
     }
 
+    #[test]
+    fn files_that_belong_together_are_replaced_together() {
+        let folder = tempfile::tempdir().unwrap();
+        let [a, b] = ["a", "b"].map(|name| folder.path().join(name));
+        fs::write(&a, "old").unwrap();
+        let both = || {
+            [&a, &b].map(|path| {
+                let mut out = OutputFile::create(path).unwrap();
+                out.write_all(b"new").unwrap();
+                out
+            })
+        };
+        #[cfg(target_os = "linux")]
+        {
+            let mut files = Vec::from(both());
+            files.push(OutputFile::create(Path::new("/dev/full")).unwrap());
+            files[2].write_all(b"no room").unwrap();
+            assert!(OutputFile::commit_all(files).is_err());
+            assert_eq!(self::files(folder.path()), ["a"]);
+            assert_eq!(fs::read(&a).unwrap(), b"old");
+        }
+        OutputFile::commit_all(both().into()).unwrap();
+        assert_eq!(self::files(folder.path()), ["a", "b"]);
+        assert_eq!(fs::read(&a).unwrap(), b"new");
+    }
+
+    /// Leftovers of killed processes are removed, but not the files of one that lives, nor those of others.
+    #[test]
+    fn leftovers_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(OutputFile::create(&folder.path().join("first")).unwrap());
+        let inner = folder.path().join("inner");
+        fs::create_dir(&inner).unwrap();
+        let names = [".hdsl-a.tmp", ".hdsl-b.tmp", ".hdsl-new.tmp", "hdsl-c.tmp"];
+        let long_ago = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+        for name in names {
+            fs::write(inner.join(name), "").unwrap();
+            let file = fs::OpenOptions::new().write(true).open(inner.join(name));
+            if name != ".hdsl-new.tmp" {
+                file.unwrap().set_modified(long_ago).unwrap();
+            }
+        }
+        let held = fs::File::open(inner.join(".hdsl-b.tmp")).unwrap();
+        held.lock().unwrap();
+        OutputFile::create(&inner.join("m"))
+            .unwrap()
+            .commit()
+            .unwrap();
+        let left = [".hdsl-b.tmp", ".hdsl-new.tmp", "hdsl-c.tmp", "m"];
+        assert_eq!(files(&inner), left);
+    }
+
     #[cfg(unix)]
     #[test]
     fn looks_like_any_other_file() {
@@ -245,6 +423,14 @@ mod tests {
         out.commit().unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read(&plain).unwrap(), b"through");
+    }
+
+    #[test]
+    fn a_terminal_gets_no_control_characters() {
+        let mut out = Escaped(Vec::new());
+        out.write_all("a\tb\u{1b}[2J\u{9b}é\n\u{7f}".as_bytes())
+            .unwrap();
+        assert_eq!(out.0, "a\tb?[2J??é\n?".as_bytes());
     }
 
     #[cfg(target_os = "linux")]

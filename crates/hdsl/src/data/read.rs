@@ -387,6 +387,7 @@ fn attach_labels(dataset: &mut Dataset, path: &Path) -> Result<()> {
     Input::open(path, "one label per line")?.each_line(|_, line| {
         let label = line.trim_ascii();
         if !label.is_empty() {
+            svmlight::check_label(label)?;
             labels.push(String::from_utf8_lossy(label).into_owned());
         }
         Ok(())

@@ -21,6 +21,11 @@ pub(super) struct RowBuilder {
 }
 
 impl RowBuilder {
+    /// Bytes of memory.
+    pub(super) fn size(&self) -> usize {
+        12 * self.indices.len() + 8 * self.ends.len()
+    }
+
     /// Adds an entry to the current row.
     #[inline]
     pub(super) fn entry(&mut self, index: u32, value: f64) {

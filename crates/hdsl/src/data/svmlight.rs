@@ -24,6 +24,7 @@ pub(super) fn parse_line(line: &[u8], rows: &mut TextRows) -> Parsed<()> {
             quote(label)
         ));
     }
+    check_label(label)?;
     let mut query = None;
     let mut at = 0;
     let mut first = true;
@@ -59,6 +60,23 @@ pub(super) fn parse_line(line: &[u8], rows: &mut TextRows) -> Parsed<()> {
     rows.end_row(Some(label), query)
 }
 
+/// Refuses a label that is not text: other encodings than UTF-8 would all look alike.
+pub(super) fn check_label(label: &[u8]) -> Parsed<()> {
+    if label.iter().all(|b| (0x20..0x7f).contains(b)) {
+        return Ok(());
+    }
+    let shown = quote(label);
+    match std::str::from_utf8(label) {
+        Err(_) => Err(format!(
+            "label {shown} is not UTF-8; convert the file first"
+        )),
+        Ok(text) if text.contains(|c: char| c.is_control()) => Err(format!(
+            "label {shown} has a control character, expected text"
+        )),
+        Ok(_) => Ok(()),
+    }
+}
+
 /// Writes `label [qid:N] index:value …` lines; rows without labels get 0.
 ///
 /// Numbers are as short as they can be and still read back to the same bits. A label that would not read back (it
@@ -90,7 +108,10 @@ pub fn write_svmlight(
         if let Some(name) = labels.names().iter().find(|name| !survives(name)) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                format!("the label {name:?} cannot be written as svmlight, expected one word"),
+                format!(
+                    "the label {} cannot be written as svmlight, expected one word",
+                    quote(name.as_bytes())
+                ),
             ));
         }
     }

@@ -3,6 +3,7 @@
 use super::input::{self, Input, quote};
 use super::number::{parse_f64, parse_u64};
 use super::row_builder::RowBuilder;
+use super::rows::LARGEST;
 use super::{Dataset, IndexBase, Labels};
 use crate::error::{Error, Parsed, Result};
 use crate::parallel::{self, prelude::*};
@@ -52,6 +53,12 @@ impl TextRows {
         rows
     }
 
+    /// Bytes of memory.
+    fn size(&self) -> u64 {
+        let (rows, line) = (self.rows.size(), size_of::<RowLine>());
+        (rows + self.labels.len() + self.lines.len() * line) as u64
+    }
+
     /// Adds one entry to the row of this line.
     #[inline]
     pub(super) fn entry(&mut self, index: u32, value: f64) {
@@ -88,6 +95,7 @@ pub(super) fn read(
     let mut pieces: Vec<TextRows> = Vec::new();
     let mut next_line = 1;
     let mut block = input.next_block()?;
+    let mut size = 0;
     while let Some(now) = block {
         let parse = || parse_block(&now, &mut next_line, parse_line);
         let (parsed, next) = parallel::join(parse, || input.next_block());
@@ -95,8 +103,11 @@ pub(super) fn read(
             if let Some(reason) = piece.error {
                 return Err(Error::parse(&path, piece.line, reason));
             }
+            size += piece.size();
             pieces.push(piece);
         }
+        // At the end the pieces are copied to one list.
+        input::check_size(&path, 2 * size)?;
         block = next?;
     }
     finish(&path, pieces, base, n_features)
@@ -213,11 +224,19 @@ pub(super) fn parse_entry(token: &[u8], rows: &mut TextRows) -> Parsed<()> {
     };
     let index = parse_index(&token[..colon])?;
     let value = &token[colon + 1..];
-    let Some(number) = parse_f64(value).filter(|number| number.is_finite()) else {
-        let value = quote(value);
-        return Err(format!(
-            "value {value} of index {index}, expected a finite number"
-        ));
+    let number = match parse_f64(value).filter(|number| number.is_finite()) {
+        Some(number) if number.abs() <= LARGEST => number,
+        Some(_) => {
+            let value = quote(value);
+            let want = "expected a number from -1e50 to 1e50: products of larger ones overflow";
+            return Err(format!("value {value} of index {index}, {want}"));
+        }
+        None => {
+            let value = quote(value);
+            return Err(format!(
+                "value {value} of index {index}, expected a finite number"
+            ));
+        }
     };
     rows.entry(index, number);
     Ok(())

@@ -5,6 +5,7 @@
 
 use super::base_weight::BaseWeight;
 use super::validation::Validation;
+use crate::checkpoint::Checkpoint;
 use crate::data::Preprocess;
 use crate::error::{Error, Result};
 use crate::knn::PredictionRule;
@@ -91,7 +92,13 @@ pub struct TrainConfig {
     /// does not contain it.
     #[serde(skip)]
     pub memory_limit: Option<u64>,
+    /// Where the training writes checkpoints, if it does. A model does not contain it.
+    #[serde(skip)]
+    pub checkpoint: Option<Checkpoint>,
 }
+
+/// The most models that are averaged.
+const MAX_ESTIMATORS: usize = 10_000;
 
 impl TrainConfig {
     /// The paper's configuration at one λ: features divided by their maxima, 3 x 5 neighbors, 3-NN on validation rows.
@@ -125,6 +132,7 @@ impl TrainConfig {
             added_rows: false,
             warm_start: false,
             memory_limit: None,
+            checkpoint: None,
         }
     }
 
@@ -144,6 +152,10 @@ impl TrainConfig {
             if value == Some(0) {
                 return Err(Error::param(name, 0, "a whole number above 0"));
             }
+        }
+        if self.n_estimators > MAX_ESTIMATORS {
+            let wanted = format!("at most {MAX_ESTIMATORS}");
+            return Err(Error::param("n_estimators", self.n_estimators, wanted));
         }
         for &lambda in &self.lambda {
             self.solver(lambda, 0)?.build()?;

@@ -80,6 +80,14 @@ impl BilinearModel {
                 atom.j()
             )));
         }
+        // With a base there is one coordinate per feature and one per atom.
+        if base > 0.0 && n_features + active.len() > u32::MAX as usize {
+            return Err(Error::Data(format!(
+                "there are {n_features} features and {} atoms, expected fewer than 2^32 together for a similarity with a \
+                 base",
+                active.len()
+            )));
+        }
         let mut entries = Vec::with_capacity(2 * active.len());
         for (c, atom) in (0..).zip(active.atoms()) {
             entries.extend([(c, atom.i(), 1.0), (c, atom.j(), atom.sign().value())]);

@@ -7,6 +7,7 @@
 //! - [`candidates`](super::candidates): the forward and the away atom;
 //! - [`direction`](super::direction): directions, and the line search along one;
 //! - [`engine`](super::engine): the trait of a solver state (iterate, gradient, margins);
+//! - [`replay`](super::replay): the record for checkpoints, and its steps taken again;
 //! - [`stop`](super::stop): the stopping rules;
 //! - [`trace`](super::trace): the record of a run, in external feature indices.
 
@@ -15,9 +16,11 @@ use super::candidates::Candidates;
 use super::direction::Direction;
 use super::engine::{Engine, Gradient};
 use super::lmo::Oracle;
+use super::replay;
 use super::stop::StopRules;
 use super::trace::{Run, Trace};
 use crate::atoms::ActiveSet;
+use crate::checkpoint::RunRecord;
 use crate::error::{Error, Result};
 use crate::observer::{Event, Gap, Observer, Stop, Stopwatch};
 use crate::random;
@@ -34,23 +37,30 @@ const MIN_RELATIVE_DECREASE: f64 = 1e-12;
 
 /// Runs Alg. 1 from `start`. Without it, the run starts from the atom that the oracle finds for the gradient at M = 0.
 /// The paper starts from a random atom. If λ is large and the random atom is a bad one, thousands of iterations are
-/// needed to reduce its weight.
+/// needed to reduce its weight. The steps of a run that is `known` from a checkpoint are taken first.
 pub(super) fn frank_wolfe<'p>(
     engine: &mut impl Engine<'p>,
     oracle: &mut Oracle,
     start: Option<ActiveSet>,
+    known: Option<&RunRecord>,
     params: &SolverParams,
     clock: &mut Stopwatch,
     observer: &mut dyn Observer,
 ) -> Result<Run> {
     let (mut rng, mut stop) = (random::rng(params.seed, STREAM), StopRules::new(params));
     // Line 1: initialize M^(0) to an atom.
-    let start = match start {
+    let known_start = known.map(|known| replay::start(known, engine.gradient().features()));
+    let start = match known_start.transpose()?.or(start) {
         Some(start) => start,
         None => initial_atom(engine, oracle, params, &mut rng)?,
     };
     engine.start_at(start)?;
     let mut trace = Trace::new(engine.gradient())?;
+    replay::start_record(observer, trace.start());
+    if let Some(known) = known {
+        stop.requested =
+            replay::replay(known, engine, oracle, &mut trace, &mut rng, clock, observer)?;
+    }
     let mut parts = (engine, oracle, &mut rng);
     let reason = match iterate(&mut parts, &mut trace, &mut stop, params, clock, observer) {
         // The iterates so far are still there.
@@ -105,6 +115,7 @@ fn iterate<'p, E: Engine<'p>>(
         let iteration = trace.advance(step, engine.objective()?, clock.seconds());
         let event = Event::Iteration(&iteration, trace.active());
         stop.requested = clock.notify(observer, &event).is_break();
+        replay::record(observer, clock, trace, (gamma, &iteration), rng, oracle);
     })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The order of the files, each using only those before it: parameters and bounds; directions; margins of all triplets;
 //! partner search, the gradient, the trait of an engine; linear minimization oracles; engines (incremental, recomputed,
-//! mini-batches); stop rules, forward and away candidates, the trace; the algorithm.
+//! mini-batches); stop rules, forward and away candidates, the trace; checkpoints; the algorithm.
 
 mod bounds;
 mod candidates;
@@ -19,6 +19,7 @@ mod motion;
 mod params;
 mod partner;
 mod recomputed;
+mod replay;
 pub(crate) mod sharded;
 mod stop;
 #[cfg(test)]
@@ -30,6 +31,7 @@ pub use trace::{IterateFacts, Run};
 
 use crate::atoms::ActiveSet;
 use crate::cancel::CancelToken;
+use crate::checkpoint::RunRecord;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::objective::{Base, Features, Problem};
@@ -41,6 +43,11 @@ use lmo::Oracle;
 use minibatch::StoredMargins;
 use recomputed::{AllMargins, Recomputed};
 use std::borrow::Cow;
+
+/// Bytes that this process can still allocate, according to the operating system; none if that is unknown.
+pub fn available_memory() -> Option<u64> {
+    memory::budget(None)
+}
 
 impl Solver {
     /// Minimizes Eq. 1 over the triplets, starting from the best single atom.
@@ -109,9 +116,15 @@ impl Solver {
         &self,
         problem: &Problem<'_>,
         start: Option<&ActiveSet>,
-        clock: Stopwatch,
+        mut clock: Stopwatch,
         observer: &mut dyn Observer,
     ) -> Result<Run> {
+        let known = replay::begin(observer);
+        if let Some(known) = &known
+            && let Some(run) = replay::ended(known, &mut clock, observer)?
+        {
+            return Ok(run);
+        }
         let params = &self.params;
         let start = start
             .map(|start| internal(&problem.features, start))
@@ -120,17 +133,17 @@ impl Solver {
         match (params.loss.segments(), batch) {
             (Some(_), None) => {
                 let engine = Incremental::new(problem, observer.cancel_token())?;
-                self.fit_engine(engine, start, clock, observer)
+                self.fit_engine(engine, start, known.as_ref(), clock, observer)
             }
             (Some(_), batch) => {
                 let cancel = observer.cancel_token();
                 let engine = Recomputed::<StoredMargins>::new(problem, batch, cancel)?;
-                self.fit_engine(engine, start, clock, observer)
+                self.fit_engine(engine, start, known.as_ref(), clock, observer)
             }
             (None, batch) => {
                 let cancel = observer.cancel_token();
                 let engine = Recomputed::<AllMargins>::new(problem, batch, cancel)?;
-                self.fit_engine(engine, start, clock, observer)
+                self.fit_engine(engine, start, known.as_ref(), clock, observer)
             }
         }
     }
@@ -154,19 +167,21 @@ impl Solver {
         let has_segments = params.loss.segments().is_some();
         let engine =
             sharded::Sharded::new(shards, features, params.lambda, total_weight, has_segments)?;
-        self.fit_engine(engine, start, clock, observer)
+        self.fit_engine(engine, start, None, clock, observer)
     }
 
     fn fit_engine<'p>(
         &self,
         mut engine: impl engine::Engine<'p>,
         start: Option<ActiveSet>,
+        known: Option<&RunRecord>,
         mut clock: Stopwatch,
         observer: &mut dyn Observer,
     ) -> Result<Run> {
         let (params, clock) = (&self.params, &mut clock);
         let mut oracle = Oracle::new(params);
-        let mut run = frank_wolfe(&mut engine, &mut oracle, start, params, clock, observer)?;
+        let (engine, oracle) = (&mut engine, &mut oracle);
+        let mut run = frank_wolfe(engine, oracle, start, known, params, clock, observer)?;
         if params.certify && !run.gap().is_certified() {
             use engine::Gradient as _;
             engine.refresh_all()?;
@@ -177,6 +192,7 @@ impl Solver {
             last.gap = Gap::Certified(gap.max(0.0));
             run.seconds = clock.seconds();
         }
+        replay::end_record(observer, &run);
         Ok(run)
     }
 }

@@ -71,6 +71,9 @@ pub struct SolverParams {
     pub seed: u64,
 }
 
+/// The largest λ and β. See the largest value of a feature, in `data/rows.rs`.
+const LARGEST: f64 = 1e30;
+
 /// Alg. 1 with checked parameters; made by [`SolverParams::build`].
 #[derive(Clone, Debug)]
 pub struct Solver {
@@ -106,8 +109,12 @@ impl SolverParams {
                 return Err(Error::param(name, bad, "a finite number above 0"));
             }
         }
-        if !(self.base.is_finite() && self.base >= 0.0) {
-            return Err(Error::param("base", self.base, "a finite number from 0 on"));
+        if self.lambda > LARGEST {
+            let want = "at most 1e30: sums of larger ones overflow";
+            return Err(Error::param("lambda", self.lambda, want));
+        }
+        if !(self.base <= LARGEST && self.base >= 0.0) {
+            return Err(Error::param("base", self.base, "a number from 0 to 1e30"));
         }
         if let (Some(tolerance), Some(_)) = (self.tolerance, self.batch) {
             let want = "no tolerance together with `batch`: a gap over a batch certifies nothing";

@@ -779,7 +779,7 @@ fn run_on<'p>(
     params: &SolverParams,
 ) -> Run {
     let clock = &mut Stopwatch::start();
-    frank_wolfe(engine, oracle, None, params, clock, &mut ()).unwrap()
+    frank_wolfe(engine, oracle, None, None, params, clock, &mut ()).unwrap()
 }
 
 /// The engine after so many steps of Alg. 1, if it takes as many, and how many were away, drop and any steps.

@@ -1,7 +1,7 @@
 //! The record of a run: its path in external feature indices, and the objective and the gap at each iterate.
 
 use super::engine::Gradient;
-use crate::atoms::{ActiveSet, Path, Step};
+use crate::atoms::{ActiveSet, Atom, Path, Step};
 use crate::error::Result;
 use crate::objective::Features;
 use crate::observer::{Gap, Iteration, Stop};
@@ -84,6 +84,18 @@ impl<'p> Trace<'p> {
     /// The current iterate.
     pub(super) fn active(&self) -> &ActiveSet {
         &self.run.active
+    }
+
+    /// The atoms and weights of the first iterate.
+    pub(super) fn start(&self) -> &[(Atom, f64)] {
+        self.run.path.start()
+    }
+
+    /// The last step, and the facts of the iterate before it.
+    pub(super) fn last_step(&self) -> (Step, IterateFacts) {
+        let steps = self.run.path.steps();
+        let step = steps.last().expect("a step was taken");
+        (*step, self.run.trace[steps.len() - 1])
     }
 
     /// Records objective and gap of the current iterate. If stalled iterations record the same iterate again, the first

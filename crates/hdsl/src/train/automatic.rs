@@ -10,15 +10,17 @@ use super::grid::parts_of;
 use super::{RunSummary, Trained};
 use crate::atoms::Path;
 use crate::cancel::CancelToken;
+use crate::checkpoint::Recorder;
 use crate::data::{
     BlockStatistics, IndexBase, Labels, Preprocess, Preprocessor, Rows, RowsView, stratified_split,
 };
 use crate::error::{Error, Result};
 use crate::knn::{PredictionRule, evaluate_similarity};
 use crate::model::{Model, TrainConfig, Validation};
-use crate::observer::{Gap, Observer, Stop, UntilCancelled};
+use crate::observer::{Event, Gap, Observer, Stop};
 use crate::similarity::Dot;
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 
 /// Up to this many rows, settings are compared on folds, and otherwise on one part of the rows.
 const FEW_ROWS: usize = 3_000;
@@ -91,6 +93,27 @@ fn learns_if_better(config: &TrainConfig) -> bool {
     config.lambda.is_empty() && !config.base.is_none()
 }
 
+/// Passes on nothing but cancellation, and what goes into a checkpoint.
+struct Quietly<'a>(&'a mut dyn Observer);
+
+impl Observer for Quietly<'_> {
+    fn on_event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+        match (event, self.0.cancel_token().is_cancelled()) {
+            (_, true) => ControlFlow::Break(()),
+            (Event::Note(_), false) => self.0.on_event(event),
+            (_, false) => ControlFlow::Continue(()),
+        }
+    }
+
+    fn cancel_token(&self) -> CancelToken<'_> {
+        self.0.cancel_token()
+    }
+
+    fn recorder(&mut self) -> Option<&mut Recorder> {
+        self.0.recorder()
+    }
+}
+
 /// Rows to learn from and held-out rows, raw.
 struct Fold {
     rows: Rows,
@@ -137,7 +160,7 @@ impl Fold {
         let mut data = TrainData::new(part(self.rows.view(), &self.labels));
         data.valid = Some(part(self.held_out.view(), &self.truth));
         data.class_weights = class_weights;
-        let trained = train_model(&data, config, &mut UntilCancelled(observer.cancel_token()))?;
+        let trained = train_model(&data, config, &mut Quietly(observer))?;
         observer.cancel_token().check()?;
         let evaluations = &trained.model.parts().evaluations;
         let error = |&after: &usize| {
@@ -265,7 +288,14 @@ pub fn choose_by_sample(
     let statistics = sample.statistics;
     let suited = statistics.resolved(Preprocess::Auto);
     let kinds = || candidates(suited, |kind| statistics.check(kind).is_ok());
-    compare(&folds, kinds, sample.valid.is_some(), None, config, observer)
+    compare(
+        &folds,
+        kinds,
+        sample.valid.is_some(),
+        None,
+        config,
+        observer,
+    )
 }
 
 /// The preprocessings worth a try: first the one that suits the rows by their values.
@@ -320,7 +350,14 @@ pub(super) fn choose(
         let suited = Preprocess::Auto.resolved(rows);
         candidates(suited, |kind| kind.check(rows).is_ok())
     };
-    compare(&folds, kinds, data.valid.is_some(), data.class_weights, config, observer)
+    compare(
+        &folds,
+        kinds,
+        data.valid.is_some(),
+        data.class_weights,
+        config,
+        observer,
+    )
 }
 
 /// Whether something is left open that errors on held-out rows can decide.

@@ -5,6 +5,7 @@
 //! | file | job |
 //! |---|---|
 //! | `base.rs` | the weights of the base similarity and of the learned part, relative to the data |
+//! | `checkpoints.rs` | a training that is recorded, and resumed |
 //! | `data.rs` | rows, labels and whatever else a training is given |
 //! | `held_out.rs` | triplets and judged queries that are held out, and errors on them |
 //! | `validation.rs` | validation errors on the way, the iterate to keep, early stopping |
@@ -16,6 +17,7 @@
 
 mod automatic;
 pub(crate) mod base;
+mod checkpoints;
 mod data;
 pub(crate) mod ensemble;
 mod grid;
@@ -102,7 +104,21 @@ pub struct Trained {
 /// With a base and no iterations, the base alone is the result.
 ///
 /// An observer that breaks ends the training, which keeps the best model so far.
+///
+/// With [`TrainConfig::checkpoint`], the steps are written to a file from time to time. The same training later goes on
+/// from there, and has the same result as without an interruption. The caller removes the file when the model is saved.
 pub fn train(
+    data: &TrainData<'_>,
+    config: &TrainConfig,
+    observer: &mut dyn Observer,
+) -> Result<Trained> {
+    match &config.checkpoint {
+        None => train_unrecorded(data, config, observer),
+        Some(checkpoint) => checkpoints::train_recorded(data, config, checkpoint, observer),
+    }
+}
+
+fn train_unrecorded(
     data: &TrainData<'_>,
     config: &TrainConfig,
     observer: &mut dyn Observer,

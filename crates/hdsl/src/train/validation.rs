@@ -6,6 +6,7 @@ use super::held_out::HeldOut;
 use super::rounds::MiningRun;
 use crate::atoms::ActiveSet;
 use crate::cancel::CancelToken;
+use crate::checkpoint::Recorder;
 use crate::data::{Labels, Preprocessor, Rows};
 use crate::error::{Error, Result};
 use crate::knn::{self, PredictionRule};
@@ -154,7 +155,15 @@ impl<'a> RunObserver<'a> {
         let Some(validation) = self.validation else {
             return Ok(None);
         };
-        let error = validation.error((self.lambda, self.base), active)?;
+        let known = self.observer.recorder();
+        let known = known.and_then(|recorder| recorder.known_error(iterate as u32));
+        let error = match known {
+            Some(error) => error,
+            None => validation.error((self.lambda, self.base), active)?,
+        };
+        if let Some(recorder) = self.observer.recorder() {
+            recorder.evaluated(iterate as u32, error);
+        }
         self.evaluations.push((iterate as u32, error));
         if self.best.is_none_or(|best| error < best.1) {
             self.best = Some((iterate, error));
@@ -225,9 +234,16 @@ impl Observer for RunObserver<'_> {
         self.observer.cancel_token()
     }
 
+    fn recorder(&mut self) -> Option<&mut Recorder> {
+        self.observer.recorder()
+    }
+
     fn on_event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
         let Event::Iteration(now, active) = *event else {
-            return ControlFlow::Continue(());
+            return match event {
+                Event::Note(_) => self.observer.on_event(event),
+                _ => ControlFlow::Continue(()),
+            };
         };
         // Every mining round counts from 1, and the whole run continues.
         if now.iter == 1 {

@@ -2,11 +2,15 @@
 
 use super::Triplets;
 use super::file::{TripletFormat, each_record, parse_row, wrong_count};
-use crate::data::input::{Input, quote};
+use crate::data::input::{Input, quote, reading_limit};
 use crate::data::number::parse_f64;
 use crate::error::{Error, Result};
+use crate::format::thousands;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
+
+/// Bytes of a triplet, and of the lists that sort triplets by anchor.
+const TRIPLET_BYTES: u64 = 40;
 
 /// What judgments say about one query.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,6 +61,7 @@ impl Judgments {
             TripletFormat::JudgmentsLow => true,
             other => return Err(Error::param("format", other, "judgments or judgments-low")),
         };
+        let path = input.path().to_owned();
         let mut queries: Vec<JudgedQuery> = Vec::new();
         // The place of each query, and the line of each of its documents.
         let mut places: HashMap<u32, usize> = HashMap::new();
@@ -91,11 +96,13 @@ impl Judgments {
         })?;
         let grades = queries.iter().flat_map(|query| &query.grades);
         let highest = grades.map(|judged| judged.1).fold(0.0, f64::max);
-        Ok(Self {
+        let judgments = Self {
             queries,
             lower_is_better,
             highest,
-        })
+        };
+        judgments.check_pairs(&path)?;
+        Ok(judgments)
     }
 
     /// The queries, in the order of the file.
@@ -119,6 +126,36 @@ impl Judgments {
         };
         let grades = query.grades.iter();
         grades.map(|&(row, grade)| (row, gain(grade))).collect()
+    }
+
+    /// The number of pairs of documents with different grades for one query.
+    fn n_pairs(&self) -> u64 {
+        let pairs = |n: usize| n as u64 * (n as u64).saturating_sub(1) / 2;
+        let of_query = |query: &JudgedQuery| {
+            let mut grades: Vec<f64> = query.grades.iter().map(|judged| judged.1).collect();
+            grades.sort_by(f64::total_cmp);
+            let equal = grades.chunk_by(|a, b| a == b).map(|same| pairs(same.len()));
+            pairs(grades.len()) - equal.sum::<u64>()
+        };
+        self.queries.iter().map(of_query).sum()
+    }
+
+    /// Refuses judgments whose triplets would be too many: they grow with the square of the documents of a query.
+    fn check_pairs(&self, path: &Path) -> Result<()> {
+        let n = self.n_pairs();
+        let most = (reading_limit() / TRIPLET_BYTES).min(u64::from(u32::MAX));
+        match n > most {
+            true => Err(Error::file(
+                path,
+                format!(
+                    "has {} pairs of documents with different grades, expected at most {} triplets within the limit on \
+                     memory; judge fewer documents per query",
+                    thousands(n as usize),
+                    thousands(most as usize)
+                ),
+            )),
+            false => Ok(()),
+        }
     }
 
     /// Every pair of documents with different grades for one query, as a triplet (query, better, worse).

@@ -152,7 +152,11 @@ impl<'a> Choice<'a> {
     }
 
     fn row_of(&self, prediction: u32) -> usize {
-        self.rows.0[prediction as usize] as usize
+        // A journal may have been changed by hand.
+        self.rows
+            .0
+            .get(prediction as usize)
+            .map_or(0, |&row| row as usize)
     }
 
     /// The points that may be chosen in a bootstrap sample: whole neighborhoods, until there are enough.

@@ -36,6 +36,9 @@ mod search;
 mod supervision;
 mod trial;
 
+#[doc(hidden)]
+pub use journal::inspect_journal;
+pub use journal::remove_journal;
 pub use params::{Ablation, Preset, TuneConfig, ValidationScheme};
 pub use remote::{TrialData, TrialRunner, TrialState};
 pub use result::{AblationResult, Candidate, Tuned};
@@ -51,7 +54,7 @@ use crate::train::{Labeled, TrainData, Trained, train};
 use crate::triplets::check_classes;
 use choice::Scored;
 use folds::{FEW_ROWS, Folds, MANY_ROWS, given_first, validation_rows};
-use journal::Journal;
+use journal::{Journal, Limits};
 use rungs::{Found, SAMPLE};
 use search::{Search, Shared, lock, watched};
 use std::hash::Hash;
@@ -71,6 +74,8 @@ const GRACE: (f64, f64) = (1.1, 0.5);
 /// number of threads, as long as the time allows all that is planned. When the observer breaks or its token is cancelled,
 /// the search ends and the best configuration so far is trained. The observer is called from several threads, by one at a
 /// time.
+///
+/// With [`TuneConfig::journal`], the caller removes the journal when the model is saved, with [`remove_journal`].
 ///
 /// ```
 /// use hdsl::tune::{TuneConfig, tune};
@@ -108,14 +113,20 @@ pub fn tune_with(
     let joined = joined(data, given.as_ref())?;
     let (folds, all) = folds_and_rows(data, given.as_ref(), joined.as_ref(), params)?;
     let refitted = joined.is_some() && !params.no_refit;
-    let journal = match &params.journal {
-        Some(path) => Journal::open(path, &fingerprint(&folds, params))?,
+    let rules = configuration::rules(params, &folds);
+    let limits = Limits {
+        n_rows: folds.row_of.len(),
+        n_rules: rules.len(),
+    };
+    let mut journal = match &params.journal {
+        Some(path) => Journal::open(path, &fingerprint(&folds, params), limits)?,
         None => Journal::default(),
     };
+    let note = journal.take_note();
     let (observer, stopped) = (Mutex::new(Shared(observer)), AtomicBool::new(false));
     let mut search = Search {
         params,
-        rules: configuration::rules(params, &folds),
+        rules,
         journal: Mutex::new(journal),
         observer: &observer,
         runner,
@@ -129,6 +140,9 @@ pub fn tune_with(
         reserved: 0.0,
         finished: true,
     };
+    if let Some(note) = note {
+        search.tell(&Event::Note(&note));
+    }
     search.tell(&Event::SearchStarted {
         n_validation: folds.n_rows,
         n_folds: folds.folds.len(),
@@ -142,7 +156,8 @@ pub fn tune_with(
         Some(first) => search.run(first, sample.as_ref(), Some(&folds)),
         None => search.run(&folds, sample.as_ref(), None),
     };
-    let found = watched(&observer, &stopped, run)?;
+    let found = watched(&observer, &stopped, run);
+    let found = found.inspect_err(|_| lock(&search.journal).remove_if_empty())?;
     let leaderboard = leaderboard(&found, params)?;
     let n_rows = all.rows.n_rows();
     search.tell(&Event::FinalTraining { n_rows });
@@ -157,7 +172,6 @@ pub fn tune_with(
         ..leaderboard[0].config.clone()
     };
     let trained = search.final_training(&data, config)?;
-    lock(&search.journal).remove();
     Ok(Tuned {
         trained,
         n_rows,

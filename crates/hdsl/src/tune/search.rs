@@ -90,18 +90,23 @@ impl Search<'_> {
             done => done?,
         };
         if let Some(segment) = &done {
-            self.record(job, segment)?;
+            self.record(job, segment);
         }
         Ok(done)
     }
 
-    fn record(&self, job: Job, segment: &Segment) -> Result<()> {
+    fn record(&self, job: Job, segment: &Segment) {
         if !segment.is_whole {
-            return Ok(());
+            return;
         }
         let mut journal = lock(&self.journal);
         let spent = journal.spent + self.started.elapsed().as_secs_f64();
-        journal.record(job, segment, spent)
+        journal.record(job, segment, spent);
+        let note = journal.take_note();
+        drop(journal);
+        if let Some(note) = note {
+            self.tell(&Event::Note(&note));
+        }
     }
 
     /// The results of tasks: those in the journal, or else what other processes return, recorded likewise. None if
@@ -124,7 +129,7 @@ impl Search<'_> {
         runner.run(&unknown, self.cancel_token(), &mut |number, bytes| {
             match outcome(bytes)? {
                 Ok(Some(segment)) => {
-                    self.record(unknown[number].job.clone(), &segment)?;
+                    self.record(unknown[number].job.clone(), &segment);
                     results[open[number]] = Some(segment);
                 }
                 Ok(None) => {}

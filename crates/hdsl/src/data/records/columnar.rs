@@ -2,7 +2,7 @@
 
 use super::batch::{Batch, MAX_CELL, Place, cell_error};
 use super::{Dialect, Source, UNUSABLE, ipc, repeated};
-use crate::data::input::{Input, quote};
+use crate::data::input::{Input, quote, reading_limit};
 use crate::data::vectorize::{ITEM_END, PIECE};
 use crate::error::{Error, Result};
 use arrow_array::cast::AsArray;
@@ -15,6 +15,7 @@ use arrow_schema::{ArrowError, DataType, SchemaRef};
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::file::metadata::ParquetMetaData;
 use std::cell::Cell;
 use std::fmt::Write;
 use std::io::Cursor;
@@ -99,6 +100,22 @@ impl Columnar {
     }
 }
 
+/// Refuses files whose contents take more memory than the limit, by what they say about themselves.
+fn check_parquet(metadata: &ParquetMetaData) -> std::result::Result<(), ArrowError> {
+    let groups = metadata.row_groups().iter();
+    let sizes = groups.flat_map(|group| group.columns().iter().map(|c| c.uncompressed_size()));
+    let size = sizes.fold(0u64, |sum, size| sum.saturating_add(size.max(0) as u64));
+    let rows = metadata.file_metadata().num_rows().max(0) as u64;
+    let limit = reading_limit();
+    match size.max(rows.saturating_mul(16)) > limit {
+        true => Err(ArrowError::MemoryError(format!(
+            "its contents need more than {} of memory, which is the limit (see --memory)",
+            crate::format::bytes(limit)
+        ))),
+        false => Ok(()),
+    }
+}
+
 /// Opens a file, all columns or some.
 fn open(
     bytes: &Bytes,
@@ -107,6 +124,7 @@ fn open(
 ) -> std::result::Result<(SchemaRef, Batches), ArrowError> {
     if parquet {
         let builder = ParquetRecordBatchReaderBuilder::try_new(bytes.clone())?;
+        check_parquet(builder.metadata())?;
         let schema = builder.schema().clone();
         let mask = match columns {
             None => ProjectionMask::all(),

@@ -228,6 +228,7 @@ impl Source for Lines<'_> {
 
     fn next(&mut self) -> Result<Vec<Batch>> {
         loop {
+            self.input.check_length()?;
             let Some(block) = self.input.next_block()? else {
                 return Ok(Vec::new());
             };

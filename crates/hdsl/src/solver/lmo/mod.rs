@@ -51,6 +51,16 @@ impl Oracle {
         }
     }
 
+    /// The first iteration in which the heuristic may call the exact oracle again.
+    pub(crate) fn next_certificate(&self) -> usize {
+        self.next_certificate
+    }
+
+    /// Goes on as an oracle that returned this.
+    pub(crate) fn set_next_certificate(&mut self, iter: usize) {
+        self.next_certificate = iter;
+    }
+
     /// The same oracle with another exact search.
     #[cfg(test)]
     pub(crate) fn with_exact(params: &SolverParams, exact: Exact) -> Self {

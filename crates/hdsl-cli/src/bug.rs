@@ -1,0 +1,45 @@
+//! A panic is a bug. It is reported in one sentence, with the command that led to it.
+
+use crate::output;
+use hdsl::model::shell_word;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+
+/// The exit status after a bug: EX_SOFTWARE of sysexits.h.
+pub(crate) const STATUS: u8 = 70;
+
+/// The result of some work, or `None` if it panicked, which is reported.
+pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Option<T> {
+    static PLACE: Mutex<Option<String>> = Mutex::new(None);
+    std::panic::set_hook(Box::new(|info| {
+        let place = info
+            .location()
+            .map(|at| format!(" at {}:{}", at.file(), at.line()));
+        // The first panic is the cause of the others.
+        if let Ok(mut known) = PLACE.lock() {
+            known.get_or_insert_with(|| place.unwrap_or_default());
+        }
+    }));
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(done) => Some(done),
+        Err(panic) => {
+            let place = PLACE.lock().ok().and_then(|mut place| place.take());
+            report(&*panic, &place.unwrap_or_default());
+            None
+        }
+    }
+}
+
+fn report(panic: &(dyn Any + Send), place: &str) {
+    let reason = panic.downcast_ref::<String>().map(String::as_str);
+    let reason = reason.or_else(|| panic.downcast_ref::<&str>().copied());
+    let words = std::env::args_os().skip(1);
+    let words = words.map(|word| shell_word(&word.to_string_lossy()).into_owned());
+    let command = words.collect::<Vec<_>>().join(" ");
+    output::error(&format!(
+        "a bug in hdsl {}: {}{place}; please report it with this command: hdsl {command}",
+        env!("CARGO_PKG_VERSION"),
+        reason.unwrap_or("no reason given"),
+    ));
+}

@@ -207,36 +207,13 @@ def own_lists(parts: list[tuple[int, Any]], own: tuple[int, int]) -> Any:
     return tuple(out)
 
 
-def listed(lists: Any, first: int) -> list[NDArray[np.int64]]:
-    """Anchors, nears and fars of lists of neighbors, one by one: each near with all fars."""
-    near_starts, near_rows, far_starts, far_rows = lists
-    columns: list[list[Any]] = [[], [], []]
-    for row in range(len(near_starts) - 1):
-        near = near_rows[near_starts[row] : near_starts[row + 1]]
-        far = far_rows[far_starts[row] : far_starts[row + 1]]
-        columns[0].append(np.full(len(near) * len(far), first + row, dtype=np.int64))
-        columns[1].append(np.repeat(near, len(far)).astype(np.int64))
-        columns[2].append(np.tile(far, len(near)).astype(np.int64))
-    return [np.concatenate(column) if column else np.empty(0, dtype=np.int64) for column in columns]
-
-
-def weighted(source: Any, own: tuple[int, int], row_weights: NDArray[np.float64] | None) -> Any:
-    """The triplets of a shard as the compiled module takes them, with the weights of their anchors."""
-    kind = source[0]
-    if kind == "neighbors":
-        lists = own_lists(source[1], own)
-        if row_weights is None:
-            return ("neighbors", *lists)
-        anchors, near, far = listed(lists, own[0])
-    elif row_weights is None:
-        return source
-    elif kind == "random":
-        (anchors, near, far), _ = _core.random_list(*source[1:], own)
-    else:
-        raise ValueError("weights of rows are those of mined triplets")
-    heavy = row_weights[anchors] > 0
-    anchors, near, far = anchors[heavy], near[heavy], far[heavy]
-    return ("list", anchors, near, far, np.ascontiguousarray(row_weights[anchors]))
+def of_shard(source: Any, own: tuple[int, int]) -> Any:
+    """The triplets of a shard as the compiled module takes them."""
+    if source[0] == "neighbors":
+        return ("neighbors", *own_lists(source[1], own))
+    if source[0] == "list":
+        return ("list", *as_columns(source[1:4]), source[4])
+    return source
 
 
 def rows_of_shard(sources: list[Any], own: tuple[int, int], held_out: Any = None) -> NDArray[np.int64]:
@@ -275,14 +252,13 @@ def make_shard(
     n_rows: int,
     features: NDArray[np.uint32],
     sources: list[Any],
-    row_weights: NDArray[np.float64] | None,
     options: dict[str, Any],
     valid: list[Any] | None,
     held_out: Any,
 ) -> Any:
     """A shard: its rows, its triplets, and the state of the run for them."""
     matrix = stacked(pieces)
-    triplets = [as_given(weighted(source, own, row_weights)) for source in sources]
+    triplets = [of_shard(source, own) for source in sources]
     shard = _core.Shard(
         matrix,
         rows.astype(np.uint32),
@@ -298,16 +274,13 @@ def make_shard(
         a, b = np.searchsorted(rows, own)
         shard.set_validation(stacked(valid), as_csr(matrix[a:b]), options["n_neighbors"], options["normalization"])
     if held_out is not None:
-        shard.set_held_out(matrix, *as_given(("list", *held_out))[1:], options["normalization"])
+        shard.set_held_out(matrix, *as_columns(held_out[:3]), held_out[3], options["normalization"])
     return shard
 
 
-def as_given(source: Any) -> Any:
-    """Triplets with row numbers of 32 bits."""
-    if source[0] == "list":
-        columns = [np.ascontiguousarray(column, dtype=np.uint32) for column in source[1:4]]
-        return ("list", *columns, source[4])
-    return source
+def as_columns(columns: Any) -> list[NDArray[np.uint32]]:
+    """Anchors, nears and fars with row numbers of 32 bits."""
+    return [np.ascontiguousarray(column, dtype=np.uint32) for column in columns]
 
 
 def shard_facts(shard: Any) -> tuple[int, float, int]:

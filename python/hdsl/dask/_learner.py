@@ -295,8 +295,6 @@ class DaskLearner(InferenceMixin, HDSLLearner):
             if name not in ON_CLUSTER and name not in local.__dict__:
                 setattr(local, name, value)
         local._set_fitted(model, self._fitted_blocks().gather() if rows else None)
-        if not rows:
-            local.__dict__.pop("_codes", None)
         return local
 
     def _model_or_error(self) -> _core.Model:

@@ -615,7 +615,7 @@ class Cluster:
     def _gather(self, futures: list[Future], pinned: set[str] | None = None) -> list[Any]:
         self._await(futures, pinned)
         try:
-            return list(self.client.gather(futures))
+            return _worker.aligned(list(self.client.gather(futures)))
         except Exception as error:
             # The result was lost between the two calls.
             if any(future.status != "finished" for future in futures):

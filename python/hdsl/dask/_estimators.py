@@ -233,6 +233,7 @@ class TripletHDSL(DaskLearner, hdsl.TripletHDSL):
         return triplet_accuracy(self.decision_function(triplets), sample_weight=sample_weight)
 
 
+@_worker.with_aligned
 def _margins(light: Any, pieces: list[Any], columns: list[NDArray[np.int64]]) -> NDArray[np.float64]:
     rows = _worker.stacked(pieces)
     anchor, near, far = columns

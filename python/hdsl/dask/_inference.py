@@ -237,10 +237,12 @@ class VoteInferenceMixin:
 # -- tasks ------------------------------------------------------------------------------------------------------------------
 
 
+@_worker.with_aligned
 def _transform(light: Any, block: Any, items: bool, radius: float | None) -> Any:
     return light.transform(block, items=items, radius=radius)
 
 
+@_worker.with_aligned
 def _search(light: Any, items: Any, start: int, queries: Any, k: int, same: bool) -> Any:
     """The nearest rows in one block of the fitted ones: scores and rows, padded with the lowest score."""
     n = queries.shape[0]
@@ -273,14 +275,17 @@ def _voter(light: Any, codes: Any, near: Any) -> Any:
     return light
 
 
+@_worker.with_aligned
 def _predict(light: Any, codes: Any, near: Any) -> Any:
     return _voter(light, codes, near).predict(None)
 
 
+@_worker.with_aligned
 def _probabilities(light: Any, codes: Any, near: Any) -> Any:
     return _voter(light, codes, near).predict_proba(None)
 
 
+@_worker.with_aligned
 def _mapped(light: Any, block: Any) -> Any:
     parts, width = light._model.transform(block, None, 1)
     rows = from_parts(parts, width)

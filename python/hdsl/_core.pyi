@@ -186,7 +186,6 @@ def check_triplets(given: _Triplets, n_rows: int) -> None: ...
 def sampled_anchors(given: _Triplets, n_rows: int, fraction: float, seed: int) -> _Triplets: ...
 def hold_out_anchors(given: _Triplets, n_rows: int, fraction: float, seed: int) -> tuple[_Triplets, _Triplets]: ...
 def random_rows(codes: _Numbers, per_row: int, seed: int, anchors: tuple[int, int]) -> _Numbers: ...
-def random_list(codes: _Numbers, per_row: int, seed: int, anchors: tuple[int, int]) -> _Triplets: ...
 def rows_to_compare(classes: _Classes, seed: int) -> _Numbers: ...
 def choose(
     settings: dict[str, Any],
@@ -204,6 +203,52 @@ def base_alone(
     *,
     classes: _Classes | None = ...,
     names: list[str] | None = ...,
+) -> tuple[Model, dict[str, Any]]: ...
+def add_column_sums(features: _Numbers, sums: _Floats, x: Any) -> tuple[_Numbers, _Floats]: ...
+def feature_order(n_features: int, features: _Numbers, sums: _Floats) -> _Numbers: ...
+
+class Shard:
+    """A range of training rows with their triplets, on one worker."""
+
+    def __init__(
+        self,
+        x: Any,
+        row_numbers: _Numbers,
+        own: tuple[int, int],
+        n_rows: int,
+        features: _Numbers,
+        triplets: Any,
+        loss: str,
+        n_threads: int,
+        memory: int | None,
+    ) -> None: ...
+    def answer(self, request: bytes) -> bytes: ...
+    @property
+    def n_triplets(self) -> int: ...
+    @property
+    def total_weight(self) -> float: ...
+    @property
+    def nbytes(self) -> int: ...
+    def base_margins(self, every: int, offset: int) -> tuple[float, int]: ...
+    def set_validation(self, x: Any, items: Any, n_neighbors: int, normalization: str) -> None: ...
+    def set_held_out(
+        self, x: Any, anchors: _Numbers, nears: _Numbers, fars: _Numbers, weights: _Floats | None, normalization: str
+    ) -> None: ...
+
+def train_sharded(
+    settings: dict[str, Any],
+    cluster: Any,
+    *,
+    n_rows: int,
+    n_features: int,
+    preprocessor: Preprocessor,
+    classes: _Classes | None = ...,
+    valid_classes: _Classes | None = ...,
+    names: list[str] | None = ...,
+    start: Model | None = ...,
+    each: _Each | None = ...,
+    snapshots: bool = ...,
+    progress: _Progress | None = ...,
 ) -> tuple[Model, dict[str, Any]]: ...
 def read_svmlight(
     path: str, zero_based: bool | None, n_features: int | None

@@ -98,7 +98,7 @@ CASES = {
     "base": dict(scale=3, base="auto", triplets="random:5"),
     "given base": dict(scale=3, base=0.5, triplets="knn:2:3", preprocess="unit"),
     "exact search": dict(scale=10, triplets="random:5", search="exact", max_iter=10),
-    "forward steps": dict(scale=10, triplets="random:5", steps="forward"),
+    "forward steps": dict(scale=10, triplets="random:5", step_rule="forward"),
     "squared hinge": dict(scale=10, triplets="random:5", loss="squared-hinge"),
     "logistic": dict(scale=10, triplets="random:5", loss="logistic"),
     "mining rounds": dict(scale=10, triplets="random:5", mining_rounds=2, max_iter=10),
@@ -180,16 +180,6 @@ def test_validation_rows(client):
         assert_same(found, expected)
         assert found.valid_error_ == expected.valid_error_
         assert found.scale_results_ == expected.scale_results_ or found.scale_ == expected.scale_
-
-
-def test_weights_of_rows(client):
-    X, y = planted()
-    weights = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
-    for triplets in ("random:5", "knn:2:3"):
-        params = dict(scale=10, triplets=triplets, max_iter=15)
-        expected = hdsl.HDSL(**params).fit(X, y, sample_weight=weights)
-        found = hdsl.dask.HDSL(**params).fit(lazy(X), y, sample_weight=weights, client=client)
-        assert_same(found, expected)
 
 
 def test_given_triplets(client):
@@ -277,6 +267,8 @@ def test_bad_input_is_refused(client):
         negative.fit([*lazy(X)[:2], dask.delayed(-abs(X[31:32]).sign()), dask.delayed(X[32:])], y, client=client)
     with pytest.raises(ValueError, match="hdsl.tune"):
         hdsl.dask.HDSL(scale="auto").fit(lazy(X), y, client=client)
+    with pytest.raises(ValueError, match="class_weight cannot be used on a cluster"):
+        hdsl.dask.HDSL(scale=10, class_weight="balanced").fit(lazy(X), y, client=client)
     with pytest.raises(ValueError, match="names row 200"):
         learner.fit_triplets(lazy(X), [[0, 1, 200]], client=client)
     with pytest.raises(ValueError, match="triplets"):
@@ -288,7 +280,8 @@ def test_files_by_pattern(client, tmp_path):
     X = X.tolil()
     X[:, 0] = 0.0
     X[150, 0] = 1.0  # an index 0 in the last file only
-    X = sp.csr_matrix(X)
+    X = sp.csr_matrix(X).round(3)  # the writer keeps 16 digits, not all bits
+    X.eliminate_zeros()
     for at, (a, b) in enumerate(zip(CUTS, CUTS[1:])):
         with gzip.open(tmp_path / f"part-{at}.svm.gz", "wb") as file:
             dump_svmlight_file(X[a:b], y[a:b], file, zero_based=True)

@@ -415,22 +415,6 @@ pub(crate) fn random_rows<'py>(
     Ok(named.into_pyarray(py))
 }
 
-/// The random triplets of a range of anchors, one by one.
-#[pyfunction]
-pub(crate) fn random_list<'py>(
-    py: Python<'py>,
-    codes: Numbers<'py>,
-    per_row: usize,
-    seed: u64,
-    anchors: (usize, usize),
-) -> PyResult<Columns<'py>> {
-    let n_rows = codes.len()?;
-    check_range(anchors, n_rows)?;
-    let triplets = random_triplets(&codes, per_row, seed)?;
-    let part = py.detach(|| triplets.of_anchors(anchors.0..anchors.1, n_rows));
-    Ok(to_columns(py, &part))
-}
-
 fn check_range((start, stop): (usize, usize), n_rows: usize) -> PyResult<()> {
     match start <= stop && stop <= n_rows {
         true => Ok(()),

@@ -91,7 +91,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(blocks::sampled_anchors, module)?)?;
     module.add_function(wrap_pyfunction!(blocks::hold_out_anchors, module)?)?;
     module.add_function(wrap_pyfunction!(blocks::random_rows, module)?)?;
-    module.add_function(wrap_pyfunction!(blocks::random_list, module)?)?;
     module.add_function(wrap_pyfunction!(blocks::rows_to_compare, module)?)?;
     module.add_function(wrap_pyfunction!(blocks::choose, module)?)?;
     module.add_function(wrap_pyfunction!(blocks::base_alone, module)?)?;

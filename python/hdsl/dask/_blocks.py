@@ -124,14 +124,14 @@ class Blocks:
     def gather(self, rows: NDArray[np.int64] | None = None) -> Any:
         """All rows, or some of them by increasing number, as one matrix in the memory of the client."""
         blocks = self if rows is None else self.select(rows, "sample")
-        parts = self.client.gather(blocks.futures)
+        parts = _worker.aligned(list(self.client.gather(blocks.futures)))
         return _worker.stacked(parts)
 
 
 def _add_lengths(total: float, block: Any) -> float:
     from hdsl import _core
 
-    return _core.add_lengths(total, block)
+    return _core.add_lengths(total, _worker.aligned(block))
 
 
 def is_collection(X: Any) -> bool:

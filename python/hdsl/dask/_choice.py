@@ -11,6 +11,7 @@ from hdsl import _core
 from hdsl._pipeline import names_of_features
 from hdsl._settings import compiled
 from hdsl.dask._blocks import Blocks
+from hdsl.dask._worker import aligned
 
 #: The most training and validation rows that are gathered if there are validation rows.
 MOST = (10_000, 2_000)
@@ -63,7 +64,7 @@ def choose(estimator: Any, chosen: dict[str, Any], rows: Blocks, classes: Any, v
     """Choose what is left open; None if nothing is, or if there are too few rows."""
     given = dict(chosen)
     if chosen["max_iter"] == 0:
-        kind = _core.resolved(chosen["preprocess"], rows.client.gather(rows.statistics()))
+        kind = _core.resolved(chosen["preprocess"], aligned(rows.client.gather(rows.statistics())))
         return Choice(given, kind, 0, chosen["time_limit"], None, False)
     if_better = not chosen["lambda"] and chosen["base"] != 0
     if classes is None or not (chosen["preprocess"] == "auto" or if_better):
@@ -82,7 +83,7 @@ def choose(estimator: Any, chosen: dict[str, Any], rows: Blocks, classes: Any, v
         sample,
         numbers.astype(np.uint32),
         classes,
-        rows.client.gather(rows.statistics()),
+        aligned(rows.client.gather(rows.statistics())),
         valid=held,
         n_threads=estimator._threads(),
     )

@@ -71,7 +71,6 @@ class Plan:
     #: Sources of triplets for all shards, the lists of neighbors by block; triplets of a list by shard.
     sources: list[Any] = field(default_factory=list)
     held_out: Any = None
-    row_weights: NDArray[np.float64] | None = None
 
 
 class Cluster:
@@ -108,14 +107,13 @@ class Cluster:
         options: dict[str, Any],
         valid: Blocks | None = None,
         held_out: tuple[list[NDArray[np.int64]], NDArray[np.float64] | None] | None = None,
-        row_weights: NDArray[np.float64] | None = None,
         n_shards: int | None = None,
         timeout: float = 300.0,
         on_progress: Any = None,
     ) -> None:
         self.client, self.rows, self.preprocessor, self.source = client, rows, preprocessor, source
         self.classes, self.options = classes, options
-        self.valid, self.held_out, self.row_weights = valid, held_out, row_weights
+        self.valid, self.held_out = valid, held_out
         self.timeout, self.on_progress = timeout, on_progress
         self.n_shards = n_shards or len(workers_of(client, timeout))
         self.codes: NDArray[np.uint32] | None = None
@@ -167,7 +165,7 @@ class Cluster:
                 self._release()
                 self.plan = Plan(
                     plan.rows, plan.codes, plan.features, plan.ranges, plan.n_triplets, plan.facts,
-                    [*plan.sources, ("neighbors", found, counts, model)], plan.held_out, plan.row_weights,
+                    [*plan.sources, ("neighbors", found, counts, model)], plan.held_out,
                 )  # fmt: skip
                 self._build()
                 break
@@ -309,12 +307,10 @@ class Cluster:
 
     def _planned(self, seed: int, subsample: float) -> Plan:
         rows, codes, source = self.rows, self.codes, self.source
-        row_weights = self.row_weights
         if subsample < 1 and source.kind != "list":
             assert self.classes is not None and codes is not None
             sample = _core.sampled_rows(self.classes, subsample, seed).astype(np.int64)
             rows, codes = self.rows.select(sample, "subsample"), codes[sample]
-            row_weights = None if row_weights is None else row_weights[sample]
         if source.kind != "list":
             assert codes is not None
             _check_classes(codes)
@@ -325,17 +321,15 @@ class Cluster:
             )
             source = Source("list", triplets=list(columns), weights=weights)
         features, facts = self._column_sums(rows)
-        plan = Plan(rows, codes, features, [], 0, facts, held_out=self.held_out, row_weights=row_weights)
+        plan = Plan(rows, codes, features, [], 0, facts, held_out=self.held_out)
         if rows is not self.rows:
             plan.facts = {**facts, "n_rows": rows.n_rows, "codes": codes}
         numbers = self._sources(plan, source, seed)
-        if row_weights is not None:
-            numbers = np.where(row_weights > 0, numbers, 0)
         plan.n_triplets = int(numbers.sum())
         if source.kind == "list":
             plan.facts = {**plan.facts, "given": self.n_given}
         else:
-            plan.facts = {**plan.facts, "given": None if row_weights is None else plan.n_triplets}
+            plan.facts = {**plan.facts, "given": None}
         if plan.n_triplets == 0:
             raise ValueError("there are no triplets to learn from.")
         plan.ranges = cut(numbers, self.n_shards)
@@ -423,9 +417,6 @@ class Cluster:
         codes = None
         if any(source[0] == "random" for source in plan.sources):
             codes = self._shared(plan.codes)
-        weights = None
-        if plan.row_weights is not None:
-            weights = self._shared(plan.row_weights)
         features = self._shared(plan.features)
         valid = None
         if self.valid is not None:
@@ -451,7 +442,7 @@ class Cluster:
                 for p, block in enumerate(plan.rows.futures)
             ]
             shard = client.submit(
-                _worker.make_shard, pieces, rows, own, plan.rows.n_rows, features, sources, weights, self.options, valid,
+                _worker.make_shard, pieces, rows, own, plan.rows.n_rows, features, sources, self.options, valid,
                 held, workers=[address], allow_other_workers=False, key=f"hdsl-shard-{name}-{at}", pure=False,
             )  # fmt: skip
             shards.append((address, shard))
@@ -624,7 +615,7 @@ class Cluster:
     def _gather(self, futures: list[Future], pinned: set[str] | None = None) -> list[Any]:
         self._await(futures, pinned)
         try:
-            return list(self.client.gather(futures))
+            return _worker.aligned(list(self.client.gather(futures)))
         except Exception as error:
             # The result was lost between the two calls.
             if any(future.status != "finished" for future in futures):

@@ -45,7 +45,7 @@ class HDSL(DaskLearner, hdsl.HDSL):
         The parameters of :class:`hdsl.HDSL`. `n_jobs` is the number of threads of a shard (by default those of a worker), and
         `memory` the bytes of one worker. With ``scale=None``, the choice of the preprocessing, and whether and how far to learn,
         is made on a random sample of at most 12,000 rows, which this process gathers. `scale` is not ``"auto"``: for a search,
-        see :func:`hdsl.tune`. ``vote="class-mean"`` cannot be used with validation rows.
+        see :func:`hdsl.tune`. ``vote="class-mean"`` cannot be used with validation rows, and `class_weight` is refused.
 
     Attributes
     ----------
@@ -82,7 +82,6 @@ class HDSL(DaskLearner, hdsl.HDSL):
         self,
         X: Any,
         y: Any,
-        sample_weight: Any = None,
         X_val: Any = None,
         y_val: Any = None,
         *,
@@ -99,8 +98,6 @@ class HDSL(DaskLearner, hdsl.HDSL):
             blocks as its elements.
         y : dask array, bag, list of delayed blocks, or array-like of shape (n_samples,)
             Classes.
-        sample_weight : dask array or array-like of shape (n_samples,) or None, default=None
-            As for `fit` of :class:`hdsl.HDSL`.
         X_val, y_val : rows and classes, or None, default=None
             Validation rows: collections, or matrices in memory. Each worker gets all of them.
         client : distributed.Client or None, default=None
@@ -124,7 +121,7 @@ class HDSL(DaskLearner, hdsl.HDSL):
             If blocks are gone with a worker and Dask cannot compute them again. `best_so_far_` then has the model learned so
             far.
         """
-        return self._fit_labeled(X, y, sample_weight, X_val, y_val, client, n_shards, timeout)
+        return self._fit_labeled(X, y, X_val, y_val, client, n_shards, timeout)
 
 
 class HDSLClassifier(VoteInferenceMixin, HDSL, hdsl.HDSLClassifier):
@@ -236,6 +233,7 @@ class TripletHDSL(DaskLearner, hdsl.TripletHDSL):
         return triplet_accuracy(self.decision_function(triplets), sample_weight=sample_weight)
 
 
+@_worker.with_aligned
 def _margins(light: Any, pieces: list[Any], columns: list[NDArray[np.int64]]) -> NDArray[np.float64]:
     rows = _worker.stacked(pieces)
     anchor, near, far = columns

@@ -21,13 +21,16 @@ from hdsl.dask._blocks import is_collection, lazy_blocks, token
 class InferenceMixin:
     """Methods that take Dask's collections and return Dask arrays. Other input is evaluated at once."""
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Any, *, items: bool = False, radius: float | None = None) -> Any:
         """Map rows into the space in which the learned similarity is a dot product.
 
         Parameters
         ----------
         X : dask array, bag, or list of delayed blocks
             Raw rows. A matrix in memory is mapped in this process, as by the local estimator.
+        items, radius
+            As for `transform` of :class:`hdsl.HDSL`, with ``euclidean=True``. Blocks are mapped one by one, so `radius` is
+            needed if `items` is true.
 
         Returns
         -------
@@ -36,11 +39,15 @@ class InferenceMixin:
         """
         check_is_fitted(self)
         if not is_collection(X):
-            return super().transform(X)  # type: ignore[misc]
+            return super().transform(X, items=items, radius=radius)  # type: ignore[misc]
+        if items and radius is None and getattr(self, "euclidean", False):
+            raise ValueError("radius is None, expected the largest norm of all items: blocks are mapped one by one.")
         light, name = self._shared(), token()
         width = self._n_features_out  # type: ignore[attr-defined]
         mapped = [
-            dask.delayed(_transform, pure=False)(light, block, dask_key_name=f"hdsl-transform-{name}-{at}")
+            dask.delayed(_transform, pure=False)(
+                light, block, items, radius, dask_key_name=f"hdsl-transform-{name}-{at}"
+            )
             for at, block in enumerate(lazy_blocks(X, "X", self.n_features_in_))  # type: ignore[attr-defined]
         ]
         meta = sp.csr_array((0, width), dtype=np.float64)
@@ -230,10 +237,12 @@ class VoteInferenceMixin:
 # -- tasks ------------------------------------------------------------------------------------------------------------------
 
 
-def _transform(light: Any, block: Any) -> Any:
-    return light.transform(block)
+@_worker.with_aligned
+def _transform(light: Any, block: Any, items: bool, radius: float | None) -> Any:
+    return light.transform(block, items=items, radius=radius)
 
 
+@_worker.with_aligned
 def _search(light: Any, items: Any, start: int, queries: Any, k: int, same: bool) -> Any:
     """The nearest rows in one block of the fitted ones: scores and rows, padded with the lowest score."""
     n = queries.shape[0]
@@ -266,14 +275,17 @@ def _voter(light: Any, codes: Any, near: Any) -> Any:
     return light
 
 
+@_worker.with_aligned
 def _predict(light: Any, codes: Any, near: Any) -> Any:
     return _voter(light, codes, near).predict(None)
 
 
+@_worker.with_aligned
 def _probabilities(light: Any, codes: Any, near: Any) -> Any:
     return _voter(light, codes, near).predict_proba(None)
 
 
+@_worker.with_aligned
 def _mapped(light: Any, block: Any) -> Any:
     parts, width = light._model.transform(block, None, 1)
     rows = from_parts(parts, width)

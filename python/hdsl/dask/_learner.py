@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdsl import _core
 from hdsl._callbacks import Hooks
-from hdsl._fit import checked_weights, given_triplets
+from hdsl._fit import given_triplets
 from hdsl._learner import FOUND, HDSLLearner, continued, raise_if_interrupted
 from hdsl._pipeline import names_of_features
 from hdsl._settings import compiled, settings
@@ -89,7 +89,6 @@ class DaskLearner(InferenceMixin, HDSLLearner):
         labels: tuple[NDArray[Any], NDArray[np.int64]] | None = None,
         valid: tuple[Blocks, tuple[list[str], NDArray[np.int64]]] | None = None,
         triplets: Any = None,
-        row_weights: NDArray[np.float64] | None = None,
         n_shards: int | None = None,
         timeout: float = TIMEOUT,
     ) -> Self:
@@ -99,20 +98,17 @@ class DaskLearner(InferenceMixin, HDSLLearner):
         holdout = self.validation_fraction if self.early_stopping and valid is None else None
         validated = valid is not None or holdout is not None
         chosen = settings(self, validated=validated, holdout=holdout, by_anchor=triplets is not None)
-        if row_weights is not None and self.mining_rounds:
-            raise ValueError("sample_weight cannot be used with mining_rounds: triplets that are mined later have no weights.")
         if start is not None:
             chosen |= continued(self, start)
         if validated and labels is not None and triplets is None and self.vote == "class-mean":
             raise ValueError("vote='class-mean' cannot be used with validation rows on a cluster, expected a vote of neighbors.")
         classes = None if labels is None else ([str(c) for c in labels[0]], labels[1])
-        learn, learn_classes, learn_weights = rows, classes, row_weights
+        learn, learn_classes = rows, classes
         if holdout is not None and triplets is None:
             assert classes is not None
             kept, held = (part.astype(np.int64) for part in _core.hold_out(classes, holdout, chosen["seed"]))
             learn, learn_classes = rows.select(kept, "learn"), (classes[0], classes[1][kept])
             valid = rows.select(held, "hold-out"), (classes[0], classes[1][held])
-            learn_weights = None if row_weights is None else row_weights[kept]
         source, held_out = self._source(triplets, rows.n_rows, chosen)
         choice = None
         if triplets is None and start is None:
@@ -135,7 +131,6 @@ class DaskLearner(InferenceMixin, HDSLLearner):
             options=options,
             valid=None if valid is None else valid[0],
             held_out=held_out,
-            row_weights=learn_weights,
             n_shards=n_shards,
             timeout=timeout,
             on_progress=None if progress is None else progress.cluster.update,
@@ -267,6 +262,8 @@ class DaskLearner(InferenceMixin, HDSLLearner):
 
     def _store_classes(self, labels: tuple[NDArray[Any], NDArray[np.int64]]) -> None:
         classes, codes = labels
+        if getattr(self, "class_weight", None) is not None:
+            raise ValueError("class_weight cannot be used on a cluster, expected None; hdsl.HDSL takes it.")
         if len(classes) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs rows of at least 2 classes, but y contains only {len(classes)} class"
@@ -298,8 +295,6 @@ class DaskLearner(InferenceMixin, HDSLLearner):
             if name not in ON_CLUSTER and name not in local.__dict__:
                 setattr(local, name, value)
         local._set_fitted(model, self._fitted_blocks().gather() if rows else None)
-        if not rows:
-            local.__dict__.pop("_codes", None)
         return local
 
     def _model_or_error(self) -> _core.Model:
@@ -323,7 +318,6 @@ class DaskLearner(InferenceMixin, HDSLLearner):
         self,
         X: Any,
         y: Any,
-        sample_weight: ArrayLike | None,
         X_val: Any,
         y_val: Any,
         client: Client | None,
@@ -348,13 +342,8 @@ class DaskLearner(InferenceMixin, HDSLLearner):
             held = as_blocks(self.client, X_val, "X_val", rows.n_features)
             names, codes = classes_and_codes(self.client, y_val, held.n_rows, "y_val")
             valid = held, ([str(name) for name in names], codes)
-        weights = None
-        if sample_weight is not None:
-            if is_collection(sample_weight):
-                sample_weight = np.concatenate(self.client.gather(self.client.compute(_delayed_parts(sample_weight))))
-            weights = checked_weights(sample_weight, np.empty((rows.n_rows, 0)))
         return self._fit_on_cluster(
-            rows, labels=labels, valid=valid, row_weights=weights, n_shards=n_shards, timeout=timeout
+            rows, labels=labels, valid=valid, n_shards=n_shards, timeout=timeout
         )
 
 
@@ -362,12 +351,6 @@ def _one_block(X: Any) -> list[Any]:
     import dask
 
     return [dask.delayed(X, name=None, pure=False)]
-
-
-def _delayed_parts(y: Any) -> list[Any]:
-    from hdsl.dask._blocks import parts_of
-
-    return parts_of(y, "sample_weight")
 
 
 __all__ = ["Choice", "DaskLearner"]

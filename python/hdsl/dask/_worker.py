@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -40,6 +42,32 @@ class ShardPlugin(WorkerPlugin):
 @sizeof.register(getattr(_core, "Shard", type("Shard", (), {})))
 def _size_of_shard(shard: Any) -> int:
     return int(shard.nbytes)
+
+
+def aligned(value: Any) -> Any:
+    """The value with arrays that the compiled module can read: those that came in a message may start at any byte."""
+    if isinstance(value, np.ndarray):
+        return value if value.flags.aligned else value.copy()
+    if sp.issparse(value) and value.format == "csr":
+        parts = (value.data, value.indices, value.indptr)
+        if all(part.flags.aligned for part in parts):
+            return value
+        fixed = type(value)(tuple(aligned(part) for part in parts), shape=value.shape)
+        fixed.has_sorted_indices, fixed.has_canonical_format = value.has_sorted_indices, value.has_canonical_format
+        return fixed
+    if type(value) in (list, tuple):
+        return type(value)(aligned(part) for part in value)
+    return value
+
+
+def with_aligned(task: Callable[..., Any]) -> Callable[..., Any]:
+    """A task whose arguments are aligned first."""
+
+    @functools.wraps(task)
+    def run(*arguments: Any, **named: Any) -> Any:
+        return task(*map(aligned, arguments), **{name: aligned(value) for name, value in named.items()})
+
+    return run
 
 
 # -- blocks ---------------------------------------------------------------------------------------------------------------
@@ -89,6 +117,7 @@ def widened(block: Any, n_features: int, shift: int = 0) -> Any:
     return wide
 
 
+@with_aligned
 def selected(block: Any, rows: NDArray[np.int64]) -> Any:
     """Some rows of a block."""
     return as_csr(block[rows])
@@ -119,11 +148,13 @@ def codes_of(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int32]:
 # -- preprocessing --------------------------------------------------------------------------------------------------------
 
 
+@with_aligned
 def statistics(block: Any) -> Any:
     """What the preprocessing is fitted from, for one block."""
     return _core.block_statistics(block)
 
 
+@with_aligned
 def merged_statistics(*parts: Any) -> Any:
     """The statistics of blocks that follow each other."""
     whole = parts[0]
@@ -132,16 +163,19 @@ def merged_statistics(*parts: Any) -> Any:
     return whole
 
 
+@with_aligned
 def fitted_preprocessor(kind: str, n_features: int, whole: Any, total: float | None) -> Any:
     """The preprocessing of all rows."""
     return _core.fit_preprocessor(kind, n_features, whole, whole[3] if total is None else total)
 
 
+@with_aligned
 def prepared(block: Any, preprocessor: Any, n_threads: int = 1) -> Any:
     """Preprocessed rows."""
     return from_parts(preprocessor.apply(block, n_threads), preprocessor.n_features)
 
 
+@with_aligned
 def column_sums(before: Any, block: Any, preprocessor: Any) -> Any:
     """Sums of absolute values by feature, the sum of all squares and the number of values, continued by a block."""
     rows = prepared(block, preprocessor)
@@ -153,6 +187,7 @@ def column_sums(before: Any, block: Any, preprocessor: Any) -> Any:
 # -- mining ---------------------------------------------------------------------------------------------------------------
 
 
+@with_aligned
 def neighbors_between(
     queries: tuple[Any, int],
     items: tuple[Any, int],
@@ -170,6 +205,7 @@ def neighbors_between(
     return _core.class_neighbors(coded(*queries), coded(*items), list(counts), model, n_threads)
 
 
+@with_aligned
 def merged_neighbors(counts: tuple[int, int], *parts: Any) -> Any:
     """The nearest rows in all blocks: for both kinds, where the list of each query starts, and rows."""
     merged = []
@@ -207,38 +243,16 @@ def own_lists(parts: list[tuple[int, Any]], own: tuple[int, int]) -> Any:
     return tuple(out)
 
 
-def listed(lists: Any, first: int) -> list[NDArray[np.int64]]:
-    """Anchors, nears and fars of lists of neighbors, one by one: each near with all fars."""
-    near_starts, near_rows, far_starts, far_rows = lists
-    columns: list[list[Any]] = [[], [], []]
-    for row in range(len(near_starts) - 1):
-        near = near_rows[near_starts[row] : near_starts[row + 1]]
-        far = far_rows[far_starts[row] : far_starts[row + 1]]
-        columns[0].append(np.full(len(near) * len(far), first + row, dtype=np.int64))
-        columns[1].append(np.repeat(near, len(far)).astype(np.int64))
-        columns[2].append(np.tile(far, len(near)).astype(np.int64))
-    return [np.concatenate(column) if column else np.empty(0, dtype=np.int64) for column in columns]
+def of_shard(source: Any, own: tuple[int, int]) -> Any:
+    """The triplets of a shard as the compiled module takes them."""
+    if source[0] == "neighbors":
+        return ("neighbors", *own_lists(source[1], own))
+    if source[0] == "list":
+        return ("list", *as_columns(source[1:4]), source[4])
+    return source
 
 
-def weighted(source: Any, own: tuple[int, int], row_weights: NDArray[np.float64] | None) -> Any:
-    """The triplets of a shard as the compiled module takes them, with the weights of their anchors."""
-    kind = source[0]
-    if kind == "neighbors":
-        lists = own_lists(source[1], own)
-        if row_weights is None:
-            return ("neighbors", *lists)
-        anchors, near, far = listed(lists, own[0])
-    elif row_weights is None:
-        return source
-    elif kind == "random":
-        (anchors, near, far), _ = _core.random_list(*source[1:], own)
-    else:
-        raise ValueError("weights of rows are those of mined triplets")
-    heavy = row_weights[anchors] > 0
-    anchors, near, far = anchors[heavy], near[heavy], far[heavy]
-    return ("list", anchors, near, far, np.ascontiguousarray(row_weights[anchors]))
-
-
+@with_aligned
 def rows_of_shard(sources: list[Any], own: tuple[int, int], held_out: Any = None) -> NDArray[np.int64]:
     """The own rows of a shard and all others that its triplets name, increasing."""
     named = [np.arange(*own, dtype=np.int64)]
@@ -255,6 +269,7 @@ def rows_of_shard(sources: list[Any], own: tuple[int, int], held_out: Any = None
     return np.unique(np.concatenate(named))
 
 
+@with_aligned
 def pick(block: Any, start: int, rows: NDArray[np.int64], preprocessor: Any) -> Any:
     """Those of the rows that are in a block, preprocessed."""
     a, b = np.searchsorted(rows, [start, start + block.shape[0]])
@@ -268,6 +283,7 @@ def stacked(pieces: list[Any]) -> Any:
     return as_csr(sp.vstack(pieces, format="csr"))
 
 
+@with_aligned
 def make_shard(
     pieces: list[Any],
     rows: NDArray[np.int64],
@@ -275,14 +291,13 @@ def make_shard(
     n_rows: int,
     features: NDArray[np.uint32],
     sources: list[Any],
-    row_weights: NDArray[np.float64] | None,
     options: dict[str, Any],
     valid: list[Any] | None,
     held_out: Any,
 ) -> Any:
     """A shard: its rows, its triplets, and the state of the run for them."""
     matrix = stacked(pieces)
-    triplets = [as_given(weighted(source, own, row_weights)) for source in sources]
+    triplets = [of_shard(source, own) for source in sources]
     shard = _core.Shard(
         matrix,
         rows.astype(np.uint32),
@@ -298,16 +313,13 @@ def make_shard(
         a, b = np.searchsorted(rows, own)
         shard.set_validation(stacked(valid), as_csr(matrix[a:b]), options["n_neighbors"], options["normalization"])
     if held_out is not None:
-        shard.set_held_out(matrix, *as_given(("list", *held_out))[1:], options["normalization"])
+        shard.set_held_out(matrix, *as_columns(held_out[:3]), held_out[3], options["normalization"])
     return shard
 
 
-def as_given(source: Any) -> Any:
-    """Triplets with row numbers of 32 bits."""
-    if source[0] == "list":
-        columns = [np.ascontiguousarray(column, dtype=np.uint32) for column in source[1:4]]
-        return ("list", *columns, source[4])
-    return source
+def as_columns(columns: Any) -> list[NDArray[np.uint32]]:
+    """Anchors, nears and fars with row numbers of 32 bits."""
+    return [np.ascontiguousarray(column, dtype=np.uint32) for column in columns]
 
 
 def shard_facts(shard: Any) -> tuple[int, float, int]:

@@ -269,22 +269,6 @@ impl Triplets {
         self.weight(anchors.triplet(position))
     }
 
-    /// The triplets of some anchors, in the order of anchors, those of one anchor in theirs.
-    ///
-    /// # Panics
-    /// If the range ends after `n_rows`, or the triplets name other rows than the `n_rows` that there are.
-    pub fn of_anchors(&self, anchors: Range<usize>, n_rows: usize) -> Self {
-        let by_anchor = self.by_anchor(n_rows);
-        let mut part = Self::new();
-        for anchor in anchors {
-            self.each_of_anchor(&by_anchor, anchor, |position, near, far| {
-                let weight = self.weight_at(&by_anchor, position);
-                part.push_weighted(anchor as u32, near, far, weight);
-            });
-        }
-        part
-    }
-
     /// All rows that the triplets of some anchors name, increasing: those anchors that have triplets, and the rows they are
     /// compared with.
     ///
@@ -299,7 +283,7 @@ impl Triplets {
     /// ```
     ///
     /// # Panics
-    /// As [`Triplets::of_anchors`].
+    /// If the range ends after `n_rows`, or the triplets name other rows than the `n_rows` that there are.
     pub fn rows_named(&self, anchors: Range<usize>, n_rows: usize) -> Vec<u32> {
         let by_anchor = self.by_anchor(n_rows);
         let mut named = vec![false; n_rows];

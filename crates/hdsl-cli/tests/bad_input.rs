@@ -242,19 +242,16 @@ fn numbers_out_of_range() {
         let line = format!("train good.svm --valid good.svm --lambda {value} -o m.out");
         refused(&scratch, &line, &["--lambda", "above 0"]);
     }
-    for option in [
-        "-k",
-        "--batch",
-        "--max-iter",
-        "--eval-every",
-        "--patience",
-        "--threads",
-    ] {
+    for option in ["-k", "--batch", "--max-iter", "--eval-every", "--patience"] {
         for value in ["0", "-1", "nan", "1.5", "x"] {
             let line =
                 format!("train good.svm --valid good.svm --lambda 1 {option} {value} -o m.out");
             refused(&scratch, &line, &[option, "above 0"]);
         }
+    }
+    for value in ["0", "-1", "nan", "1.5", "x", "257"] {
+        let line = format!("train good.svm --lambda 1 --threads {value} -o m.out");
+        refused(&scratch, &line, &["--threads", "from 1 to 256"]);
     }
     for value in ["0", "-1", "nan", "inf", "x"] {
         let line = format!("train good.svm --lambda 1 --tol {value} -o m.out");

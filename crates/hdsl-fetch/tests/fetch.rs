@@ -299,7 +299,7 @@ fn an_unreachable_server_is_an_error_that_says_what_to_do() {
     );
     assert!(text.contains("on another machine and save it as"), "{text}");
     // A name that RFC 2606 reserves as invalid.
-    options.base_url = Some("http://hdsl.invalid".into());
+    options.base_url = Some("https://hdsl.invalid".into());
     let text = fetch(find("dexter").unwrap(), &[], &options, &mut ignore)
         .unwrap_err()
         .to_string();

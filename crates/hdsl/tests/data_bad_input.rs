@@ -117,7 +117,10 @@ fn svmlight_errors_name_line_and_token() {
         message("x", b"1 1:1 \xff\xfe\n", &ReadOptions::default()),
         "x:1: `\u{fffd}\u{fffd}` is not of the form index:value"
     );
-    assert!(parse_dataset("x".as_ref(), b"\xff 1:1\n", &ReadOptions::default()).is_ok());
+    assert!(
+        message("x", b"1 1:1\n\xff 1:1\n", &ReadOptions::default()).starts_with("x:2: "),
+        "labels are UTF-8"
+    );
 }
 
 #[test]

@@ -15,7 +15,7 @@ use hdsl::data::{BlockStatistics, IndexBase, Preprocess, RowsView, TermStatistic
 use hdsl::knn::{Block, class_neighbors_between, merge_neighbors};
 use hdsl::train::{RowSample, base_alone_with, choose_by_sample};
 use hdsl::{Dot, Format, Labels, Neighbor, ReadOptions, Rows, TrainData, Triplets, read_dataset};
-use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
+use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -488,6 +488,7 @@ type Chosen = (
 /// all rows.
 #[pyfunction]
 #[pyo3(signature = (settings, x, numbers, classes, statistics, *, valid=None, n_threads=1))]
+#[allow(clippy::too_many_arguments)]
 pub(crate) fn choose<'py>(
     py: Python<'py>,
     settings: Settings,

@@ -12,7 +12,7 @@ use hdsl::cluster::{
     ClusterData, ColumnSums, Link, Prepared, ShardParts, ShardTriplets, WeightSums,
 };
 use hdsl::{Error, Rows};
-use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
+use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};

@@ -192,7 +192,7 @@ impl RunRecord {
     fn seconds_are_sound(&self) -> bool {
         let of_steps = self.steps.iter().map(|step| step.seconds);
         let mut all = of_steps.chain(self.end.iter().map(|end| end.seconds));
-        all.all(|seconds| seconds >= 0.0 && seconds < 1e12)
+        all.all(|seconds| (0.0..1e12).contains(&seconds))
     }
 }
 

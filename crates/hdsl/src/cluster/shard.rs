@@ -88,7 +88,7 @@ struct ValidationPart {
 enum Work {
     Message(Vec<u8>),
     Validation(Box<ValidationPart>),
-    HeldOut(Triplets, Rows, Normalization),
+    HeldOut(Box<(Triplets, Rows, Normalization)>),
 }
 
 /// A range of training rows with their triplets, in a thread of its own.
@@ -219,7 +219,7 @@ impl Shard {
             let [a, near, far] = [a, near, far].map(|row| local_number(&self.numbers, row));
             local.push_weighted(a?, near?, far?, weights.map_or(1.0, |w| w[t]));
         }
-        self.send(Work::HeldOut(local, rows, normalization))
+        self.send(Work::HeldOut(Box::new((local, rows, normalization))))
     }
 
     /// Answers a message of the coordinator. Failures are answers, too.
@@ -509,7 +509,7 @@ fn run_without_triplets(
 struct Desk {
     n_features: usize,
     validation: Option<Box<ValidationPart>>,
-    held_out: Option<(Triplets, Rows, Normalization)>,
+    held_out: Option<Box<(Triplets, Rows, Normalization)>>,
 }
 
 impl Desk {
@@ -523,9 +523,7 @@ impl Desk {
         loop {
             match received.recv().ok()? {
                 Work::Validation(part) => self.validation = Some(part),
-                Work::HeldOut(triplets, rows, normalization) => {
-                    self.held_out = Some((triplets, rows, normalization));
-                }
+                Work::HeldOut(part) => self.held_out = Some(part),
                 Work::Message(bytes) => match decode::<Message>(&bytes) {
                     Ok(Message::Evaluate {
                         lambda,
@@ -562,7 +560,8 @@ impl Desk {
         });
         let active = ActiveSet::from_weighted(&weighted.collect::<Result<Vec<_>>>()?)?;
         let similarity = BilinearModel::on_base(self.n_features, lambda, &active, base)?;
-        if let Some((triplets, rows, normalization)) = &self.held_out {
+        if let Some(part) = &self.held_out {
+            let (triplets, rows, normalization) = &**part;
             let counts = TripletAccuracy::of(&normalization.of(&similarity), rows, triplets);
             return Ok(Answer::HeldOut([
                 counts.satisfied,

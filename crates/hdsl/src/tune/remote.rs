@@ -357,7 +357,7 @@ mod tests {
                 let begun = task
                     .previous()
                     .and_then(|name| lock(&self.states).get(&name).cloned());
-                let begun = begun.filter(|_| number % self.loses_every != 0);
+                let begun = begun.filter(|_| !number.is_multiple_of(self.loses_every));
                 let mut states = Vec::new();
                 for model in 0..task.n_models() {
                     let begun = begun

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +26,17 @@ FAN_IN = 8
 def token() -> str:
     """A short name that no other task has."""
     return uuid.uuid4().hex[:12]
+
+
+def keep(needed: Iterable[Any], until: Future) -> Future:
+    """Keep futures that a task depends on until it is done.
+
+    The scheduler reads a submitted graph in the background: a future that is dropped right after the submission of a task that
+    depends on it may be released before the scheduler knows of that task, which then waits forever.
+    """
+    kept = [future for future in needed if isinstance(future, Future)]
+    until.add_done_callback(lambda _: kept.clear())
+    return until
 
 
 @dataclass
@@ -85,9 +96,11 @@ class Blocks:
         """A value that goes from block to block, in the order of rows."""
         name, value = token(), first
         for at, future in enumerate(self.futures):
+            before = value
             value = self.client.submit(
-                function, value, future, *arguments, key=f"hdsl-{what}-{name}-{at}", pure=False
+                function, before, future, *arguments, key=f"hdsl-{what}-{name}-{at}", pure=False
             )
+            keep([before], value)
         return value
 
     def preprocessor(self, kind: str) -> Future:
@@ -98,9 +111,10 @@ class Blocks:
         if kind in ("tfidf", "bm25", "auto"):
             # A sum depends on its order: that of rows, as in one process.
             total = self.fold(_add_lengths, 0.0, what="lengths")
-        return client.submit(
+        fitted = client.submit(
             _worker.fitted_preprocessor, kind, self.n_features, whole, total, key=f"hdsl-preprocess-{name}", pure=False
         )
+        return keep([whole, total], fitted)
 
     def statistics(self) -> Future:
         """The statistics of all rows."""
@@ -113,8 +127,11 @@ class Blocks:
         while len(level) > 1:
             groups = [level[at : at + FAN_IN] for at in range(0, len(level), FAN_IN)]
             level = [
-                client.submit(
-                    _worker.merged_statistics, *group, key=f"hdsl-merge-{name}-{depth}-{at}", pure=False
+                keep(
+                    group,
+                    client.submit(
+                        _worker.merged_statistics, *group, key=f"hdsl-merge-{name}-{depth}-{at}", pure=False
+                    ),
                 )
                 for at, group in enumerate(groups)
             ]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from hdsl import _core
 from hdsl.dask import _worker
-from hdsl.dask._blocks import Blocks, token
+from hdsl.dask._blocks import Blocks, keep, token
 from hdsl.dask._client import workers_of
 from hdsl.dask._errors import WorkerLost
 
@@ -395,7 +395,7 @@ class Cluster:
             merged = client.submit(
                 _worker.merged_neighbors, counts, *parts, key=f"hdsl-merge-{name}-{q}", pure=False
             )
-            found.append((int(starts[q]), merged))
+            found.append((int(starts[q]), keep(parts, merged)))
         self._await([lists for _, lists in found])
         # Lists of neighbors that are lost with a worker are computed again from these.
         self._kept += [shared] if shared_model is None else [shared, shared_model]
@@ -448,7 +448,9 @@ class Cluster:
             shards.append((address, shard))
             if plan.sources[0][0] == "lists" and "base_margin" not in plan.facts:
                 rows_of.append((rows, pieces))
-            del rows, pieces  # the scheduler releases them as soon as the shard is built
+            # The scheduler releases what only the shard needs as soon as it is built.
+            keep([rows, *pieces, features, *(valid or []), *sources, held], shard)
+            del rows, pieces
         self.shards = shards
         self._find_routes(set(places))
         self._await([shard for _, shard in shards], set(places))

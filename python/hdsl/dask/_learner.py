@@ -138,7 +138,7 @@ class DaskLearner(InferenceMixin, HDSLLearner):
         hooks = Hooks(self, None, None, per_model * max(len(chosen["lambda"]), 1) * chosen["n_estimators"])
         try:
             # Bad values show here, with the number of their row.
-            fitted = cluster._gather([preprocessor])[0]
+            fitted = cluster._gather([preprocessor])[0].preprocessor
             if choice is not None and choice.is_base_alone:
                 model, facts = choice.base_alone(self, fitted, learn_classes)
             else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -163,16 +164,31 @@ def merged_statistics(*parts: Any) -> Any:
     return whole
 
 
+class Fitted:
+    """A fitted preprocessing, pickled as bytes: its arrays would be sent apart from it, and arrive unaligned."""
+
+    def __init__(self, preprocessor: _core.Preprocessor) -> None:
+        self.preprocessor = preprocessor
+
+    def __reduce__(self) -> Any:
+        return _unpacked, (pickle.dumps(self.preprocessor, protocol=4),)
+
+
+def _unpacked(packed: bytes) -> Fitted:
+    return Fitted(pickle.loads(packed))
+
+
 @with_aligned
-def fitted_preprocessor(kind: str, n_features: int, whole: Any, total: float | None) -> Any:
+def fitted_preprocessor(kind: str, n_features: int, whole: Any, total: float | None) -> Fitted:
     """The preprocessing of all rows."""
-    return _core.fit_preprocessor(kind, n_features, whole, whole[3] if total is None else total)
+    return Fitted(_core.fit_preprocessor(kind, n_features, whole, whole[3] if total is None else total))
 
 
 @with_aligned
 def prepared(block: Any, preprocessor: Any, n_threads: int = 1) -> Any:
     """Preprocessed rows."""
-    return from_parts(preprocessor.apply(block, n_threads), preprocessor.n_features)
+    fitted = preprocessor.preprocessor
+    return from_parts(fitted.apply(block, n_threads), fitted.n_features)
 
 
 @with_aligned

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterable
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np

@@ -54,6 +54,7 @@ class TupleLearner(HDSLLearner):
         certify: bool = False,
         time: float | None = None,
         memory: int | None = None,
+        checkpoint: Any = None,
         max_features: int | None = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,

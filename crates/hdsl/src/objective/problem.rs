@@ -57,6 +57,7 @@ impl Features {
 
     /// The better of two scored atoms. Ties go to the first atom in external indices, so that every search breaks ties
     /// in the same way.
+    #[inline]
     pub(crate) fn better(&self, a: Scored, b: Scored) -> Scored {
         if b.1 > a.1 || (b.1 == a.1 && self.external(b.0) < self.external(a.0)) {
             b

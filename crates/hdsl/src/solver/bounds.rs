@@ -62,6 +62,7 @@ impl Norms {
 }
 
 /// The better of `best` and the best atom of these two features, given D_i + D_j and H_ij.
+#[inline]
 pub(super) fn better_pair(
     features: &Features,
     best: Scored,

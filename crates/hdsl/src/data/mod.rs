@@ -57,6 +57,7 @@ pub use read::{Format, ReadOptions, detect_format, parse_dataset, read_dataset};
 pub use records::{
     ColumnGuess, ColumnRoles, Dialect, RecordOptions, RecordVectorizer, Records, Role,
 };
+pub(crate) use rows::LARGEST;
 pub use rows::{CsrRows, Rows, RowsView, SparseRow};
 pub use split::stratified_split;
 pub use statistics::BlockStatistics;

@@ -2,7 +2,7 @@
 
 use super::columns::Columns;
 use super::map::change_rows;
-use super::rows::{LARGEST, Rows, RowsView, SparseRow};
+use super::rows::{Rows, RowsView, SparseRow};
 use super::terms::{TermStatistics, TermWeights};
 use crate::error::{Error, Result};
 use crate::named::named_enum;
@@ -83,26 +83,17 @@ impl Preprocess {
         matches!(self, Preprocess::Tfidf | Preprocess::Bm25)
     }
 
-    /// Checks that raw rows have values that this preprocessing is for: `tfidf` and `bm25` take none below 0, and `none` no
-    /// values whose products would overflow.
+    /// Checks that raw rows have values that this preprocessing is for: `tfidf` and `bm25` take none below 0.
     pub fn check<'a>(self, rows: impl Into<RowsView<'a>>) -> Result<()> {
         let rows = rows.into();
-        let at = rows.values().iter().position(|&value| match self {
-            Self::None => value.abs() > LARGEST,
-            _ => self.has_terms() && value < 0.0,
-        });
-        let Some(at) = at else {
+        if !self.has_terms() {
+            return Ok(());
+        }
+        let Some(at) = rows.values().iter().position(|&value| value < 0.0) else {
             return Ok(());
         };
         let row = rows.starts().partition_point(|&start| start <= at) - 1;
-        let (feature, value) = (rows.indices()[at], rows.values()[at]);
-        if self.has_terms() {
-            return Err(self.negative((row, feature, value)));
-        }
-        Err(Error::data(format!(
-            "row {row} has the value {value:e} for feature {feature} (both counted from 0), expected a number from -1e50 to \
-             1e50 without preprocessing: products of larger ones overflow"
-        )))
+        Err(self.negative((row, rows.indices()[at], rows.values()[at])))
     }
 
     /// The error about a value below 0, given its row and feature.

@@ -255,7 +255,7 @@ impl<'a> From<&'a Rows> for RowsView<'a> {
 
 /// The largest absolute value that files may contain and that may be learned from as it is. Margins contain the square of a
 /// value times λ, and the line search the square of a margin: with larger values, sums of those would overflow.
-pub(super) const LARGEST: f64 = 1e50;
+pub(crate) const LARGEST: f64 = 1e50;
 
 /// What is wrong with the arrays of a CSR matrix.
 fn check(

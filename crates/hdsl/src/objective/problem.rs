@@ -5,7 +5,7 @@ use super::base::Base;
 use super::loss::{Loss, LossKind, with_loss};
 use crate::atoms::{ActiveSet, Atom};
 use crate::cancel::CancelToken;
-use crate::data::{ColumnLists, Columns, PackedRows, Rows, RowsView, change_rows};
+use crate::data::{ColumnLists, Columns, LARGEST, PackedRows, Rows, RowsView, change_rows};
 use crate::error::{Error, Result};
 use crate::triplets::Triplets;
 use std::collections::{HashMap, HashSet};
@@ -125,6 +125,7 @@ impl<'a> Problem<'a> {
         loss: LossKind,
         cancel: CancelToken<'_>,
     ) -> Result<Self> {
+        check_values(&rows)?;
         let rows = in_order(rows, &features, cancel)?;
         let lists = ColumnLists::of(&rows)?;
         cancel.check()?;
@@ -358,6 +359,21 @@ fn candidates_among(n_features: usize, occurring: &[u32]) -> Result<Columns> {
         .collect();
     features.extend(absent);
     Ok(Columns::from_features(n_features, features))
+}
+
+/// Checks that no products of values overflow.
+fn check_values(rows: &Rows) -> Result<()> {
+    let is_too_large = |value: &f64| value.abs() > LARGEST;
+    let Some(at) = rows.values().iter().position(is_too_large) else {
+        return Ok(());
+    };
+    let starts = rows.view().starts();
+    let row = starts.partition_point(|&start| start <= at) - 1;
+    let (feature, value) = (rows.indices()[at], rows.values()[at]);
+    Err(Error::data(format!(
+        "row {row} has the value {value:e} for feature {feature} (both counted from 0) after preprocessing, expected a number \
+         from -1e50 to 1e50: products of larger ones overflow"
+    )))
 }
 
 /// The rows in internal indices. Every feature with a value must be among `features`.

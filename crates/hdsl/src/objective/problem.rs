@@ -367,8 +367,7 @@ fn check_values(rows: &Rows) -> Result<()> {
     let Some(at) = rows.values().iter().position(is_too_large) else {
         return Ok(());
     };
-    let starts = rows.view().starts();
-    let row = starts.partition_point(|&start| start <= at) - 1;
+    let row = rows.starts().partition_point(|&start| start <= at) - 1;
     let (feature, value) = (rows.indices()[at], rows.values()[at]);
     Err(Error::data(format!(
         "row {row} has the value {value:e} for feature {feature} (both counted from 0) after preprocessing, expected a number \

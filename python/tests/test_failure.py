@@ -29,7 +29,7 @@ def interrupt_after(n):
 @pytest.mark.usefixtures("heeds_ctrl_c")
 def test_ctrl_c_is_not_swallowed_by_cross_validation():
     X, y = planted(200, 500)
-    learner = HDSLClassifier(scale=10, max_iter=10**7, steps="forward", callback=interrupt_after(20))
+    learner = HDSLClassifier(scale=10, max_iter=10**7, step_rule="forward", callback=interrupt_after(20))
     with pytest.raises(KeyboardInterrupt):
         cross_val_score(learner, X, y, cv=2)
 

@@ -274,7 +274,7 @@ def test_broken_matrices_are_refused(problem):
     X, y = problem
     broken = X.copy()
     broken.indices[3] = 10_000
-    with pytest.raises(ValueError, match="column"):
+    with pytest.raises(ValueError, match="do not fit together"):
         HDSL().fit(broken, y)
     broken = X.copy()
     broken.indices[3] = -1

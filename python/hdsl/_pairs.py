@@ -37,7 +37,7 @@ class PairHDSL(TupleLearner):
     ----------
     preprocessor : {array-like, sparse matrix} of shape (n_samples, n_features) or None, default=None
         The raw rows that the pairs refer to, if they are indices.
-    scale, base, preprocess, loss, search, step_rule, batch, max_iter, tol, certify, max_features, time, memory
+    scale, base, preprocess, loss, search, step_rule, batch, max_iter, tol, certify, max_features, time, memory, checkpoint
         As for :class:`hdsl.HDSL`.
     early_stopping, validation_fraction, n_iter_no_change, eval_every
         As for `fit_triplets` of :class:`hdsl.HDSL`: the comparisons of a fraction of the rows are held out.

@@ -29,7 +29,7 @@ class TripletHDSL(TupleLearner):
     ----------
     preprocessor : {array-like, sparse matrix} of shape (n_samples, n_features) or None, default=None
         The raw rows that the triplets refer to, if they are indices.
-    scale, base, preprocess, loss, search, step_rule, batch, max_iter, tol, certify, max_features, time, memory
+    scale, base, preprocess, loss, search, step_rule, batch, max_iter, tol, certify, max_features, time, memory, checkpoint
         As for :class:`hdsl.HDSL`.
     early_stopping, validation_fraction, n_iter_no_change, eval_every
         As for `fit_triplets` of :class:`hdsl.HDSL`: the triplets of a fraction of the anchors are held out.

@@ -56,6 +56,12 @@ class DaskLearner(InferenceMixin, HDSLLearner):
         state = super().__getstate__()
         return {name: value for name, value in state.items() if name not in ON_CLUSTER}
 
+    def _with_model(self, model: Any) -> Self:
+        other = super()._with_model(model)
+        # A copy in this process shares the rows, unlike one in another process.
+        other.__dict__.update({name: self.__dict__[name] for name in ON_CLUSTER if name in self.__dict__})
+        return other
+
     def _fitted_blocks(self) -> Blocks:
         blocks = self.__dict__.get("_blocks")
         if blocks is None:

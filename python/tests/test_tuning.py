@@ -482,7 +482,7 @@ def test_a_journal_is_gone_on_with_and_removed(tmp_path, monkeypatch):
     assert not journal.exists()
     assert seen[-1].count(b"\n") > 1
     journal.write_bytes(seen[-1][:-5])
-    with pytest.raises(ValueError, match="search.tune is the journal of another search"):
+    with pytest.raises(ValueError, match="search.tune: is the journal of another search"):
         hdsl.tune(X, y, cv=3, journal=journal)
     again = hdsl.tune(X, y, cv=2, journal=str(journal))
     assert again._model == whole._model and again.leaderboard_.equals(whole.leaderboard_)

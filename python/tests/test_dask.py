@@ -43,6 +43,14 @@ def client(cluster):
         yield client
 
 
+@pytest.fixture
+def mortal():
+    """A client of workers that a test may kill; some remain."""
+    with LocalCluster(n_workers=3, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        with Client(cluster, set_as_default=False) as client:
+            yield client
+
+
 def workers(client):
     return sorted(client.scheduler_info(n_workers=-1)["workers"])
 
@@ -411,7 +419,8 @@ def left_since(client, before):
 
 
 @pytest.mark.parametrize("case", ["random", "neighbors with validation", "mining rounds", "files"])
-def test_a_killed_worker_does_not_change_the_model(client, tmp_path, case):
+def test_a_killed_worker_does_not_change_the_model(mortal, tmp_path, case):
+    client = mortal
     X, y = planted()
     params = dict(scale=10, triplets="random:10", max_iter=30)
     if case == "neighbors with validation":
@@ -428,13 +437,11 @@ def test_a_killed_worker_does_not_change_the_model(client, tmp_path, case):
     found = hdsl.dask.HDSL(**params, callback=killer).fit(rows, y, client=client, n_shards=2, timeout=30)
     assert len(killer.killed) == 2 and found.distributed_["recoveries"] >= 1
     assert_same(found, expected)
-    del found, expected, rows
-    client.wait_for_workers(2)
 
 
-def test_lost_data_is_named_and_the_best_model_so_far_is_kept(client):
+def test_lost_data_is_named_and_the_best_model_so_far_is_kept(mortal):
+    client = mortal
     X, y = planted()
-    client.wait_for_workers(2)
     first, second = workers(client)[:2]
     parts = [
         client.scatter(block, workers=[place], hash=False)
@@ -455,7 +462,6 @@ def test_lost_data_is_named_and_the_best_model_so_far_is_kept(client):
     else:
         # Dask had copied the blocks to the other worker: nothing was lost.
         assert killed and learner.distributed_["recoveries"] >= 1
-        client.wait_for_workers(2)
         return
     assert killed
     best = learner.best_so_far_
@@ -466,7 +472,6 @@ def test_lost_data_is_named_and_the_best_model_so_far_is_kept(client):
     np.testing.assert_array_equal([i, j], [i_2, j_2])
     np.testing.assert_allclose(weights, weights_2, rtol=1e-9)
     assert learner.to_local() is best
-    client.wait_for_workers(2)
 
 
 def test_a_fit_that_does_not_fit_is_refused_before_it_starts(client):

@@ -29,7 +29,9 @@ def texts(n_rows, seed):
     columns = rng.integers(0, 20_000, (n_rows, 40))
     columns[:, :4] = 30 * y[:, None] + rng.integers(0, 30, (n_rows, 4))
     rows = np.repeat(np.arange(n_rows), 40)
-    return sp.csr_array((np.ones(rows.size), (rows, columns.ravel())), shape=(n_rows, 20_000)), y
+    X = sp.csr_matrix((np.ones(rows.size), (rows, columns.ravel())), shape=(n_rows, 20_000))
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)  # as the writer of scikit-learn needs them
+    return X, y
 
 
 folder = tempfile.TemporaryDirectory()

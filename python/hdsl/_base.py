@@ -80,7 +80,7 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # A damaged pickle must not crash the interpreter: scipy trusts the arrays of a matrix.
-        super().__setstate__(state)
+        super().__setstate__(state)  # type: ignore[misc]
         check_parts(self.__dict__.get("_fit_X"))
 
     def _rows(self, X: Any) -> Any:

@@ -167,7 +167,7 @@ def checkpoint(given: Any) -> tuple[str, float] | None:
     if given is None:
         return None
     path, seconds = given if isinstance(given, tuple) and len(given) == 2 else (given, 60.0)
-    if not isinstance(path, (str, os.PathLike)) or not isinstance(seconds, Real) or not 0 <= seconds < 1e9:
+    if not isinstance(path, (str, os.PathLike)) or not isinstance(seconds, Real) or not 0 <= float(seconds) < 1e9:
         raise ValueError(
             f"The 'checkpoint' parameter is {given!r}, expected a path, or a path and the seconds between two writes."
         )

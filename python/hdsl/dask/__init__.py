@@ -6,8 +6,8 @@ The rows are Dask's collections and stay on the workers. The model is that of on
 try:
     import dask as _dask  # noqa: F401
     import distributed as _distributed  # noqa: F401
-except ImportError as error:  # pragma: no cover
-    raise ImportError("hdsl.dask needs dask and distributed: pip install hdsl[dask]") from error
+except ImportError as _missing:  # pragma: no cover
+    raise ImportError("hdsl.dask needs dask and distributed: pip install hdsl[dask]") from _missing
 
 from hdsl.dask._errors import DataLost, WorkerLost
 from hdsl.dask._estimators import HDSL, HDSLClassifier, TripletHDSL

@@ -426,7 +426,8 @@ class Cluster:
             ]
         held_out: list[Any] = [None] * len(plan.ranges)
         if plan.held_out is not None:
-            held_out = split_by_anchor(*plan.held_out, plan.ranges)
+            listed, weights = plan.held_out
+            held_out = split_by_anchor(listed, weights, plan.ranges)
         shards, rows_of = [], []
         for at, (own, address) in enumerate(zip(plan.ranges, places)):
             sources = [self._source_of(source, at, own, plan, codes) for source in plan.sources]
@@ -458,16 +459,16 @@ class Cluster:
             client.submit(_worker.shard_facts, shard, workers=[address], key=f"hdsl-facts-{name}-{at}", pure=False)
             for at, (address, shard) in enumerate(shards)
         ]
-        found = self._gather(facts, set(places))
-        self.facts["shard_bytes"] = [nbytes for _, _, nbytes in found]
+        of_shards: list[Any] = self._gather(facts, set(places))
+        self.facts["shard_bytes"] = [nbytes for _, _, nbytes in of_shards]
         plan.facts = {
             **plan.facts,
             "features": plan.features,
-            "n_triplets": sum(n for n, _, _ in found),
-            "total_weight": sum(weight for _, weight, _ in found),
+            "n_triplets": sum(n for n, _, _ in of_shards),
+            "total_weight": sum(weight for _, weight, _ in of_shards),
         }
         if "base_margin" not in plan.facts:
-            plan.facts["base_margin"] = self._base_margin(plan, [n for n, _, _ in found], rows_of)
+            plan.facts["base_margin"] = self._base_margin(plan, [n for n, _, _ in of_shards], rows_of)
 
     def _source_of(self, source: Any, at: int, own: tuple[int, int], plan: Plan, codes: Any) -> Any:
         """One source of triplets for one shard, with the futures it needs."""

@@ -77,7 +77,8 @@ class HDSL(DaskLearner, hdsl.HDSL):
     """
 
     _local_class: ClassVar[type[HDSLLearner]] = hdsl.HDSL
-    __init__ = hdsl.HDSL.__init__
+    if not TYPE_CHECKING:
+        __init__ = hdsl.HDSL.__init__
 
     def fit(  # type: ignore[override]
         self,
@@ -139,7 +140,8 @@ class HDSLClassifier(VoteInferenceMixin, HDSL, hdsl.HDSLClassifier):
     """
 
     _local_class: ClassVar[type[HDSLLearner]] = hdsl.HDSLClassifier
-    __init__ = hdsl.HDSLClassifier.__init__
+    if not TYPE_CHECKING:
+        __init__ = hdsl.HDSLClassifier.__init__
 
 
 class TripletHDSL(DaskLearner, hdsl.TripletHDSL):
@@ -158,7 +160,8 @@ class TripletHDSL(DaskLearner, hdsl.TripletHDSL):
     """
 
     _local_class: ClassVar[type[HDSLLearner]] = hdsl.TripletHDSL
-    __init__ = hdsl.TripletHDSL.__init__
+    if not TYPE_CHECKING:
+        __init__ = hdsl.TripletHDSL.__init__
     # The rows are checked by `fit`.
     _constraints: ClassVar[dict[str, Kinds]] = {
         name: kinds for name, kinds in hdsl.TripletHDSL._constraints.items() if name != "preprocessor"

@@ -53,7 +53,7 @@ class DaskLearner(InferenceMixin, HDSLLearner):
         self._client = client
 
     def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
         return {name: value for name, value in state.items() if name not in ON_CLUSTER}
 
     def _with_model(self, model: Any) -> Self:
@@ -85,7 +85,7 @@ class DaskLearner(InferenceMixin, HDSLLearner):
             raise ValueError(
                 f"{what} has {rows.n_features} columns, expected at least 2: {type(self).__name__} learns pairs of features."
             )
-        self.n_features_in_ = rows.n_features
+        self.n_features_in_: int = rows.n_features
         return rows
 
     def _fit_on_cluster(
@@ -277,7 +277,8 @@ class DaskLearner(InferenceMixin, HDSLLearner):
             raise ValueError(
                 f"{type(self).__name__} needs rows of at least 2 classes, but y contains only {len(classes)} class"
             )
-        self.classes_, self._codes = classes, codes
+        self.classes_: NDArray[Any] = classes
+        self._codes: NDArray[np.int64] = codes
 
     # -- the ordinary estimator -----------------------------------------------------------------------------------------------
 

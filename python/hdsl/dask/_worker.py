@@ -274,7 +274,8 @@ def rows_of_shard(sources: list[Any], own: tuple[int, int], held_out: Any = None
     named = [np.arange(*own, dtype=np.int64)]
     for source in sources:
         if source[0] == "random":
-            named.append(_core.random_rows(*source[1:], own).astype(np.int64))
+            codes, per_row, seed = source[1:]
+            named.append(_core.random_rows(codes, per_row, seed, own).astype(np.int64))
         elif source[0] == "neighbors":
             _, near, _, far = own_lists(source[1], own)
             named += [near.astype(np.int64), far.astype(np.int64)]
@@ -329,7 +330,8 @@ def make_shard(
         a, b = np.searchsorted(rows, own)
         shard.set_validation(stacked(valid), as_csr(matrix[a:b]), options["n_neighbors"], options["normalization"])
     if held_out is not None:
-        shard.set_held_out(matrix, *as_columns(held_out[:3]), held_out[3], options["normalization"])
+        anchors, nears, fars = as_columns(held_out[:3])
+        shard.set_held_out(matrix, anchors, nears, fars, held_out[3], options["normalization"])
     return shard
 
 

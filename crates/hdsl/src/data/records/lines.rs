@@ -124,6 +124,9 @@ impl Parser {
         if text.len() > MAX_CELL {
             return wrong(&format!("the line is longer than {} MB", MAX_CELL >> 20));
         }
+        if text.contains(ITEM_END) {
+            return wrong("the line has the control character U+001E, expected text");
+        }
         let mut label = "";
         if labeled {
             let (first, rest) = text

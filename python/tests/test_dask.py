@@ -6,6 +6,7 @@ import gzip
 import gc
 import os
 import pickle
+import shutil
 import signal
 import threading
 import time
@@ -44,14 +45,13 @@ def client(cluster):
 
 
 @pytest.fixture
-def mortal(cluster, client):
-    """The client, for a test that kills workers; afterwards there are two again."""
-    yield client
-    try:
-        client.wait_for_workers(2, timeout=15)
-    except TimeoutError:
-        cluster.scale(len(cluster.workers) + 2)
-        client.wait_for_workers(2, timeout=60)
+def mortal():
+    """A client of a cluster of its own, for a test that kills workers."""
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
 
 
 def workers(client):
@@ -513,6 +513,41 @@ def test_a_client_that_disconnects_leaves_nothing_running(cluster, client):
     thread.join(60)
     assert not thread.is_alive() and failed
     assert left_since(client, before) == set()
+
+
+def test_a_fit_goes_on_from_its_checkpoint(client, tmp_path):
+    X, y = planted()
+    params = dict(scale=10, triplets="random:10", max_iter=30, early_stopping=True, validation_fraction=0.3, eval_every=5)
+    expected = hdsl.dask.HDSL(**params).fit(lazy(X), y, client=client, n_shards=2)
+    path = tmp_path / "checkpoint"
+
+    def interrupt(facts):
+        if facts["iteration"] == 12:
+            raise KeyboardInterrupt
+
+    seen = []
+    learner = hdsl.dask.HDSL(**params, checkpoint=(path, 0), callback=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        learner.fit(lazy(X), y, client=client, n_shards=2)
+    assert path.exists()
+    # On other shards, the sums of the same triplets differ by rounding errors.
+    copy = tmp_path / "copy"
+    shutil.copy(path, copy)
+    on_three = hdsl.dask.HDSL(**params, checkpoint=(copy, 0)).fit(lazy(X), y, client=client, n_shards=3)
+    assert_same(on_three, expected)
+    learner.callback = lambda facts: seen.append(facts["seconds"])
+    learner.fit(lazy(X), y, client=client, n_shards=2)
+    assert len(seen) == expected.n_iter_ and not path.exists()
+    learner.callback = learner.checkpoint = None
+    np.testing.assert_array_equal(learner._model.atoms()[0][2], expected._model.atoms()[0][2])
+    assert learner._model.to_bytes() == expected._model.to_bytes()
+    # A checkpoint of other rows.
+    learner.checkpoint, learner.callback = (path, 0), interrupt
+    with pytest.raises(KeyboardInterrupt):
+        learner.fit(lazy(X), y, client=client)
+    learner.callback = None
+    with pytest.raises(ValueError, match="does not belong to these triplets"):
+        learner.fit(lazy(X[::-1]), y, client=client)
 
 
 def test_progress_says_what_was_sent(client, capsys):

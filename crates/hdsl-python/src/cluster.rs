@@ -368,6 +368,7 @@ pub(crate) fn train_sharded<'py>(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(Model, Bound<'py, PyDict>)> {
     let config = settings.config()?;
+    let checkpoint = config.checkpoint.clone();
     let labels = classes.map(|c| to_labels(c, n_rows)).transpose()?;
     let truth = valid_classes.map(|classes| {
         let n = classes.1.len()?;
@@ -410,6 +411,10 @@ pub(crate) fn train_sharded<'py>(
             Ok(done)
         })
     })?;
+    // Python has the model now; saving it is up to the caller.
+    if let (Some(checkpoint), false, None) = (&checkpoint, interrupted, &outcome.error) {
+        checkpoint.remove();
+    }
     let facts = facts(py, &outcome.trained)?;
     facts.set_item("interrupted", interrupted)?;
     let error = outcome

@@ -99,9 +99,8 @@ class DaskLearner(InferenceMixin, HDSLLearner):
         timeout: float = TIMEOUT,
     ) -> Self:
         """Learn, and store the result."""
-        for name in ("checkpoint", "batch"):
-            if getattr(self, name) is not None:
-                raise ValueError(f"{name} cannot be used on a cluster, expected None; hdsl.HDSL takes it.")
+        if self.batch is not None:
+            raise ValueError("batch cannot be used on a cluster, expected None; hdsl.HDSL takes it.")
         again = self._continues()
         start = self._model if again else None
         holdout = self.validation_fraction if self.early_stopping and valid is None else None

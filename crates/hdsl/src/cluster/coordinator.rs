@@ -15,7 +15,7 @@ use crate::train::Trained;
 use crate::train::base::with_weights_of;
 use crate::train::rounds::MiningRun;
 use crate::train::sharded::{
-    Backend, Described, Evaluate, averaged, run_grid, train_members, trained_of,
+    Backend, Described, Evaluate, Sum, averaged, recorded, run_grid, train_members, trained_of,
 };
 use crate::triplets::{TripletSource, Triplets};
 use std::borrow::Cow;
@@ -47,7 +47,43 @@ pub struct ClusterTrained {
 }
 
 /// Trains over shards, as [`crate::train()`] does over rows. λ and β are given, or chosen from sums over the rows.
+///
+/// With [`TrainConfig::checkpoint`], the coordinator writes the steps to a file, and goes on from there. The shards may be
+/// others than those of the earlier training; sums then differ by rounding errors.
 pub fn train(
+    data: &ClusterData<'_>,
+    config: &TrainConfig,
+    link: &dyn Link,
+    observer: &mut dyn Observer,
+) -> Result<ClusterTrained> {
+    let Some(checkpoint) = &config.checkpoint else {
+        return train_unrecorded(data, config, link, observer);
+    };
+    let config = TrainConfig {
+        checkpoint: None,
+        ..config.clone()
+    };
+    recorded(checkpoint, fingerprint(data, &config), observer, |o| {
+        let trained = train_unrecorded(data, &config, link, o)?;
+        let is_complete =
+            trained.error.is_none() && trained.trained.run.stop != Stop::ObserverAsked;
+        Ok((trained, is_complete))
+    })
+}
+
+/// What is trained, in one line. Rows are elsewhere; that they are the same shows in the objective.
+fn fingerprint(data: &ClusterData<'_>, config: &TrainConfig) -> String {
+    let mut sum = Sum::default();
+    sum.numbers([data.n_features as u64]);
+    sum.labels(data.labels);
+    sum.labels(data.truth);
+    sum.preprocessor(data.preprocessor);
+    sum.names(data.names);
+    sum.start(data.start);
+    sum.training(config)
+}
+
+fn train_unrecorded(
     data: &ClusterData<'_>,
     config: &TrainConfig,
     link: &dyn Link,

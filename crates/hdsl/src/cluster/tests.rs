@@ -1,14 +1,18 @@
 //! Trainings over shards in this process against trainings over rows.
 
 use super::*;
+use crate::checkpoint::Checkpoint;
 use crate::data::{Labels, Preprocess, Preprocessor, Rows, stratified_split};
 use crate::error::Error;
 use crate::model::{BaseWeight, TrainConfig};
+use crate::observer::{Event, Observer};
 use crate::random;
 use crate::train::{Labeled, TrainData, Trained};
 use crate::triplets::{TripletSource, Triplets};
 use crate::{CancelToken, IndexBase, LossKind, Normalization, PredictionRule};
 use std::cell::{Cell, RefCell};
+use std::ops::ControlFlow;
+use std::time::Duration;
 
 /// Rows of three classes that share features within a class, with noise.
 fn data(seed: u64, n_rows: usize) -> (Rows, Labels) {
@@ -205,6 +209,16 @@ impl Case {
         lost: &[usize],
         gone_for_good: Option<usize>,
     ) -> Result<ClusterTrained> {
+        self.observed(n_shards, lost, gone_for_good, &mut ())
+    }
+
+    fn observed(
+        &self,
+        n_shards: usize,
+        lost: &[usize],
+        gone_for_good: Option<usize>,
+        observer: &mut dyn Observer,
+    ) -> Result<ClusterTrained> {
         let preprocessor = Preprocessor::fit(self.config.preprocess, self.rows.view());
         let link = InProcess {
             rows: preprocessor.apply(self.rows.view()),
@@ -227,7 +241,7 @@ impl Case {
             names: None,
             start: None,
         };
-        train(&data, &self.config, &link, &mut ())
+        train(&data, &self.config, &link, observer)
     }
 
     fn check(&self, what: &str) {
@@ -283,6 +297,73 @@ fn a_training_over_shards_is_the_training_over_rows() {
     })
     .check("mining rounds");
     Case::new(4, |config| config.n_estimators = 3).check("an ensemble");
+}
+
+/// Stops after so many iterations.
+fn stop_after(n: usize) -> impl FnMut(&Event<'_>) -> ControlFlow<()> {
+    let mut seen = 0;
+    move |event| {
+        seen += usize::from(matches!(event, Event::Iteration(..)));
+        match seen >= n {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
+
+#[test]
+fn a_training_goes_on_from_its_checkpoint_on_any_number_of_shards() {
+    let folder = tempfile::tempdir().unwrap();
+    type Configured = (&'static str, fn(&mut TrainConfig));
+    let configure: [Configured; 3] = [
+        ("random triplets", |_| {}),
+        ("mining rounds", |config| config.mining_rounds = 1),
+        ("an ensemble", |config| config.n_estimators = 2),
+    ];
+    for (what, configure) in configure {
+        let uninterrupted = Case::new(6, configure).over_shards(2, &[], None).unwrap();
+        for (n_shards, stop) in [(2, 5), (3, 50), (2, 75)] {
+            let path = folder.path().join(format!("{what} {stop}"));
+            let case = Case::new(6, |config| {
+                configure(config);
+                let mut checkpoint = Checkpoint::new(&path);
+                checkpoint.every = Duration::ZERO;
+                config.checkpoint = Some(checkpoint);
+            });
+            let first = case.observed(2, &[], None, &mut stop_after(stop)).unwrap();
+            assert!(path.exists() && first.error.is_none());
+            // Other shards, and shards that are made again, have other rounding errors.
+            let lost: &[usize] = if n_shards == 2 { &[] } else { &[9] };
+            let resumed = case.over_shards(n_shards, lost, None).unwrap();
+            let what = format!("{what}, stopped after {stop}, {n_shards} shards");
+            assert_same(&uninterrupted.trained, &resumed, &what);
+            let bytes = |done: &ClusterTrained| done.trained.model.to_bytes();
+            assert!(
+                n_shards == 3 || bytes(&resumed) == bytes(&uninterrupted),
+                "{what}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_checkpoint_of_other_rows_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut case = Case::new(6, |config| {
+        let mut checkpoint = Checkpoint::new(folder.path().join("checkpoint"));
+        checkpoint.every = Duration::ZERO;
+        config.checkpoint = Some(checkpoint);
+    });
+    case.observed(2, &[], None, &mut stop_after(5)).unwrap();
+    case.rows = Case::new(7, |_| {}).rows;
+    let error = case.over_shards(2, &[], None).err().unwrap().to_string();
+    assert!(
+        error.contains("does not belong to these triplets"),
+        "{error}"
+    );
+    case.config.max_iter += 1;
+    let error = case.over_shards(2, &[], None).err().unwrap().to_string();
+    assert!(error.contains("of another training"), "{error}");
 }
 
 #[test]

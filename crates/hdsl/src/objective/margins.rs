@@ -19,6 +19,8 @@ pub(crate) type Affine = [f64; 2];
 
 /// The number of triplets whose codes are scanned together.
 const BLOCK: usize = 256;
+/// Blocks of affected triplets are searched for breakpoints, or skipped.
+const SMALL_BLOCK: usize = 64;
 /// The number of independent partial sums. They allow SIMD instructions, and fix the order of additions.
 const LANES: usize = 8;
 
@@ -446,16 +448,10 @@ impl Margins {
             self.find_crossings(high);
         }
         let (affected, rate) = (&self.affected, self.rate);
-        let listed = affected.triplets[..affected.len].iter();
-        let listed = listed.zip(&affected.margins).zip(&affected.atom_margins);
-        let listed = listed.map(|((&t, &m), &b)| (t, m, b + rate * m, false));
-        let crossings = self.crossings.iter().filter(|_| rate != 0.0);
-        let crossings = crossings.map(|&(t, m)| (t, m, rate * m, true));
         let max_weight = self.segments.max_weight();
-        let mut found = Vec::new();
-        for (t, m, slope, is_crossing) in listed.chain(crossings) {
+        let add = |found: &mut Vec<(f64, f64)>, t: u32, m: f64, slope: f64, is_crossing: bool| {
             if slope == 0.0 {
-                continue;
+                return;
             }
             // The gradient weight r - (m + γ slope) is between 0 and its maximum, the quadratic segment, for γ between
             // these two.
@@ -479,11 +475,44 @@ impl Margins {
             if to > low && to < high {
                 found.push((to, -curvature));
             }
+        };
+        // Most triplets stay on their segment between `low` and `high`. Blocks of such triplets are skipped.
+        let near = |r: f64, m: f64, slope: f64| {
+            let [at_low, at_high] = [r - (m + low * slope), r - (m + high * slope)];
+            let slack = 1e-9 * (r.abs() + m.abs() + high * slope.abs());
+            let (least, largest) = (at_low.min(at_high) - slack, at_low.max(at_high) + slack);
+            ((least <= 0.0) & (largest >= 0.0)) | ((least <= max_weight) & (largest >= max_weight))
+        };
+        let mut found = Vec::new();
+        for start in (0..affected.len).step_by(SMALL_BLOCK) {
+            let block = start..(start + SMALL_BLOCK).min(affected.len);
+            let margins = affected.margins[block.clone()].iter();
+            let atom_margins = affected.atom_margins[block.clone()].iter();
+            let lines = margins.zip(atom_margins).map(|(&m, &b)| (m, b + rate * m));
+            // A fold without an early exit can use SIMD instructions.
+            let any = match affected.r.get(block.clone()) {
+                None => lines.fold(false, |any, (m, slope)| any | near(1.0, m, slope)),
+                Some(r) => {
+                    (lines.zip(r)).fold(false, |any, ((m, slope), &r)| any | near(r, m, slope))
+                }
+            };
+            if !any {
+                continue;
+            }
+            for k in block {
+                let (t, m) = (affected.triplets[k], affected.margins[k]);
+                add(&mut found, t, m, affected.atom_margins[k] + rate * m, false);
+            }
             if found.len() > most {
                 return None;
             }
         }
-        Some(found)
+        if rate != 0.0 {
+            for &(t, m) in &self.crossings {
+                add(&mut found, t, m, rate * m, true);
+            }
+        }
+        (found.len() <= most).then_some(found)
     }
 
     /// Lists the unaffected triplets that cross a breakpoint for some γ up to `to`: those that cross it at a 1/σ between

@@ -155,9 +155,15 @@ impl Solver {
         features: &Features,
         total_weight: f64,
         start: Option<&ActiveSet>,
-        clock: Stopwatch,
+        mut clock: Stopwatch,
         observer: &mut dyn Observer,
     ) -> Result<Run> {
+        let known = replay::begin(observer);
+        if let Some(known) = &known
+            && let Some(run) = replay::ended(known, &mut clock, observer)?
+        {
+            return Ok(run);
+        }
         let params = &self.params;
         if let Some(batch) = params.batch {
             let want = "no mini-batches where triplets are on several machines";
@@ -167,7 +173,7 @@ impl Solver {
         let has_segments = params.loss.segments().is_some();
         let engine =
             sharded::Sharded::new(shards, features, params.lambda, total_weight, has_segments)?;
-        self.fit_engine(engine, start, None, clock, observer)
+        self.fit_engine(engine, start, known.as_ref(), clock, observer)
     }
 
     fn fit_engine<'p>(

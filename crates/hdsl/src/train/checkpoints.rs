@@ -2,9 +2,10 @@
 
 use super::data::{Labeled, TrainData};
 use super::{Trained, train_unrecorded};
+use crate::atoms::ActiveSet;
 use crate::cancel::CancelToken;
 use crate::checkpoint::{Checkpoint, Recorder};
-use crate::data::IndexBase;
+use crate::data::{IndexBase, Labels, Preprocessor};
 use crate::error::Result;
 use crate::model::TrainConfig;
 use crate::observer::{Event, Observer, Stop};
@@ -22,21 +23,31 @@ pub(super) fn train_recorded(
         ..config.clone()
     };
     config.check()?;
-    let mut recorder = Recorder::open(checkpoint, fingerprint(data, &config))?;
+    recorded(checkpoint, fingerprint(data, &config), observer, |o| {
+        let trained = train_unrecorded(data, &config, o)?;
+        let is_complete = trained.run.stop != Stop::ObserverAsked;
+        Ok((trained, is_complete))
+    })
+}
+
+/// A training with a recorder beside the observer. `train` returns its result, and whether it came to its end.
+pub(crate) fn recorded<T>(
+    checkpoint: &Checkpoint,
+    fingerprint: String,
+    observer: &mut dyn Observer,
+    train: impl FnOnce(&mut dyn Observer) -> Result<(T, bool)>,
+) -> Result<T> {
+    let mut recorder = Recorder::open(checkpoint, fingerprint)?;
     if let Some(note) = recorder.take_note() {
         // The training asks the observer again at its first event.
         let _ = observer.on_event(&Event::Note(&note));
     }
     let mut observer = Recorded { observer, recorder };
-    let trained = train_unrecorded(data, &config, &mut observer);
-    let interrupted = match &trained {
-        Ok(trained) => trained.run.stop == Stop::ObserverAsked,
-        Err(_) => true,
-    };
-    if interrupted {
+    let trained = train(&mut observer);
+    if !matches!(trained, Ok((_, true))) {
         observer.recorder.interrupted();
     }
-    trained
+    trained.map(|(trained, _)| trained)
 }
 
 struct Recorded<'a> {
@@ -71,37 +82,23 @@ fn fingerprint(data: &TrainData<'_>, config: &TrainConfig) -> String {
         let weights = triplets.weights().unwrap_or_default();
         sum.numbers(weights.iter().map(|weight| weight.to_bits()));
     }
-    for name in data.names.unwrap_or_default() {
-        sum.text(name);
-    }
-    if let Some(start) = data.start {
-        for (atom, weight) in start.iter() {
-            let sign = atom.sign().value().to_bits();
-            sum.numbers([atom.i().into(), atom.j().into(), sign, weight.to_bits()]);
-        }
-    }
+    sum.names(data.names);
+    sum.start(data.start);
     if let Some(known) = data.preprocessor {
-        let maxima = known.maxima();
-        sum.numbers(maxima.flat_map(|(feature, max)| [u64::from(feature), max.to_bits()]));
+        sum.preprocessor(known);
     }
-    // It does not change what is found.
-    let config = TrainConfig {
-        memory_limit: None,
-        ..config.clone()
-    };
-    let version = env!("CARGO_PKG_VERSION");
-    format!("hdsl {version} data {:08x} {config:?}", sum.finish())
+    sum.training(config)
 }
 
 /// A checksum of data, fed in large pieces because that is faster.
 #[derive(Default)]
-struct Sum {
+pub(crate) struct Sum {
     hasher: crc32fast::Hasher,
     buffer: Vec<u8>,
 }
 
 impl Sum {
-    fn numbers(&mut self, numbers: impl IntoIterator<Item = u64>) {
+    pub(crate) fn numbers(&mut self, numbers: impl IntoIterator<Item = u64>) {
         for number in numbers {
             self.buffer.extend_from_slice(&number.to_le_bytes());
             if self.buffer.len() >= 1 << 16 {
@@ -115,6 +112,31 @@ impl Sum {
         self.buffer.extend_from_slice(text.as_bytes());
     }
 
+    pub(crate) fn names(&mut self, names: Option<&[String]>) {
+        for name in names.unwrap_or_default() {
+            self.text(name);
+        }
+    }
+
+    pub(crate) fn labels(&mut self, labels: Option<&Labels>) {
+        if let Some(labels) = labels {
+            self.names(Some(labels.names()));
+            self.numbers(labels.codes().iter().map(|&code| u64::from(code)));
+        }
+    }
+
+    pub(crate) fn start(&mut self, start: Option<&ActiveSet>) {
+        for (atom, weight) in start.into_iter().flat_map(ActiveSet::iter) {
+            let sign = atom.sign().value().to_bits();
+            self.numbers([atom.i().into(), atom.j().into(), sign, weight.to_bits()]);
+        }
+    }
+
+    pub(crate) fn preprocessor(&mut self, known: &Preprocessor) {
+        let maxima = known.maxima();
+        self.numbers(maxima.flat_map(|(feature, max)| [u64::from(feature), max.to_bits()]));
+    }
+
     fn labeled(&mut self, part: Labeled<'_>) {
         let rows = part.rows;
         let one_based = part.index_base == IndexBase::One;
@@ -122,10 +144,7 @@ impl Sum {
         self.numbers(rows.starts().iter().map(|&start| start as u64));
         self.numbers(rows.indices().iter().map(|&index| u64::from(index)));
         self.numbers(rows.values().iter().map(|value| value.to_bits()));
-        if let Some(labels) = part.labels {
-            labels.names().iter().for_each(|name| self.text(name));
-            self.numbers(labels.codes().iter().map(|&code| u64::from(code)));
-        }
+        self.labels(part.labels);
     }
 
     fn flush(&mut self) {
@@ -133,8 +152,15 @@ impl Sum {
         self.buffer.clear();
     }
 
-    fn finish(mut self) -> u32 {
+    /// The line of a training of these data.
+    pub(crate) fn training(mut self, config: &TrainConfig) -> String {
         self.flush();
-        self.hasher.finalize()
+        // It does not change what is found.
+        let config = TrainConfig {
+            memory_limit: None,
+            ..config.clone()
+        };
+        let (version, sum) = (env!("CARGO_PKG_VERSION"), self.hasher.finalize());
+        format!("hdsl {version} data {sum:08x} {config:?}")
     }
 }

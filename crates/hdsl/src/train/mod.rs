@@ -28,6 +28,7 @@ mod validation;
 
 /// What a training over shards shares with one over rows.
 pub(crate) mod sharded {
+    pub(crate) use super::checkpoints::{Sum, recorded};
     pub(crate) use super::ensemble::{averaged, train_members};
     pub(crate) use super::grid::{Backend, Described, run_grid, trained_of};
     pub(crate) use super::validation::Evaluate;

@@ -22,8 +22,6 @@ pub(crate) struct Oracle {
     /// The first iteration in which the heuristic may call the exact oracle again.
     next_certificate: usize,
     exact: Exact,
-    /// The random start of the next search, if it has been drawn.
-    planned: Option<u32>,
 }
 
 impl Oracle {
@@ -33,21 +31,15 @@ impl Oracle {
             tolerance: params.tolerance,
             next_certificate: 0,
             exact: Exact::default(),
-            planned: None,
         }
     }
 
     /// Before a step: lets the gradient know the start of the search in iteration `iter`, if it is random.
-    pub(crate) fn plan<'p>(
-        &mut self,
-        gradient: &mut impl Gradient<'p>,
-        iter: usize,
-        rng: &mut ChaCha8Rng,
-    ) {
+    pub(crate) fn plan<'p>(&self, gradient: &mut impl Gradient<'p>, iter: usize, rng: &ChaCha8Rng) {
         let n = gradient.features().len();
         if iter.is_multiple_of(2) {
-            let planned = &mut self.planned;
-            gradient.plan(&mut || *planned.insert(random::below(rng, n) as u32));
+            // The search itself draws the same number.
+            gradient.plan(&mut || random::below(&mut rng.clone(), n) as u32);
         }
     }
 
@@ -98,9 +90,7 @@ impl Oracle {
         // Starts from a random feature and from the one with the largest D in turn. On some data, either start alone
         // stalls.
         let start = match iter.is_multiple_of(2) {
-            true => {
-                (self.planned.take()).unwrap_or_else(|| random::below(rng, features.len()) as u32)
-            }
+            true => random::below(rng, features.len()) as u32,
             false => gradient.best_diagonal()?,
         };
         let found = features.better(best_active, alternating(gradient, start)?);

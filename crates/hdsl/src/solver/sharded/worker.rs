@@ -16,7 +16,7 @@ const LISTED: usize = 1 << 10;
 /// The first answer lists partners whose D_j + |H_ij| is at least this share of the largest one. Shards of random triplets
 /// have similar sums, so the best partner over all shards is nearly always among those. With a lower share, fewer columns
 /// can be skipped.
-const SHARE: f64 = 0.5;
+const SHARE: f64 = 0.75;
 
 /// A local engine that also gives the derivatives of φ along the direction of its last line search.
 pub(crate) trait ShardEngine<'p>: LocalEngine<'p> {
@@ -67,7 +67,7 @@ fn answer_one<'p>(
         } => {
             let limits = Limits {
                 floor: *floor,
-                share: match floor.is_finite() || problem.n_columns() <= LISTED {
+                share: match problem.n_columns() <= LISTED {
                     true => 0.0,
                     false => SHARE,
                 },

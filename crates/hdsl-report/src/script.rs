@@ -3,6 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
+use std::io::Read as _;
 
 /// The page's own script, one file per section, in the order of their dependencies.
 const OWN: [&str; 11] = [
@@ -19,13 +20,17 @@ const OWN: [&str; 11] = [
     include_str!("../assets/errors.js"),
 ];
 
-/// plotly.js as the plotly crate embeds it. The crate returns it between script tags and followed by MathJax, which the
-/// page does not use.
+/// plotly.js, compressed by `build.rs`.
+const PLOTLY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plotly.deflate"));
+
+/// plotly.js.
 pub(crate) fn plotly() -> String {
-    let sources = plotly::Plot::offline_js_sources();
-    let start = sources.find('>').map_or(0, |at| at + 1);
-    let end = sources.find("</script>").unwrap_or(sources.len());
-    sources[start..end].to_owned()
+    let mut script = String::new();
+    let mut decoder = flate2::read::DeflateDecoder::new(PLOTLY);
+    decoder
+        .read_to_string(&mut script)
+        .expect("build.rs compressed this script");
+    script
 }
 
 /// The page's own script, wrapped in a function so that it defines no global names.

@@ -591,7 +591,8 @@ class Cluster:
         pending = futures
         while pending:
             try:
-                wait(pending, timeout=HEARTBEAT)
+                with self.client.as_current():
+                    wait(pending, timeout=HEARTBEAT)
             except (TimeoutError, CancelledError):
                 pass
             for future in pending:

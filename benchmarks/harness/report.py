@@ -1,6 +1,11 @@
 """BENCHMARKS.md from the stored results."""
 
+from pathlib import Path
+
 from text import table
+
+#: The section about clusters, whose figures are measured by benchmarks/dask_speed and benchmarks/tune_cluster.
+CLUSTER = Path(__file__).parent.parent / "cluster.md"
 
 BEGINNING = """# Benchmarks
 
@@ -26,6 +31,7 @@ def render(results, sections, plots):
     for name, module in have:
         body = module.render(results[name]["result"]).replace("{plots}", plots)
         text += f"\n## {module.TITLE}\n\n{body}"
+    text += "\n" + CLUSTER.read_text(encoding="utf-8")
     missing = [module.TITLE for name, module in sections.items() if name not in results]
     left_out = [f"{fact['what']}: {fact['why']}" for found in results.values() for fact in found["left_out"]]
     left_out += [f"{title}: not measured in this run" for title in missing]

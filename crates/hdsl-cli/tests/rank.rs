@@ -200,7 +200,9 @@ fn reported(scratch: &Scratch) -> Vec<Value> {
 #[test]
 fn a_report_measures_the_rankings_of_texts_and_of_rows() {
     let scratch = scratch();
-    let line = format!("rank docs.tsv --queries queries.tsv --judgments qrels -o m.hdsl {QUICK}");
+    let line = format!(
+        "rank docs.tsv --queries queries.tsv --judgments qrels --stem english -o m.hdsl {QUICK}"
+    );
     scratch.hdsl(&format!("{line} --save-vocab vocab.txt")).ok();
     let report = "report m.hdsl --train docs.tsv --queries queries.tsv --judgments qrels -o r.html";
     scratch.hdsl(&format!("{report} --vocab vocab.txt")).ok();

@@ -10,14 +10,14 @@ if (judged) {
   const [difference, p] = best.versus ?? [0, 1];
   const certain = p < 0.05 ? "" : " The difference may be chance.";
   setText("judged-words", `nDCG@10 is ${places(similarities[learned].ndcg)} under the learned similarity and ${places(best.ndcg)} under the ${best.name}, the best similarity without learning: a difference of ${signed(difference)} (p = ${p < 0.01 ? p.toFixed(4) : p.toFixed(2)}).${certain}`);
-  setText("judged-caption", `Means over ${queries(judged.n_queries)} with a relevant document${judged.n_queries < judged.n_judged ? `, a sample of ${thousands(judged.n_judged)}` : ""}, each with ${count(judged.n_documents, "document")} to rank; judgments: ${judged.source}. Ties count in expectation over all orders. The p value is that of a paired randomization test of nDCG@10. If the model was trained on these judgments, its measures are optimistic.`);
+  setText("judged-caption", `Means over ${queries(judged.n_queries)} with a relevant document${judged.n_queries < judged.n_judged ? `, a sample of ${thousands(judged.n_judged)}` : ""}, each with ${count(judged.n_documents, "document")} to rank; judgments: ${judged.source}. Ties count in expectation over all orders. The last two columns are the difference in nDCG@10 and the p value of a paired randomization test of it. If the model was trained on these judgments, its measures are optimistic.`);
   const measure = (label, key) => ({ label, numeric: true, value: (s) => s[key], cell: (s) => el("data", { value: s[key] }, places(s[key])) });
   table("judged-table", {
     caption: "Quality of the rankings by similarity", rows: similarities,
     columns: [
       { label: "similarity", head: true, text: (s) => s.name },
       measure("nDCG@10", "ndcg"), measure("MAP", "map"), measure("recall@10", "recall_at_10"), measure("recall@100", "recall_at_100"), measure("MRR", "mrr"),
-      { label: "learned minus this, nDCG@10", numeric: true, value: (s) => s.versus?.[0] ?? null, text: (s) => (s.versus ? signed(Number(s.versus[0].toFixed(4))) : "") },
+      { label: "learned minus this", numeric: true, value: (s) => s.versus?.[0] ?? null, text: (s) => (s.versus ? signed(Number(s.versus[0].toFixed(4))) : "") },
       { label: "p", numeric: true, value: (s) => s.versus?.[1] ?? null, text: (s) => (s.versus ? places(s.versus[1]) : "") },
     ],
   });

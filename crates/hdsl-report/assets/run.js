@@ -32,7 +32,7 @@ const runChart = chart("run-chart", `Line charts by iteration: ${panels.map((p) 
     const line = (y, name, tone, more = {}) => traces.push({ x: run.iteration, y, name, yaxis: `y${id}`, type: "scatter", mode: "lines", line: { color: color(tone), width: 2 }, hovertemplate: `iteration %{x}<br>${name} %{y}<extra></extra>`, showlegend: false, ...more });
     const title = (text, more = {}) => { axes[`yaxis${id}`] = axis({ domain, title: { text }, ...more }); };
     if (panel === "objective") {
-      title("objective", { rangemode: "tozero" });
+      title("objective");
       line(run.objective, "objective", "accent", { customdata: [...run.step].map((s) => (stepKinds[s] ? `${stepKinds[s][0]} step` : "start")), hovertemplate: "iteration %{x}: %{customdata}<br>objective %{y}<extra></extra>" });
       for (const [letter, [name, symbol, tone]] of Object.entries(stepKinds)) {
         const which = [...run.step].flatMap((s, at) => (s === letter ? [at] : []));
@@ -60,7 +60,8 @@ const runChart = chart("run-chart", `Line charts by iteration: ${panels.map((p) 
   return {
     traces,
     layout: layout({ ...axes, xaxis: axis({ title: { text: "iteration" }, anchor: last, range: [-0.02 * Math.max(1, run.length), 1.02 * Math.max(1, run.length)] }), shapes: [marker],
-      annotations: [{ xref: "x", yref: "paper", x: run.chosen, y: 1, text: `in use: ${thousands(run.chosen)}`, showarrow: false, xanchor: run.chosen > run.length / 2 ? "right" : "left", yanchor: "top", bgcolor: color("paper"), borderpad: 3 }] }),
+      annotations: [{ xref: "x", yref: "paper", x: run.chosen, y: 1, text: `in use: ${thousands(run.chosen)}`, showarrow: false, xanchor: run.chosen > run.length / 2 ? "right" : "left", yanchor: "bottom" }],
+      margin: { l: 56, r: 14, t: marksSteps ? 64 : 30, b: 44 }, legend: { orientation: "h", x: 0, y: 1.035, yanchor: "bottom", font: { size: 13 } } }),
   };
 });
 

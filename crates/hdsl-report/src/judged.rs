@@ -116,7 +116,8 @@ impl JudgedSection {
     pub(crate) fn best_reference(&self) -> Option<&Measured> {
         let n = self.similarities.len().saturating_sub(1);
         let references = self.similarities[..n].iter();
-        references.max_by(|a, b| a.ndcg.total_cmp(&b.ndcg))
+        // The first of equals: the last one with the maximum, from the end.
+        references.rev().max_by(|a, b| a.ndcg.total_cmp(&b.ndcg))
     }
 }
 

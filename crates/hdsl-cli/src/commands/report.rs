@@ -40,7 +40,8 @@ Examples:
       shows the texts of rows and marks the words that contribute
   hdsl report m.hdsl --train docs.svm --queries queries.svm --judgments qrels.txt -o report.html
       measures rankings; judgments name rows, counted from 0
-  hdsl report m.hdsl --train corpus.jsonl --queries queries.jsonl --judgments qrels.tsv --vocab vocab.txt -o report.html
+  hdsl report m.hdsl --train corpus.jsonl --queries queries.jsonl --judgments qrels.tsv \\
+      --vocab vocab.txt -o report.html
       the texts that `hdsl rank` took, with the vocabulary of its --save-vocab
   hdsl train ... -o m.hdsl --json > run.json && hdsl report m.hdsl --run run.json -o report.html
       shows the training time too, which a model file does not contain"

@@ -334,6 +334,7 @@ def report(
     *,
     title: str,
     made_by: str,
+    calls: tuple[str, str],
     k: int,
     names: list[str] | None = ...,
     train: tuple[Any, _Classes | None, list[str] | None] | None = ...,

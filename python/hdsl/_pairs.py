@@ -73,6 +73,7 @@ class PairHDSL(TupleLearner):
     1.0
     """
 
+    _fit_calls = ("fit(pairs, y)", "fit(pairs, y)")
     threshold_: float
 
     @with_callbacks

@@ -15,6 +15,9 @@ from hdsl import _core
 class ReportMixin:
     """Reports of estimators with a compiled model."""
 
+    # How the estimator is fitted from labels, and from given triplets; shown on the page.
+    _fit_calls = ("fit(X_train, y_train)", "fit_triplets(X_train, triplets)")
+
     def report(
         self,
         path: str | os.PathLike[str],
@@ -30,10 +33,11 @@ class ReportMixin:
     ) -> None:
         """Write a report of the similarity: one HTML file.
 
-        The page opens offline in any browser. It shows the errors before and after learning, the run, the matrix, features
-        and pairs in tables and as a graph, the error with fewer dimensions, a map of the rows, the neighbors of single test
-        rows with explanations, and the misclassified rows. Sections that need more input are left out, and the page says
-        which input they need. Large data are sampled, with a note.
+        The page opens offline in any browser. It shows the errors before and after learning, beside those of the cosine
+        and the tf-idf cosine, the run, the matrix, features and pairs in tables and as a graph, the error with fewer
+        dimensions, a map of the rows, the neighbors of single test rows with explanations, and the misclassified rows.
+        Sections that need more input are left out, and the page says which input they need. Large data are sampled, with a
+        note.
 
         Parameters
         ----------
@@ -89,7 +93,8 @@ class ReportMixin:
             self._model,  # type: ignore[attr-defined]
             os.fspath(path),
             title=type(self).__name__,
-            made_by=f"{self!r}.fit(X_train, y_train)",
+            made_by=repr(self),
+            calls=self._fit_calls,
             k=int(k),
             names=names,
             train=train,

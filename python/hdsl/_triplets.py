@@ -62,6 +62,8 @@ class TripletHDSL(TupleLearner):
     True
     """
 
+    _fit_calls = ("fit(triplets)", "fit(triplets)")
+
     @with_callbacks
     def fit(self, triplets: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from triplets.

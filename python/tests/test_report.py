@@ -98,8 +98,11 @@ def test_triplets_without_classes_make_a_report_too(tmp_path):
     ]
     learner = TripletHDSL(preprocessor=X, scale=10, max_iter=20).fit(triplets)
     learner.report(tmp_path / "report.html", X[:30])
-    _, data, shown = figures(tmp_path / "report.html")
+    html, data, shown = figures(tmp_path / "report.html")
     assert len(data["neighbors"]["rows"]) == 30 and "error" not in shown
+    assert ".fit(triplets)</code>" in html
+    HDSL(scale=10, max_iter=20).fit_triplets(X, triplets).report(tmp_path / "report.html")
+    assert ".fit_triplets(X_train, triplets)</code>" in figures(tmp_path / "report.html")[0]
 
 
 @pytest.mark.parametrize(

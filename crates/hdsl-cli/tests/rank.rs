@@ -187,6 +187,109 @@ fn learning_ranks_texts_and_other_commands_take_the_model() {
     scratch.hdsl("inspect m.hdsl").ok();
 }
 
+/// The measures of a report by similarity.
+fn reported(scratch: &Scratch) -> Vec<Value> {
+    let html = scratch.text("r.html");
+    let start = html.find("id=\"data\">").expect("the page has data") + "id=\"data\">".len();
+    let end = start + html[start..].find("</script>").expect("data end");
+    let data: Value = serde_json::from_str(&html[start..end]).expect("JSON");
+    let found = data["judged"]["similarities"].as_array();
+    found.expect("the page has measures").clone()
+}
+
+#[test]
+fn a_report_measures_the_rankings_of_texts_and_of_rows() {
+    let scratch = scratch();
+    let line = format!(
+        "rank docs.tsv --queries queries.tsv --judgments qrels --stem english -o m.hdsl {QUICK}"
+    );
+    scratch.hdsl(&format!("{line} --save-vocab vocab.txt")).ok();
+    let report = "report m.hdsl --train docs.tsv --queries queries.tsv --judgments qrels -o r.html";
+    scratch.hdsl(&format!("{report} --vocab vocab.txt")).ok();
+    let of_texts = reported(&scratch);
+    let html = scratch.text("r.html");
+    assert!(html.contains("hdsl rank docs.tsv --queries QUERIES"));
+    // Texts and ids of queries are known.
+    assert!(html.contains("which wings") && html.contains("\"name\":\"q3\""));
+    let ndcg = |of: &[Value], name: &str| {
+        let found = of.iter().find(|similarity| similarity["name"] == name);
+        found.expect("the similarity is there")["ndcg"]
+            .as_f64()
+            .expect("a number")
+    };
+    let [cosine, learned] =
+        ["tf-idf cosine", "learned similarity"].map(|name| ndcg(&of_texts, name));
+    assert!(cosine < 0.4 && learned > 0.8, "{cosine} {learned}");
+
+    // The same from rows, with judgments that count the queries, lower grades being better.
+    for part in ["docs", "queries"] {
+        let line = format!("vectorize {part}.tsv --vocab vocab.txt -o {part}.svm");
+        scratch.hdsl(&line).ok();
+    }
+    let renamed = |line: &str| {
+        let fields: Vec<u32> = line.split(' ').map(|f| f.parse().unwrap()).collect();
+        format!("{} {} {}\n", fields[0], fields[1] - 100, fields[2])
+    };
+    let rows: String = planted().judgments[1].lines().map(renamed).collect();
+    scratch.write("rows", rows);
+    scratch
+        .hdsl(
+            "report m.hdsl --train docs.svm --queries queries.svm --judgments rows --number-queries \
+             --lower-is-better -o r.html",
+        )
+        .ok();
+    let of_rows = reported(&scratch);
+    for name in [
+        "dot product",
+        "cosine",
+        "tf-idf cosine",
+        "learned similarity",
+    ] {
+        let [texts, rows] = [&of_texts, &of_rows].map(|of| ndcg(of, name));
+        assert!((texts - rows).abs() < 1e-9, "{name}: {texts} {rows}");
+    }
+
+    // `evaluate` has the same measures for queries and documents in one file.
+    let both = scratch.text("docs.svm") + &scratch.text("queries.svm");
+    scratch.write("both.svm", both);
+    let moved = |line: &str| {
+        let fields: Vec<u32> = line.split(' ').map(|f| f.parse().unwrap()).collect();
+        format!("{} {} {}\n", fields[0] + 59, fields[1] - 100, 4 - fields[2])
+    };
+    let moved: String = planted().judgments[1].lines().map(moved).collect();
+    scratch.write("moved", moved);
+    let line = "evaluate m.hdsl both.svm --triplets judgments:moved --json";
+    let evaluated = scratch.hdsl(line).json();
+    let expected = evaluated["rankings"]["all"]["ndcg_at_10"].as_f64().unwrap();
+    assert!((ndcg(&of_rows, "learned similarity") - expected).abs() < 1e-9);
+    scratch
+        .hdsl("report m.hdsl --train both.svm --triplets judgments:moved -o r.html")
+        .ok();
+    assert!((ndcg(&reported(&scratch), "learned similarity") - expected).abs() < 1e-9);
+
+    scratch.write("other-vocab.txt", "wing\njet\n");
+    for (line, says) in [
+        (report.to_owned(), "docs.tsv has texts: pass --vocab"),
+        (
+            format!("{report} --vocab other-vocab.txt"),
+            "this is not the vocabulary of the model",
+        ),
+        (
+            "report m.hdsl --train docs.svm --queries queries.svm -o r.html".to_owned(),
+            "--judgments",
+        ),
+        (
+            "report m.hdsl --train docs.svm --queries queries.svm --judgments qrels -o r.html"
+                .to_owned(),
+            "query `q0` is unknown",
+        ),
+    ] {
+        let ran = scratch.hdsl(&line);
+        assert_eq!(ran.status, Some(2), "{line}: {}", ran.stderr);
+        assert!(ran.stderr.contains(says), "{line}: {}", ran.stderr);
+    }
+}
+
 #[test]
 fn smart_files_have_titles_and_judgments_may_count_queries() {
     let scratch = scratch();

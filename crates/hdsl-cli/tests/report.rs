@@ -33,6 +33,10 @@ fn the_page_tells_what_the_commands_tell() {
     };
     assert_eq!(Some(figure(&html, "error")), evaluated("m.hdsl"));
     assert_eq!(Some(figure(&html, "dot_error")), evaluated("identity"));
+    for (key, kind) in [("cosine_error", "unit"), ("tfidf_error", "tfidf")] {
+        let identity = format!("identity --preprocess {kind}");
+        assert_eq!(Some(figure(&html, key)), evaluated(&identity), "{key}");
+    }
     let explained = scratch
         .hdsl("explain m.hdsl --names vocab.txt --top 0 --json")
         .json();
@@ -45,6 +49,7 @@ fn the_page_tells_what_the_commands_tell() {
         satisfied["satisfied_by_dot_product"]
     );
     assert_eq!(data(&html)["satisfied"]["n"], satisfied["n_triplets"]);
+    assert!(html.contains(" --names vocab.txt "), "the training line");
 }
 
 #[test]

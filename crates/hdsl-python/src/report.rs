@@ -6,7 +6,7 @@ use crate::model::Model;
 use crate::training::{Classes, to_labels};
 use crate::work::detached;
 use hdsl::data::OutputFile;
-use hdsl::{Labels, Rows};
+use hdsl::{Labels, Rows, TripletSource};
 use hdsl_report::{Input, Interface, Part};
 use pyo3::prelude::*;
 use std::collections::HashMap;
@@ -44,9 +44,10 @@ impl Owned {
     }
 }
 
-/// Writes the report of a model atomically.
+/// Writes the report of a model atomically. `made_by` is the estimator, `calls` how it is fitted: from
+/// labels, and from given triplets.
 #[pyfunction]
-#[pyo3(signature = (model, path, *, title, made_by, k, names=None, train=None, test=None, train_seconds=None, n_threads=1))]
+#[pyo3(signature = (model, path, *, title, made_by, calls, k, names=None, train=None, test=None, train_seconds=None, n_threads=1))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn report(
     py: Python<'_>,
@@ -54,6 +55,7 @@ pub(crate) fn report(
     path: PathBuf,
     title: String,
     made_by: String,
+    calls: (String, String),
     k: usize,
     names: Option<Vec<String>>,
     train: Option<Given<'_>>,
@@ -62,6 +64,11 @@ pub(crate) fn report(
     n_threads: usize,
 ) -> PyResult<()> {
     let model = model.get().get();
+    let call = match model.parts().config.triplets {
+        TripletSource::Given { .. } => calls.1,
+        _ => calls.0,
+    };
+    let made_by = format!("{made_by}.{call}");
     let train = train.map(Owned::new).transpose()?;
     let test = test.map(Owned::new).transpose()?;
     let mut file = OutputFile::create(&path).map_err(to_python)?;

@@ -11,7 +11,7 @@ if (dimension) {
       traces.push({ x: sorted.map((p) => p[key]), y: sorted.map((p) => p.error), customdata: sorted.map((p) => p.iteration), name, type: "scatter", mode: "lines+markers", line: { color: color(tone), dash, width: 2 }, marker: { symbol, size: 7 }, hovertemplate: `%{x} ${noun}, iteration %{customdata}<br>${name} %{y:.1%}<extra></extra>` });
     };
     line(dimension.test, "test error", "accent", "solid", "circle");
-    line(dimension.valid, "validation error", "soft", "dot", "square");
+    line(dimension.valid, validation, "soft", "dot", "square");
     const shapes = [];
     const annotations = [];
     if (dimension.dot_error !== null) {
@@ -29,11 +29,11 @@ if (dimension) {
   draw("dimension-atoms-chart", "n_atoms", "dimensions");
   if (suggestion) {
     const p = suggestion.point;
-    const kind = suggestion.on_validation ? "validation" : "test";
+    const named = suggestion.on_validation ? validation : "test error";
     const size = `${count(p.n_features, "feature")} and ${count(p.n_atoms, "dimension")}`;
     setText("dimension-words", p.iteration === run.chosen
-      ? `The model in use has ${size}. Every smaller iterate has a ${kind} error of more than one percentage point above the lowest.`
-      : `Suggested smaller model: iterate ${thousands(p.iteration)}, with ${size}. Its ${kind} error is ${percent(p.error)}, at most one percentage point above the lowest error of ${percent(suggestion.lowest_error)}. Select it with ${suggestion.selected_by}.`
+      ? `The model in use has ${size}. Every smaller iterate has a ${named} of more than one percentage point above the lowest.`
+      : `Suggested smaller model: iterate ${thousands(p.iteration)}, with ${size}. Its ${named} is ${percent(p.error)}, at most one percentage point above the lowest error of ${percent(suggestion.lowest_error)}. Select it with ${suggestion.selected_by}.`
       + (suggestion.on_validation ? "" : " It was selected on the test rows, so its test error is optimistic.")
       + (dimension.n_evaluated < dimension.n_test ? ` The test errors of the iterates are computed on a sample of ${thousands(dimension.n_evaluated)} of ${thousands(dimension.n_test)} test rows.` : ""));
   }

@@ -1,4 +1,4 @@
-// Section 8: confusion matrices, precision and recall per class, misclassified rows.
+// Section 8: errors by similarity, confusion matrices, precision and recall per class, misclassified rows.
 
 const errors = data.errors;
 if (errors) {
@@ -45,6 +45,20 @@ if (errors) {
       ],
       layout: layout({ height: Math.max(320, Math.min(side, 90 + 60 * drawnClasses.length)), xaxis: axis({ ...ticks, side: "top", tickangle: -40, title: { text: "predicted class" } }), yaxis: axis({ ...ticks, autorange: "reversed", title: { text: "true class" } }) }),
     };
+  });
+
+  const compared = [
+    { name: baseline, ...errors.dot }, ...errors.references, { name: "learned similarity", ...errors.learned },
+  ];
+  table("similarities-table", {
+    caption: "Errors by similarity", rows: compared,
+    columns: [
+      { label: "similarity", head: true, text: (s) => s.name },
+      { label: "error", numeric: true, value: (s) => s.error, cell: (s) => el("data", { value: s.error }, percent(s.error)) },
+      { label: "wrong rows", numeric: true, value: (s) => s.n_wrong, text: (s) => thousands(s.n_wrong) },
+      { label: "balanced error", numeric: true, value: (s) => s.balanced_error, text: (s) => percent(s.balanced_error) },
+      { label: "mean F1", numeric: true, value: (s) => s.macro_f1, text: (s) => s.macro_f1.toFixed(3) },
+    ],
   });
 
   function update() {
@@ -94,6 +108,3 @@ if (errors) {
     rows: misclassified, search: (m) => `${m.row} ${classes[m.class]} ${classes[m.predicted]}`, page: 12,
   });
 }
-
-// For tests and measurements: milliseconds until texts and tables were ready.
-document.documentElement.dataset.ready = String(Math.round(performance.now()));

@@ -31,7 +31,8 @@ if (neighbors) {
       const q = neighbors.rows[at];
       const label = q.class === null ? "" : `, ${shorten(classes[q.class], 30)}`;
       const error = hasClasses && q.predicted_by_learned !== q.class ? `, predicted ${shorten(classes[q.predicted_by_learned], 30)}` : "";
-      return el("option", { value: String(at) }, `row ${thousands(q.row)}${label}${error}`);
+      const beginning = texts?.test.get(q.row)?.replace(/\s+/g, " ").trim();
+      return el("option", { value: String(at) }, `row ${thousands(q.row)}${label}${error}${beginning ? `: ${shorten(beginning, 60)}` : ""}`);
     }));
   }
 
@@ -79,7 +80,9 @@ if (neighbors) {
     const line = (value, ...label) => el("tr", {}, el("th", { scope: "row" }, ...label), amount(value, largest), number(value));
     const lines = contributions.map((c) => line(c[3], ...describeContribution(c)));
     if (rest[0]) lines.push(line(rest[1], `${thousands(rest[0])} more`));
-    const total = el("tfoot", {}, el("tr", {}, el("th", { scope: "row" }, "total"), el("td", {}), number(score, { class: "total" })));
+    const sum = (label, value) => el("tr", { class: "part" }, el("th", { scope: "row" }, label), el("td", {}), number(value, { class: "part" }));
+    const sums = neighbor.base_score === undefined ? [] : [sum("base in total", neighbor.base_score), sum("learned in total", score - neighbor.base_score)];
+    const total = el("tfoot", {}, ...sums, el("tr", {}, el("th", { scope: "row" }, "total"), el("td", {}), number(score, { class: "total" })));
     const explanation = contributions.length
       ? el("table", { class: "contributions" }, el("caption", { class: "hidden" }, `Contributions to the score of training row ${row}`), el("tbody", {}, ...lines), total)
       : el("p", { class: "small" }, "There are no contributions: the score is 0.");
@@ -89,6 +92,7 @@ if (neighbors) {
         el("span", {}, `${rank}. training row ${thousands(row)}`),
         neighbor.class === null ? null : el("span", {}, classes[neighbor.class]),
         known ? el("span", { class: `match ${result}` }, result === "right" ? "\u2713 same class" : "\u2717 different class") : null,
+        neighbor.gain === undefined ? null : el("span", { class: neighbor.gain > 0 ? "match right" : "match wrong" }, neighbor.gain > 0 ? `\u2713 relevant, gain ${short(neighbor.gain)}` : "\u2717 judged not relevant"),
         neighbor.only_here ? el("span", { class: "change" }, change) : null),
       text === undefined ? null : marked(text, wordsOf([neighbor])),
       el("details", { open: rank <= 2 }, el("summary", {}, "score ", el("data", { class: "score", value: score }, short(score)), parts), explanation));

@@ -46,6 +46,26 @@ export const hostileText = "before <script>window.pwned = 8</script> after & <b>
 }
 export const hostile = { page: at("hostile.html") };
 
+// Records with their texts.
+run("demo", "--text", "--dir", "texts");
+export const withTexts = { page: at("texts", "report.html") };
+
+// A model on top of a base, learned from judgments of the first rows of the demo.
+{
+  const rows = 60;
+  const lines = readFileSync(at("demo", "train.svm"), "utf8").trimEnd().split("\n");
+  const queries = readFileSync(at("demo", "test.svm"), "utf8").trimEnd().split("\n").slice(0, rows);
+  const classOf = (line) => line.split(" ")[0];
+  writeFileSync(at("queries.svm"), `${queries.join("\n")}\n`);
+  const judgments = queries.flatMap((query, q) => lines.flatMap((line, d) => (classOf(line) === classOf(query) && d < 400 ? [`${q} ${d} 1`] : [])));
+  writeFileSync(at("qrels.txt"), `${judgments.join("\n")}\n`);
+  run("train", demo.train, "--lambda", "10", "--base", "0.5", "--preprocess", "unit", "--max-iter", "150", "-o", "base.hdsl");
+  run("report", "base.hdsl", "--train", demo.train, "--test", demo.test, "--names", demo.names, "-o", "base.html");
+  run("report", "base.hdsl", "--train", demo.train, "--queries", "queries.svm", "--judgments", "qrels.txt", "--names", demo.names, "-o", "judged.html");
+}
+export const base = { page: at("base.html"), model: "base.hdsl" };
+export const judged = { page: at("judged.html"), model: "base.hdsl", queries: "queries.svm", judgments: "qrels.txt" };
+
 // A page at the size limits.
 export const large = { page: at("large.html") };
 execFileSync(process.env.LARGE, [large.page], { stdio: "ignore" });

@@ -6,11 +6,12 @@ import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
-import { alone, cleanUp, demo, hostile, hostileClasses, hostileNames, hostileText, json, large } from "./fixtures.mjs";
+import { alone, base, cleanUp, demo, hostile, hostileClasses, hostileNames, hostileText, json, judged, large, withTexts } from "./fixtures.mjs";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const wide = { width: 1360, height: 900 };
 const phone = { width: 390, height: 844 };
+const narrow = { width: 400, height: 900 };
 const sections = ["summary", "run", "matrix", "features", "dimension", "map", "neighbors", "errors"];
 let browser;
 
@@ -96,6 +97,14 @@ test("figures agree with explain and evaluate", async () => {
   const figure = async (key) => (await values(page, `#figure-${key}`))[0];
   assert.equal(await figure("error"), learned.error);
   assert.equal(await figure("dot_error"), dot.error);
+  for (const [key, kind, name] of [["cosine", "unit", "cosine"], ["tfidf", "tfidf", "tf-idf cosine"]]) {
+    const { error, n_wrong } = json("evaluate", "identity", "--preprocess", kind, "--train", demo.train, demo.test);
+    assert.equal(await figure(`${key}_error`), error);
+    const row = page.locator("#similarities-table tbody tr").filter({ has: page.getByRole("rowheader", { name, exact: true }) });
+    assert.equal(Number(await row.locator("data").getAttribute("value")), error);
+    assert.equal(await row.locator("td").nth(1).textContent(), String(n_wrong));
+  }
+  assert.deepEqual(await texts(page, "#similarities-table tbody th"), ["dot product", "cosine", "tf-idf cosine", "learned similarity"]);
   assert.equal(await figure("n_features"), explained.n_features);
   assert.equal(await figure("n_pairs"), explained.n_pairs);
   assert.equal(await figure("n_atoms"), explained.n_atoms);
@@ -252,6 +261,108 @@ test("rows can be chosen by list, by button, from an error and on the map", asyn
   await close();
 });
 
+test("the training line is the command of the demo", async () => {
+  const { page, close } = await open(demo);
+  const line = await page.locator("#made-by").textContent();
+  assert.match(line, /^hdsl train demo\/train\.svm --valid demo\/valid\.svm --names demo\/names\.txt --lambda /);
+  assert.match(line, / -o demo\/model\.hdsl$/);
+  await close();
+});
+
+test("the objective is a line, and steps are marked on demand", async () => {
+  const { page, trouble, close } = await open(demo);
+  await page.locator("#run-chart").scrollIntoViewIfNeeded();
+  await page.waitForFunction(() => document.getElementById("run-chart").dataset.drawn);
+  const named = () => page.locator("#run-chart").evaluate((div) => div.data.filter((trace) => trace.yaxis === "y").map((trace) => `${trace.name} ${trace.mode}`));
+  assert.deepEqual(await named(), ["objective lines"]);
+  await page.locator("#run-steps").click();
+  assert.equal(await page.locator("#run-steps").getAttribute("aria-pressed"), "true");
+  await page.waitForFunction(() => document.getElementById("run-chart").data.some((trace) => trace.name === "forward step"));
+  assert.ok((await named()).every((name, at) => (at === 0 ? name === "objective lines" : name.endsWith("step markers"))));
+  await page.locator("#run-steps").focus();
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => document.getElementById("run-chart").data.every((trace) => trace.name !== "forward step"));
+  assert.deepEqual(trouble, []);
+  await close();
+});
+
+test("the row picker shows the beginnings of texts", async () => {
+  const { page, trouble, close } = await open(withTexts);
+  const options = await texts(page, "#row-choice option");
+  const shown = new Map(await page.evaluate(() => JSON.parse(document.getElementById("data").textContent).neighbors.texts.test));
+  assert.ok(options.length > 100);
+  for (const option of options) {
+    const [, row, beginning] = option.match(/^row ([\d,]+), .*?: (.+)$/);
+    const text = shown.get(Number(row.replace(",", "")));
+    assert.ok(beginning.length <= 60 && text.startsWith(beginning.replace(/\u2026$/, "")), option);
+  }
+  assert.match(await page.locator("#row-detail blockquote").first().textContent(), /\w+ \w+/);
+  assert.deepEqual(trouble, []);
+  await close();
+});
+
+test("the parts of scores on top of a base add up", async () => {
+  const { page, trouble, close } = await open(base);
+  const groups = await page.locator("#parts-table tbody tr").evaluateAll((rows) => rows.map((r) => [...r.querySelectorAll("data")].map((d) => Number(d.value))));
+  assert.equal(groups.length, 3);
+  for (const [ofBase, learned, score] of groups) assert.ok(Math.abs(ofBase + learned - score) < 1e-9);
+  assert.match(await page.locator("#parts-words").textContent(), /% come from the base and .*% from the learned atoms/);
+  const cards = await page.locator(".lists .neighbor").evaluateAll((all) => all.map((card) => ({
+    parts: [...card.querySelectorAll("data.part")].map((d) => Number(d.value)), total: Number(card.querySelector("data.total")?.value ?? 0),
+  })));
+  assert.ok(cards.length >= 12);
+  for (const { parts, total } of cards) assert.ok(Math.abs(parts.reduce((a, b) => a + b, 0) - total) < 1e-9, `${parts} ${total}`);
+  assert.deepEqual(await texts(page, "#similarities-table tbody th"), ["base alone", "dot product", "cosine", "tf-idf cosine", "learned similarity"]);
+  assert.deepEqual(trouble, []);
+  await close();
+});
+
+test("rankings are measured, and queries lead to their neighbors", async () => {
+  const { page, trouble, close } = await open(judged);
+  assert.equal(await page.locator("#judged h2").count(), 1);
+  const names = await texts(page, "#judged-table tbody th");
+  assert.deepEqual(names, ["dot product", "cosine", "tf-idf cosine", "BM25-weighted cosine", "base alone", "learned similarity"]);
+  const learned = await page.locator("#judged-table tbody tr").last().locator("data").evaluateAll((all) => all.map((d) => Number(d.value)));
+  assert.equal(learned.length, 5);
+  assert.equal((await values(page, "#figure-ndcg"))[0], learned[0]);
+  const query = page.locator("#queries-table tbody button").first();
+  const row = (await query.textContent()).replace("row ", "");
+  await query.click();
+  assert.equal(await page.locator("#row-detail").getAttribute("data-row"), row);
+  assert.match(await page.locator("#row-detail").textContent(), /relevant, gain 1/);
+  assert.doesNotMatch(await page.locator("#missing").textContent(), /Errors/);
+  await drawAll(page);
+  assert.deepEqual(trouble, []);
+  await close();
+});
+
+test("tables fit a screen of 400 pixels, or scroll in their own box", async () => {
+  for (const report of [demo, hostile, base, judged, withTexts]) {
+    const { page, trouble, close } = await open(report, { viewport: narrow });
+    await drawAll(page);
+    for (const summary of await page.locator("details.table summary").all()) await summary.click();
+    await page.locator(".neighbor details").evaluateAll((all) => all.forEach((details) => { details.open = true; }));
+    for (const button of await page.locator("#pairs-table tbody .link").all()) await button.click();
+    const found = await page.evaluate(() => {
+      const { clientWidth, scrollWidth } = document.documentElement;
+      const wrong = scrollWidth > clientWidth ? [`the page is ${scrollWidth} wide`] : [];
+      const tables = [...document.querySelectorAll("table")].filter((table) => table.getClientRects().length);
+      for (const table of tables) {
+        const name = table.caption?.textContent;
+        const box = table.closest(".scroll") ?? table;
+        const { left, right } = box.getBoundingClientRect();
+        if (left < 0 || right > clientWidth) wrong.push(`${name}: from ${left} to ${right}`);
+        if (box !== table && getComputedStyle(box).overflowX !== "auto") wrong.push(`${name} does not scroll`);
+      }
+      return { wrong, n: tables.length };
+    });
+    assert.deepEqual(found.wrong, [], report.page);
+    assert.ok(found.n >= 12, `${found.n} tables`);
+    assert.deepEqual(trouble, []);
+    await close();
+  }
+});
+
 test("colors can be switched, and charts follow", async () => {
   const { page, trouble, close } = await open(demo);
   await page.locator("#run-chart").scrollIntoViewIfNeeded();
@@ -345,6 +456,7 @@ test("the keyboard reaches the report at once", async () => {
 test("an accessibility checker finds nothing serious", async () => {
   const cases = [
     [demo, wide, "light"], [demo, wide, "dark"], [demo, phone, "light"], [demo, phone, "dark"], [alone, wide, "light"], [hostile, phone, "dark"],
+    [judged, wide, "light"], [base, phone, "dark"],
   ];
   for (const [report, viewport, colorScheme] of cases) {
     const { page, close } = await open(report, { viewport, colorScheme });

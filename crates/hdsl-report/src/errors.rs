@@ -16,6 +16,8 @@ const MAX_LISTED: usize = 100;
 pub(crate) struct ErrorSection {
     learned: Confusion,
     dot: Confusion,
+    /// Other similarities without learning.
+    references: Vec<OfReference>,
     misclassified: Vec<Misclassified>,
     n_misclassified: usize,
     k: usize,
@@ -37,6 +39,28 @@ struct Confusion {
     classes: Vec<OfClass>,
     /// The mean F1 of these classes.
     macro_f1: f64,
+}
+
+/// The errors of a similarity without learning.
+#[derive(Serialize)]
+struct OfReference {
+    name: &'static str,
+    error: f64,
+    balanced_error: f64,
+    macro_f1: f64,
+    n_wrong: usize,
+}
+
+impl OfReference {
+    fn of(name: &'static str, evaluation: &Evaluation) -> Self {
+        Self {
+            name,
+            error: evaluation.error,
+            balanced_error: evaluation.balanced_error,
+            macro_f1: macro_f1(&by_class(&evaluation.cells)),
+            n_wrong: evaluation.n_wrong,
+        }
+    }
 }
 
 /// How well one class is predicted.
@@ -78,6 +102,11 @@ fn by_class(cells: &[(u32, u32, usize)]) -> Vec<OfClass> {
     counts.iter().map(quality).collect()
 }
 
+/// The mean F1 of classes.
+fn macro_f1(classes: &[OfClass]) -> f64 {
+    classes.iter().map(|c| c.f1).sum::<f64>() / classes.len().max(1) as f64
+}
+
 impl Confusion {
     fn of(evaluation: &Evaluation, classes: &Classes) -> Self {
         let code = |c: u32| classes.code(&evaluation.classes[c as usize]);
@@ -89,7 +118,7 @@ impl Confusion {
             balanced_error: evaluation.balanced_error,
             n_wrong: evaluation.n_wrong,
             n_test: evaluation.n_test,
-            macro_f1: classes.iter().map(|c| c.f1).sum::<f64>() / classes.len().max(1) as f64,
+            macro_f1: macro_f1(&classes),
             classes,
             cells,
         }
@@ -181,6 +210,9 @@ impl ErrorSection {
         Some(Self {
             learned: Confusion::of(learned, classes),
             dot: Confusion::of(dot, classes),
+            references: (rankings.references.iter())
+                .map(|(name, evaluation)| OfReference::of(name, evaluation))
+                .collect(),
             misclassified: misclassified.iter().take(MAX_LISTED).copied().collect(),
             n_misclassified: misclassified.len(),
             k: rankings.rule.k,

@@ -1,6 +1,8 @@
 //! The input of a report.
 
-use hdsl::{Dataset, Labels, Model, PredictionRule, Rows, Triplets};
+use hdsl::model::CommandFiles;
+use hdsl::ranking::{Judged, Judgments};
+use hdsl::{Dataset, Labels, Model, PredictionRule, Rows, Triplets, triplets};
 
 /// Training rows or test rows, before preprocessing.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +24,67 @@ impl<'a> Part<'a> {
             rows: &data.rows,
             labels: data.labels.as_ref(),
             texts: None,
+            source,
+        }
+    }
+}
+
+/// Queries with judgments of training rows, which are the documents then.
+#[derive(Clone, Debug)]
+pub struct JudgedQueries<'a> {
+    /// The rows of the queries, before preprocessing.
+    pub queries: &'a Rows,
+    /// Queries by row number, with their judged documents.
+    pub judged: Vec<(u32, Judged)>,
+    /// The documents of a ranking, by increasing row number; all training rows if there is no list.
+    pub documents: Option<Vec<u32>>,
+    /// The names of the queries, one per row, if they have any.
+    pub names: Option<&'a [String]>,
+    /// The name of the judgments on the page, such as their file name.
+    pub source: &'a str,
+}
+
+impl<'a> JudgedQueries<'a> {
+    /// Queries that are rows of their own, and judgments of the training rows.
+    ///
+    /// ```
+    /// use hdsl::Rows;
+    /// use hdsl::ranking::{Ids, Judgments};
+    /// use hdsl_report::JudgedQueries;
+    /// let queries = Rows::from_parts(2, vec![0, 1, 2], vec![0, 1], vec![1.0; 2])?;
+    /// let judgments = Judgments::parse("qrels".as_ref(), b"1 0 2\n1 3 0\n", &Ids::Rows(2), &Ids::Rows(4), false)?;
+    /// let judged = JudgedQueries::new(&queries, &judgments, "qrels");
+    /// assert_eq!(judged.judged[0].1.gains, [(0, 2.0), (3, 0.0)]);
+    /// # Ok::<(), hdsl::Error>(())
+    /// ```
+    pub fn new(queries: &'a Rows, judgments: &Judgments, source: &'a str) -> Self {
+        let answered = judgments.queries().into_iter();
+        Self {
+            queries,
+            judged: answered.map(|q| (q, judgments.of(q).clone())).collect(),
+            documents: None,
+            names: None,
+            source,
+        }
+    }
+
+    /// Queries and documents that are rows of the same data, as for training with `judgments:FILE`. The documents of a
+    /// ranking are those that the judgments name, without the query itself unless it is judged.
+    pub fn of_rows(rows: &'a Rows, judgments: &triplets::Judgments, source: &'a str) -> Self {
+        let judged = judgments.queries().iter().map(|query| {
+            let mut gains = judgments.gains(query);
+            gains.sort_unstable_by_key(|judged| judged.0);
+            let is_itself = gains.iter().any(|judged| judged.0 == query.query);
+            let left_out = if is_itself { vec![] } else { vec![query.query] };
+            (query.query, Judged { gains, left_out })
+        });
+        let mut judged: Vec<(u32, Judged)> = judged.collect();
+        judged.sort_unstable_by_key(|of| of.0);
+        Self {
+            queries: rows,
+            judged,
+            documents: Some(judgments.documents()),
+            names: None,
             source,
         }
     }
@@ -53,10 +116,14 @@ pub struct Input<'a> {
     pub rule: PredictionRule,
     /// The triplets of the training, if they cannot be mined again from labels.
     pub triplets: Option<&'a Triplets>,
+    /// Queries with judgments, to measure rankings of the training rows.
+    pub judged: Option<JudgedQueries<'a>>,
     /// The training time. It is not part of a model, because the same seed must give the same bytes.
     pub train_seconds: Option<f64>,
     /// The command that made the page, if there was one.
     pub command: Option<&'a str>,
+    /// The files of the training, as far as they are known, for the `hdsl train` command of the page.
+    pub files: CommandFiles,
     /// Code that trains the model, shown instead of the `hdsl train` command derived from its configuration.
     pub made_by: Option<&'a str>,
     /// Which options or arguments the hints on the page name.
@@ -74,8 +141,10 @@ impl<'a> Input<'a> {
             test: None,
             rule: model.rule(),
             triplets: None,
+            judged: None,
             train_seconds: None,
             command: None,
+            files: CommandFiles::default(),
             made_by: None,
             interface: Interface::CommandLine,
         }
@@ -85,6 +154,12 @@ impl<'a> Input<'a> {
     pub(crate) fn labeled_train(&self) -> Option<(&'a Rows, &'a Labels)> {
         let part = self.train?;
         Some((part.rows, part.labels?))
+    }
+
+    /// The judgments, if their queries are the test rows: the same object, not only equal rows.
+    pub(crate) fn judged_test_rows(&self) -> Option<&JudgedQueries<'a>> {
+        let (judged, test) = (self.judged.as_ref()?, self.test?);
+        std::ptr::eq(judged.queries, test.rows).then_some(judged)
     }
 
     /// The name of a feature: the given one, the one in the model, or its number.
@@ -129,6 +204,10 @@ impl<'a> Input<'a> {
                 "a model that was fitted in this session",
             ),
             Missing::Triplets => ("--triplets FILE", "triplets from labels"),
+            Missing::Judgments => (
+                "--train DOCUMENTS, --queries FILE and --judgments FILE",
+                "judgments to hdsl report on the command line",
+            ),
         };
         match self.interface {
             Interface::CommandLine => command_line,
@@ -146,4 +225,5 @@ pub(crate) enum Missing {
     Texts,
     TrainTime,
     Triplets,
+    Judgments,
 }

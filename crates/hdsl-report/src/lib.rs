@@ -1,5 +1,5 @@
-//! HTML reports about a learned similarity: errors, training run, matrix, features and pairs, nearest neighbors, and
-//! misclassified rows.
+//! HTML reports about a learned similarity: errors, training run, matrix, features and pairs, nearest neighbors,
+//! misclassified rows, and the quality of rankings.
 //!
 //! A report is one file that opens offline. [`page()`] makes it from a model and, optionally, the training and test rows.
 //! Sections that need more input are left out, and the page names the input that adds them. The same input gives the same
@@ -22,12 +22,13 @@
 //! | file | contents |
 //! |---|---|
 //! | `input` | the input of a report |
-//! | `ranking`, `triplets` | nearest neighbors and satisfied triplets, used by several sections |
-//! | `summary`, `run`, `pairs`, `graph`, `dimension`, `map`, `neighbors`, `errors` | the figures of one section each |
+//! | `ranking`, `triplets`, `references` | nearest neighbors, satisfied triplets, similarities without learning; used by several sections |
+//! | `summary`, `run`, `pairs`, `base_parts`, `graph`, `dimension`, `map`, `neighbors`, `errors`, `judged` | the figures of one section each |
 //! | `sections` | all sections, in the order of the page |
 //! | `page` | the template, the data as JSON, the scripts, the content security policy |
 //! | `compact` | the short form for notebooks |
 
+mod base_parts;
 mod classes;
 mod compact;
 mod dimension;
@@ -35,12 +36,14 @@ mod errors;
 pub mod format;
 mod graph;
 mod input;
+mod judged;
 mod map;
 mod names;
 mod neighbors;
 mod page;
 mod pairs;
 mod ranking;
+mod references;
 mod run;
 mod sample;
 mod script;
@@ -50,5 +53,5 @@ mod texts;
 mod triplets;
 
 pub use compact::compact;
-pub use input::{Input, Interface, Part};
+pub use input::{Input, Interface, JudgedQueries, Part};
 pub use page::page;

@@ -7,9 +7,10 @@ use crate::names::Names;
 use crate::ranking::{Ranked, Rankings, voting_neighbors};
 use crate::sample::thinned;
 use crate::texts::Texts;
+use hdsl::ranking::Judged;
 use hdsl::{BilinearModel, Labels, Normalization, SparseRow};
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 /// Test rows on the page: misclassified rows first, then rows that only the dot product misclassifies, then others.
 const MAX_ROWS: usize = 300;
@@ -51,6 +52,9 @@ struct Neighbor {
     contributions: Vec<(u32, u32, u8, f64)>,
     /// The number of contributions that are not listed, and their sum.
     rest: (usize, f64),
+    /// The gain of the document, if test rows are queries with judgments and this one is judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gain: Option<f64>,
     /// If the model has a base: how it differs from the base alone.
     #[serde(flatten)]
     change: Option<Change>,
@@ -149,6 +153,18 @@ impl NeighborSection {
                 None => (score, dot_contributions(query, item)),
             };
         let train_classes = classes.train.as_deref();
+        let judged = input.judged_test_rows().map(|judged| &judged.judged);
+        let judged: HashMap<u32, &Judged> = judged
+            .into_iter()
+            .flatten()
+            .map(|of| (of.0, &of.1))
+            .collect();
+        let with_gains = |row: u32, mut neighbors: Vec<Neighbor>| {
+            for neighbor in &mut neighbors {
+                neighbor.gain = judged.get(&row).and_then(|of| of.gain(neighbor.row));
+            }
+            neighbors
+        };
         let rows: Vec<Query> = selected_rows(n_test, misclassified, &classes.corrected())
             .into_iter()
             .map(|row| {
@@ -158,28 +174,34 @@ impl NeighborSection {
                     class: of_row(&classes.test),
                     predicted_by_dot: of_row(&classes.predicted_by_dot),
                     predicted_by_learned: of_row(&classes.predicted_by_learned),
-                    dot: neighbors(
-                        [&rankings.dot, &rankings.learned],
+                    dot: with_gains(
                         row,
-                        train_classes,
-                        rankings.base.as_ref(),
-                        explain_dot,
-                        names,
+                        neighbors(
+                            [&rankings.dot, &rankings.learned],
+                            row,
+                            train_classes,
+                            rankings.base.as_ref(),
+                            explain_dot,
+                            names,
+                        ),
                     ),
-                    learned: neighbors(
-                        [&rankings.learned, &rankings.dot],
+                    learned: with_gains(
                         row,
-                        train_classes,
-                        rankings.base.as_ref(),
-                        explain_learned,
-                        names,
+                        neighbors(
+                            [&rankings.learned, &rankings.dot],
+                            row,
+                            train_classes,
+                            rankings.base.as_ref(),
+                            explain_learned,
+                            names,
+                        ),
                     ),
                 }
             })
             .collect();
         Self {
             k: rankings.rule.k,
-            rule: voting_neighbors(rankings.rule),
+            rule: voting_neighbors(rankings.rule, train_classes.is_some()),
             n_test,
             n_train: rankings.learned.train.n_rows(),
             texts: texts(input, &rows),
@@ -240,6 +262,7 @@ fn neighbors(
                 class: train_classes.map(|classes| classes[n.row as usize]),
                 contributions: contributions.collect(),
                 rest: (rest.len(), rest.iter().map(|c| c.value).sum()),
+                gain: None,
                 change,
             }
         })

@@ -6,7 +6,8 @@
 
 use crate::format::count;
 use crate::input::Input;
-use hdsl::knn::{Evaluation, classify, evaluate};
+use crate::references::{Purpose, Reference};
+use hdsl::knn::{Evaluation, classify, evaluate, evaluate_similarity};
 use hdsl::{
     BilinearModel, Dot, KnnIndex, Labels, Model, Neighbor, Normalization, PredictionRule,
     Preprocessor, Result, Rows, Similarity, Vote,
@@ -32,6 +33,8 @@ pub(crate) struct Rankings {
     pub(crate) dot: Ranked,
     /// By the similarity of the model.
     pub(crate) learned: Ranked,
+    /// The errors of other similarities without learning, if rows have classes.
+    pub(crate) references: Vec<(&'static str, Evaluation)>,
     /// The base alone, if the model has one.
     pub(crate) base: Option<BilinearModel>,
     /// The rule for the learned similarity; k is at most the number of training rows.
@@ -87,8 +90,15 @@ impl Rankings {
             Some(base) => rank(base, rule, &|rows| model.prepare(rows))?,
             None => rank(&Dot, majority, &|rows| preprocessor.apply(rows))?,
         };
+        let references = match (labels, truth) {
+            (Some(labels), Some(truth)) => {
+                reference_errors(input, [labels, truth], majority, &dot)?
+            }
+            _ => Vec::new(),
+        };
         Ok(Some(Self {
             dot,
+            references,
             learned: rank(model.similarity(), rule, &|rows| model.prepare(rows))?,
             base,
             rule,
@@ -118,6 +128,33 @@ impl Rankings {
         let dot = self.dot.evaluation.as_ref()?;
         Some((dot, self.learned.evaluation.as_ref()?))
     }
+}
+
+/// The errors of the similarities without learning that are not ranked for other sections.
+fn reference_errors(
+    input: &Input<'_>,
+    [labels, truth]: [&Labels; 2],
+    rule: PredictionRule,
+    dot: &Ranked,
+) -> Result<Vec<(&'static str, Evaluation)>> {
+    let (Some(train), Some(test)) = (input.train, input.test) else {
+        return Ok(Vec::new());
+    };
+    let own = input.model.preprocess().kind();
+    let references = Reference::all(input, train.rows, test.rows, Purpose::Errors).into_iter();
+    let error = |reference: Reference| {
+        // The dot product of rows with this preprocessing is known already.
+        if let Some(known) = &dot.evaluation
+            && input.model.base() == 0.0
+            && reference.preprocessor.kind() == own
+        {
+            return Ok((reference.name, known.clone()));
+        }
+        let [train, test] = [train.rows, test.rows].map(|rows| reference.preprocessor.apply(rows));
+        let evaluation = evaluate_similarity(&Dot, &train, labels, &test, truth, &rule)?;
+        Ok((reference.name, evaluation))
+    };
+    references.map(error).collect()
 }
 
 /// What the similarity of the model is compared with.
@@ -179,10 +216,11 @@ pub(crate) fn prediction_rule(model: &Model, rule: PredictionRule) -> String {
     format!("The prediction for a test row is {class}{normalized}.{dot_rule}")
 }
 
-/// Which of the listed neighbors vote: a sentence for the section about neighbors.
-pub(crate) fn voting_neighbors(rule: PredictionRule) -> String {
+/// Which of the listed neighbors vote, if rows have classes, and how they are ordered: for the section about neighbors.
+pub(crate) fn voting_neighbors(rule: PredictionRule, has_classes: bool) -> String {
     let k = rule.k;
     let voters = match rule.vote {
+        _ if !has_classes => String::new(),
         Vote::Majority => format!("The first {k} vote on the class"),
         Vote::Weighted => format!("The first {k} vote on the class, weighted by similarity"),
         Vote::Squared => {
@@ -190,10 +228,15 @@ pub(crate) fn voting_neighbors(rule: PredictionRule) -> String {
         }
         Vote::ClassMean => "The prediction is the class with the highest mean similarity".into(),
     };
-    match rule.normalization {
-        Normalization::Dot => voters + ".",
+    let voters = match voters.is_empty() {
+        true => voters,
+        false => voters + ". ",
+    };
+    let order = match rule.normalization {
+        Normalization::Dot => "",
         Normalization::Cosine => {
-            voters + ". Neighbors are ordered by cosine; scores are shown without normalization."
+            "Neighbors are ordered by cosine; scores are shown without normalization."
         }
-    }
+    };
+    (voters + order).trim_end().to_owned()
 }

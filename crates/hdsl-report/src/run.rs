@@ -3,6 +3,7 @@
 use crate::sample::{rounded, spaced};
 use hdsl::Model;
 use hdsl::atoms::Step;
+use hdsl::model::ValidationMeasure;
 use hdsl::solver::Search;
 use serde::Serialize;
 
@@ -25,6 +26,8 @@ pub(crate) struct RunSection {
     length: usize,
     /// (iteration, validation error).
     evaluations: Vec<(u32, f64)>,
+    /// What the validation errors are.
+    validation: &'static str,
     gap_certified: Option<f64>,
     /// Whether every gap of the run is certified, that is, an upper bound.
     all_certified: bool,
@@ -71,10 +74,20 @@ impl RunSection {
             chosen: model.chosen(),
             length: steps.len(),
             evaluations: parts.evaluations.clone(),
+            validation: validation(model),
             gap_certified: parts.gap_certified,
             all_certified: exact && parts.gap_certified.is_some(),
             stop: parts.stop.map(|stop| stop.to_string()),
         }
+    }
+}
+
+/// The name of the validation errors.
+fn validation(model: &Model) -> &'static str {
+    match model.parts().config.validation_measure() {
+        Some(ValidationMeasure::TripletError) => "held-out triplet error",
+        Some(ValidationMeasure::NdcgLoss) => "held-out 1 \u{2212} nDCG@10",
+        _ => "validation error",
     }
 }
 

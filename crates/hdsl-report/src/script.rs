@@ -6,18 +6,20 @@ use sha2::{Digest, Sha256};
 use std::io::Read as _;
 
 /// The page's own script, one file per section, in the order of their dependencies.
-const OWN: [&str; 11] = [
+const OWN: [&str; 13] = [
     include_str!("../assets/base.js"),
     include_str!("../assets/charts.js"),
     include_str!("../assets/table.js"),
     include_str!("../assets/run.js"),
     include_str!("../assets/matrix.js"),
+    include_str!("../assets/parts.js"),
     include_str!("../assets/features.js"),
     include_str!("../assets/graph.js"),
     include_str!("../assets/dimension.js"),
     include_str!("../assets/map.js"),
     include_str!("../assets/neighbors.js"),
     include_str!("../assets/errors.js"),
+    include_str!("../assets/judged.js"),
 ];
 
 /// plotly.js, compressed by `build.rs`.

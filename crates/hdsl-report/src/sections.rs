@@ -1,10 +1,12 @@
 //! All sections of a report, in the order of the page.
 
+use crate::base_parts::BaseSection;
 use crate::classes::Classes;
 use crate::dimension::DimensionSection;
 use crate::errors::{ErrorSection, misclassified};
 use crate::graph::GraphSection;
 use crate::input::Input;
+use crate::judged::JudgedSection;
 use crate::map::MapSection;
 use crate::names::{NameList, Names};
 use crate::neighbors::NeighborSection;
@@ -28,11 +30,13 @@ pub(crate) struct Sections {
     satisfied: Option<Satisfied>,
     pub(crate) run: RunSection,
     pub(crate) entries: Entries,
+    pub(crate) base_parts: Option<BaseSection>,
     graph: GraphSection,
     pub(crate) dimension: Option<DimensionSection>,
     pub(crate) map: Option<MapSection>,
     pub(crate) neighbors: Option<NeighborSection>,
     pub(crate) errors: Option<ErrorSection>,
+    pub(crate) judged: Option<JudgedSection>,
 }
 
 /// Computes all sections. `on_stage` is called with the name of each stage of the work.
@@ -62,9 +66,11 @@ pub(crate) fn compute(
     let neighbors =
         rankings.map(|r| NeighborSection::of(input, r, &misclassified, &classes, &mut names));
     let errors = rankings.and_then(|r| ErrorSection::of(input, r, &misclassified, &classes));
+    on_stage("ranking documents");
+    let judged = JudgedSection::of(input)?;
     on_stage("counting triplets");
     let satisfied = satisfied(input)?;
-    let summary = Summary::of(input, rankings, satisfied.as_ref());
+    let summary = Summary::of(input, rankings, satisfied.as_ref(), judged.as_ref());
     let sections = Sections {
         title: input.title.to_owned(),
         baseline: (input.model.base() > 0.0).then(|| baseline(input.model)),
@@ -72,12 +78,14 @@ pub(crate) fn compute(
         names: names.into_list(),
         classes: classes.names,
         satisfied,
+        base_parts: BaseSection::of(input, rankings),
         entries,
         graph,
         dimension,
         map,
         neighbors,
         errors,
+        judged,
     };
     Ok((sections, summary))
 }
@@ -98,8 +106,44 @@ fn check(input: &Input<'_>) -> Result<()> {
             }
         }
     }
+    check_judged(input)?;
     match input.rule.k {
         0 => Err(Error::param("k", 0, "at least 1")),
         _ => Ok(()),
     }
+}
+
+/// Judgments name rows that exist.
+fn check_judged(input: &Input<'_>) -> Result<()> {
+    let Some(judged) = &input.judged else {
+        return Ok(());
+    };
+    let Some(train) = input.train else {
+        return Err(Error::Data(
+            "judgments need training rows, which are the documents".to_owned(),
+        ));
+    };
+    input.model.preprocess().check(judged.queries)?;
+    let (n_queries, n_documents) = (judged.queries.n_rows(), train.rows.n_rows());
+    if let Some(names) = judged.names.filter(|names| names.len() != n_queries) {
+        let reason = format!("there are {} names for {n_queries} queries", names.len());
+        return Err(Error::Data(reason));
+    }
+    for (query, of) in &judged.judged {
+        if *query as usize >= n_queries {
+            let reason = format!("query {query} is judged, but there are {n_queries} queries");
+            return Err(Error::Data(reason));
+        }
+        let named = of.gains.iter().map(|judged| judged.0);
+        if let Some(row) = named
+            .chain(judged.documents.iter().flatten().copied())
+            .max()
+            && row as usize >= n_documents
+        {
+            let reason =
+                format!("document {row} is judged, but there are {n_documents} training rows");
+            return Err(Error::Data(reason));
+        }
+    }
+    Ok(())
 }

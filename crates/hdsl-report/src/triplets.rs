@@ -1,7 +1,8 @@
-//! Satisfied triplets: how many training triplets have a margin above 0, under the dot product and the learned similarity.
+//! Satisfied triplets: how many training triplets have a margin above 0, under the learned similarity and without learning.
 
 use crate::input::Input;
 use crate::ranking::dot_preprocessor;
+use crate::references::{Purpose, Reference};
 use hdsl::{CancelToken, Result, Rows, Triplets};
 use serde::Serialize;
 
@@ -11,6 +12,8 @@ pub(crate) struct Satisfied {
     pub(crate) n: usize,
     pub(crate) dot: f64,
     pub(crate) learned: f64,
+    /// The shares under other similarities without learning.
+    pub(crate) references: Vec<(&'static str, f64)>,
 }
 
 /// Counts satisfied triplets among the given ones, or among those mined again as in training. `None` if neither is
@@ -35,6 +38,7 @@ pub(crate) fn satisfied(input: &Input<'_>) -> Result<Option<Satisfied>> {
         n: triplets.len(),
         dot: satisfied_share(&triplets, &rows),
         learned: satisfied_share(&triplets, &transformed),
+        references: references(input, train.rows, &triplets),
     }))
 }
 
@@ -50,6 +54,18 @@ fn mined(input: &Input<'_>, rows: &Rows) -> Option<Triplets> {
         .triplets
         .triplets(rows, Some(labels), config.seed, CancelToken::NEVER);
     triplets.ok()
+}
+
+fn references(input: &Input<'_>, train: &Rows, triplets: &Triplets) -> Vec<(&'static str, f64)> {
+    Reference::all(input, train, train, Purpose::Errors)
+        .into_iter()
+        // Under the base alone the margins have the same signs as under the dot product.
+        .filter(|reference| reference.name != "dot product")
+        .map(|reference| {
+            let rows = reference.preprocessor.apply(train);
+            (reference.name, satisfied_share(triplets, &rows))
+        })
+        .collect()
 }
 
 /// The share of triplets whose anchor has a larger dot product with the near row than with the far row.

@@ -4,11 +4,14 @@
 use hdsl::atoms::Path;
 use hdsl::data::{Planted, PlantedParams, planted};
 use hdsl::knn::evaluate_similarity;
+use hdsl::measures::{RankingQuality, rank_documents};
+use hdsl::ranking::{Ids, Judgments};
+use hdsl::triplets::{self, TripletFormat};
 use hdsl::{
-    Atom, BilinearModel, Dataset, Dot, Labels, Model, ModelParts, PredictionRule, Preprocessor,
-    Rows, Similarity, SparseRow, TrainConfig,
+    Atom, BilinearModel, Dataset, Dot, Labels, Model, ModelParts, PredictionRule, Preprocess,
+    Preprocessor, Rows, Similarity, SparseRow, TrainConfig, TripletSource,
 };
-use hdsl_report::{Input, Part, page};
+use hdsl_report::{Input, JudgedQueries, Part, page};
 use serde_json::Value;
 use std::sync::LazyLock;
 
@@ -294,4 +297,309 @@ fn the_page_has_no_links_to_other_sites() {
     let allowed = "http://www.w3.org/2000/svg";
     assert!(!own.replace(allowed, "").contains("://"));
     assert_eq!(own.matches("<script").count(), 3);
+}
+
+#[test]
+fn errors_of_other_similarities_agree_with_evaluate_similarity() {
+    let (problem, model) = &*PROBLEM;
+    let labels = |d: &'static Dataset| d.labels.as_ref().unwrap();
+    let (train, test) = (&problem.train, &problem.test);
+    let error = |kind: Preprocess| {
+        let fitted = Preprocessor::fit(kind, &train.rows);
+        let (a, b) = (fitted.apply(&train.rows), fitted.apply(&test.rows));
+        let rule = PredictionRule::nearest(3);
+        evaluate_similarity(&Dot, &a, labels(train), &b, labels(test), &rule).unwrap()
+    };
+    let with_base = on_base(4.0);
+    let own = model.preprocess().kind();
+    let cosines = [
+        ("cosine", Preprocess::Unit),
+        ("tf-idf cosine", Preprocess::Tfidf),
+    ];
+    let product = [("dot product", own)];
+    for (model, expected) in [
+        (model, cosines.to_vec()),
+        // The base alone takes the place of the dot product, which is another row of the table then.
+        (&with_base, [&product[..], &cosines[..]].concat()),
+    ] {
+        let mut input = complete_input();
+        input.model = model;
+        let html = write(&input);
+        let found = data(&html)["errors"]["references"].clone();
+        assert_eq!(found.as_array().unwrap().len(), expected.len());
+        for (found, (name, kind)) in found.as_array().unwrap().iter().zip(expected) {
+            let expected = error(kind);
+            assert_eq!(found["name"], name);
+            assert_eq!(found["error"], expected.error);
+            assert_eq!(found["balanced_error"], expected.balanced_error);
+            assert_eq!(found["n_wrong"], expected.n_wrong);
+            assert!(html.contains(&format!("value=\"{}\"", expected.error)));
+        }
+    }
+}
+
+#[test]
+fn tfidf_is_left_out_where_values_are_below_0() {
+    let mut rows = Rows::new(3);
+    for value in [1.0, -1.0, 2.0] {
+        rows.push(SparseRow::new(&[0, 1], &[value, 1.0]));
+    }
+    let labels = Labels::from_names(["a", "b", "a"]);
+    let path = Path::new(vec![(Atom::plus(0, 1).unwrap(), 1.0)], vec![]).unwrap();
+    let model = Model::new(ModelParts::new(3, 2.0, path)).unwrap();
+    let mut input = Input::new(&model, "m.hdsl");
+    let part = Part {
+        rows: &rows,
+        labels: Some(&labels),
+        texts: None,
+        source: "rows",
+    };
+    (input.train, input.test) = (Some(part), Some(part));
+    let shown = data(&write(&input));
+    let references = shown["errors"]["references"].as_array().unwrap();
+    assert_eq!(references.len(), 1);
+    assert_eq!(references[0]["name"], "cosine");
+}
+
+#[test]
+fn base_and_learned_part_add_up_to_the_scores() {
+    let (problem, _) = &*PROBLEM;
+    let model = on_base(4.0);
+    let mut input = complete_input();
+    input.model = &model;
+    let shown = data(&write(&input));
+    let groups = shown["base_parts"]["groups"].as_array().unwrap();
+    assert_eq!(groups.len(), 3);
+    let (train, test) = (&problem.train, &problem.test);
+    let (a, b) = (model.prepare(&train.rows), model.prepare(&test.rows));
+    let labels = |d: &'static Dataset| d.labels.as_ref().unwrap();
+    // All pairs are in the sample: there are 80 x 160.
+    for (group, same) in groups[1..].iter().zip([true, false]) {
+        let (mut n, mut base, mut score, mut sizes) = (0, 0.0, 0.0, (0.0, 0.0));
+        for q in 0..b.n_rows() {
+            for t in 0..a.n_rows() {
+                if (labels(test).name(q) == labels(train).name(t)) != same {
+                    continue;
+                }
+                let (x, z) = (b.row(q), a.row(t));
+                let (of_base, whole) = (4.0 * x.dot(z), model.similarity().score(x, z));
+                n += 1;
+                base += of_base;
+                score += whole;
+                sizes.0 += of_base.abs();
+                sizes.1 += (whole - of_base).abs();
+            }
+        }
+        let close = |key: &str, expected: f64| {
+            let found = group[key].as_f64().unwrap();
+            assert!(
+                (found - expected).abs() < 1e-9,
+                "{key}: {found}, expected {expected}"
+            );
+        };
+        assert_eq!(group["n_pairs"], n);
+        close("base", base / f64::from(n));
+        close("learned", (score - base) / f64::from(n));
+        close("share", sizes.1 / (sizes.0 + sizes.1));
+    }
+    // Without a base, there are no parts.
+    assert!(data(&write(&complete_input()))["base_parts"].is_null());
+}
+
+/// Test rows as queries whose answers are the first ten training rows of their class, the first of them with gain 2.
+fn judgments() -> String {
+    let (problem, _) = &*PROBLEM;
+    let labels = |d: &'static Dataset| d.labels.as_ref().unwrap();
+    let (train, test) = (labels(&problem.train), labels(&problem.test));
+    let mut lines = String::new();
+    for query in 0..test.len() {
+        let same = (0..train.len()).filter(|&row| train.name(row) == test.name(query));
+        for (at, row) in same.take(10).enumerate() {
+            lines += &format!("{query} {row} {}\n", if at == 0 { 2 } else { 1 });
+        }
+    }
+    lines
+}
+
+#[test]
+fn rankings_are_measured_by_judgments() {
+    let (problem, _) = &*PROBLEM;
+    let model = on_base(4.0);
+    let lines = judgments();
+    let (n_test, n_train) = (problem.test.rows.n_rows(), problem.train.rows.n_rows());
+    let ids = [n_test, n_train].map(Ids::Rows);
+    let parsed = Judgments::parse("qrels".as_ref(), lines.as_bytes(), &ids[0], &ids[1], false);
+    let parsed = parsed.unwrap();
+    let mut input = complete_input();
+    input.model = &model;
+    input.judged = Some(JudgedQueries::new(&problem.test.rows, &parsed, "qrels"));
+    let html = write(&input);
+    let shown = data(&html);
+    assert!(html.contains("href=\"#judged\""));
+    let found = shown["judged"]["similarities"].as_array().unwrap();
+    let names: Vec<_> = found.iter().map(|f| f["name"].as_str().unwrap()).collect();
+    assert_eq!(
+        names,
+        [
+            "dot product",
+            "cosine",
+            "tf-idf cosine",
+            "BM25-weighted cosine",
+            "base alone",
+            "learned similarity"
+        ]
+    );
+    // Documents first, then queries, as rows of one matrix.
+    let quality = |similarity: &dyn Similarity, prepare: &dyn Fn(&Rows) -> Rows| {
+        let mut rows = prepare(&problem.train.rows);
+        rows.append(prepare(&problem.test.rows).view());
+        let queries: Vec<_> = (0..n_test as u32)
+            .map(|q| (n_train as u32 + q, parsed.of(q).gains.clone()))
+            .collect();
+        let documents: Vec<u32> = (0..n_train as u32).collect();
+        RankingQuality::of(&rank_documents(
+            similarity,
+            &rows,
+            &queries,
+            Some(&documents),
+        ))
+    };
+    let tfidf = Preprocessor::fit(Preprocess::Tfidf, &problem.train.rows);
+    for (at, expected) in [
+        (2, quality(&Dot, &|rows| tfidf.apply(rows))),
+        (5, quality(model.similarity(), &|rows| model.prepare(rows))),
+    ] {
+        for (key, expected) in [
+            ("ndcg", expected.ndcg),
+            ("map", expected.average_precision),
+            ("recall_at_10", expected.recall_at_10),
+            ("recall_at_100", expected.recall_at_100),
+            ("mrr", expected.reciprocal_rank),
+        ] {
+            let found = found[at][key].as_f64().unwrap();
+            assert!(
+                (found - expected).abs() < 1e-9,
+                "{at} {key}: {found}, expected {expected}"
+            );
+        }
+    }
+    // Neighbors of queries have their gains.
+    let cards = shown["neighbors"]["rows"][0]["learned"].as_array().unwrap();
+    for card in cards {
+        let row = card["row"].as_u64().unwrap() as u32;
+        assert_eq!(card["gain"].as_f64(), parsed.of(0).gain(row));
+    }
+    assert_eq!(
+        shown["base_parts"]["groups"][1]["name"],
+        "queries and relevant documents"
+    );
+}
+
+#[test]
+fn judgments_of_training_rows_rank_the_judged_documents() {
+    let (problem, model) = &*PROBLEM;
+    let lines = b"0 1 1\n0 2 0\n0 3 2\n5 3 1\n5 0 0\n";
+    let n_rows = problem.train.rows.n_rows();
+    let format = TripletFormat::Judgments;
+    let parsed = triplets::Judgments::parse("qrels".as_ref(), lines, format, n_rows).unwrap();
+    let mut input = complete_input();
+    let judged = JudgedQueries::of_rows(&problem.train.rows, &parsed, "qrels");
+    // Document 0 is a query as well.
+    assert_eq!(judged.documents, Some(vec![0, 1, 2, 3]));
+    assert_eq!(judged.judged[0].1.left_out, [0]);
+    input.judged = Some(judged);
+    let shown = data(&write(&input));
+    let queries: Vec<_> = (parsed.queries().iter())
+        .map(|query| (query.query, parsed.gains(query)))
+        .collect();
+    let rows = model.prepare(&problem.train.rows);
+    let documents = parsed.documents();
+    let ranked = rank_documents(model.similarity(), &rows, &queries, Some(&documents));
+    let learned = shown["judged"]["similarities"]
+        .as_array()
+        .unwrap()
+        .last()
+        .unwrap();
+    let expected = RankingQuality::of(&ranked).ndcg;
+    assert!((learned["ndcg"].as_f64().unwrap() - expected).abs() < 1e-12);
+    assert_eq!(shown["judged"]["n_queries"], 2);
+    assert!(shown["neighbors"]["rows"][0]["dot"][0]["gain"].is_null());
+}
+
+#[test]
+fn judgments_of_rows_that_do_not_exist_are_refused() {
+    let (problem, _) = &*PROBLEM;
+    let judgments = Judgments::parse(
+        "qrels".as_ref(),
+        b"0 500 1\n",
+        &Ids::Rows(80),
+        &Ids::Rows(1000),
+        false,
+    );
+    let mut input = complete_input();
+    let judged = JudgedQueries::new(&problem.test.rows, &judgments.unwrap(), "qrels");
+    input.judged = Some(judged.clone());
+    let error = page(&input, &mut |_| {}).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "document 500 is judged, but there are 160 training rows"
+    );
+    let mut input = Input::new(input.model, "m.hdsl");
+    input.judged = Some(judged);
+    let error = page(&input, &mut |_| {}).unwrap_err().to_string();
+    assert!(error.contains("judgments need training rows"), "{error}");
+}
+
+/// The training line of a page.
+fn made_by(html: &str) -> Option<String> {
+    let start = html.find("id=\"made-by\">")? + "id=\"made-by\">".len();
+    Some(html[start..start + html[start..].find("</code>")?].replace("&#39;", "'"))
+}
+
+#[test]
+fn the_training_line_names_the_files_of_the_training() {
+    let (_, model) = &*PROBLEM;
+    let mut input = complete_input();
+    let line = made_by(&write(&input)).unwrap();
+    assert_eq!(
+        line,
+        "hdsl train train.svm --valid VALID --names NAMES --lambda 10 --max-iter 60 -o model.hdsl"
+    );
+    let mut parts = model.parts().clone();
+    parts.config.added_rows = true;
+    let added = Model::new(parts.clone()).unwrap();
+    input.model = &added;
+    input.train = input.train.map(|part| Part {
+        source: "train.svm and more.svm",
+        ..part
+    });
+    input.files.train = Some("train.svm".into());
+    input.files.add = Some("more.svm".into());
+    input.files.valid = Some("valid rows.svm".into());
+    input.files.names = Some("names.txt".into());
+    assert_eq!(
+        made_by(&write(&input)).unwrap(),
+        "hdsl train train.svm --add more.svm --valid 'valid rows.svm' --names names.txt --lambda 10 --max-iter 60 \
+         -o model.hdsl"
+    );
+    // A model of `hdsl rank` is not made by `hdsl train`.
+    parts.config.triplets = TripletSource::Ranking { count: 7 };
+    parts.config.n_estimators = 4;
+    let ranked = Model::new(parts.clone()).unwrap();
+    input.model = &ranked;
+    let html = write(&input);
+    assert_eq!(
+        made_by(&html).unwrap(),
+        "hdsl rank train.svm --queries QUERIES --judgments JUDGMENTS --preprocess max --lambda 10 --max-iter 60 \
+         --n-estimators 4 --seed 0 -o model.hdsl"
+    );
+    assert!(html.contains("Quality of rankings: give --train DOCUMENTS"));
+    // No command continues an earlier model.
+    parts.config.warm_start = true;
+    parts.config.triplets = TrainConfig::new(1.0).triplets;
+    let continued = Model::new(parts).unwrap();
+    input.model = &continued;
+    let html = write(&input);
+    assert_eq!(made_by(&html), None);
+    assert!(html.contains("This model continues an earlier one"));
 }

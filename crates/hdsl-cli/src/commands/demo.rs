@@ -189,10 +189,12 @@ impl Outputs {
         let path = |at: usize| self.paths[at].display().to_string();
         let (train, test, model) = (path(0), path(2), path(self.paths.len() - 2));
         let mut input = Input::new(&trained.model, &model);
-        input.train = Some(Part::new(&problem.train, &train));
-        input.test = Some(Part::new(&problem.test, &test));
+        input.train = Some(with_texts(&problem.train, &train));
+        input.test = Some(with_texts(&problem.test, &test));
+        input.files.valid = Some(self.paths[1].clone());
         if problem.train.records.is_none() {
             input.names = Some(&problem.names);
+            input.files.names = Some(self.paths[3].clone());
         }
         input.train_seconds = Some(trained.run.train_seconds);
         let page = hdsl_report::page(&input, &mut |_| {})?;
@@ -207,6 +209,15 @@ impl Outputs {
             Some(out) => files::write(out, fill),
             None => Ok(()),
         }
+    }
+}
+
+/// Rows for the report, with the texts that they were made from.
+fn with_texts<'a>(data: &'a hdsl::Dataset, source: &'a str) -> Part<'a> {
+    let records = data.records.as_ref();
+    Part {
+        texts: records.and_then(|records| records.texts.as_deref()),
+        ..Part::new(data, source)
     }
 }
 

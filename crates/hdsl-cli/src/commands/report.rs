@@ -1,15 +1,21 @@
 //! `hdsl report`: an HTML page about a model.
 
-use crate::args::{AddedRows, ModelFile, heading::FILES, positive};
+use crate::args::{
+    AddedRows, ModelFile,
+    heading::{COLLECTION, FILES},
+    positive,
+};
 use crate::failure::Failure;
 use crate::files::{self, Reader};
 use crate::output::{self, Log, count};
 use crate::progress::Stages;
 use clap::{Args, ValueHint};
-use hdsl::data::read_texts;
-use hdsl::model::shell_word;
-use hdsl::{CancelToken, Dataset, Model, Preprocessor, TripletSource, Triplets};
-use hdsl_report::{Input, Part};
+use hdsl::data::{RecordVectorizer, is_documents, read_documents, read_texts};
+use hdsl::model::{CommandFiles, shell_word};
+use hdsl::ranking::{Ids, Judgments};
+use hdsl::triplets::{self, TripletFormat};
+use hdsl::{CancelToken, Dataset, IndexBase, Model, Preprocessor, TripletSource, Triplets};
+use hdsl_report::{Input, JudgedQueries, Part};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -17,11 +23,12 @@ use std::time::Instant;
 
 /// Write an HTML page about a model: errors, charts, features, neighbors
 ///
-/// The page is one file that opens offline in any browser. It shows the errors under the dot product and under the learned
-/// similarity, the training run, the matrix, features and pairs in tables and as a graph, the errors of smaller models, a
-/// map of the rows, the neighbors of test rows with the contributions to each score, and the misclassified rows. Only the
-/// model is required: sections that need more input are left out, and the page names the options that add them. Large
-/// data are sampled, with a note.
+/// The page is one file that opens offline in any browser. It shows the errors under the learned similarity and without
+/// learning (dot product, cosine, tf-idf cosine), the training run, the matrix, features and pairs in tables and as a graph,
+/// the errors of smaller models, a map of the rows, the neighbors of test rows with the contributions to each score, and
+/// the misclassified rows. With --queries and --judgments it shows nDCG@10, MAP, recall and MRR of rankings of the --train
+/// rows. Only the model is required: sections that need more input are left out, and the page names the options that add
+/// them. Large data are sampled, with a note.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("add", |add| add.requires("train")),
@@ -31,6 +38,11 @@ Examples:
   hdsl report reviews.hdsl --train reviews.csv --test new.csv -o report.html
   hdsl report m.hdsl --train train.svm --test test.svm --text train.tsv test.tsv -o report.html
       shows the texts of rows and marks the words that contribute
+  hdsl report m.hdsl --train docs.svm --queries queries.svm --judgments qrels.txt -o report.html
+      measures rankings; judgments name rows, counted from 0
+  hdsl report m.hdsl --train corpus.jsonl --queries queries.jsonl --judgments qrels.tsv \\
+      --vocab vocab.txt -o report.html
+      the texts that `hdsl rank` took, with the vocabulary of its --save-vocab
   hdsl train ... -o m.hdsl --json > run.json && hdsl report m.hdsl --run run.json -o report.html
       shows the training time too, which a model file does not contain"
 )]
@@ -56,11 +68,30 @@ pub(crate) struct Report {
     #[arg(long, value_names = ["TRAIN", "TEST"], num_args = 2, requires = "test", value_hint = ValueHint::FilePath)]
     text: Option<Vec<PathBuf>>,
     /// The triplets of the training, if they came from a file; others are mined again
+    ///
+    /// With judgments:FILE or judgments-low:FILE, the page has the quality of the rankings, too.
     #[arg(long, value_name = "SOURCE", requires = "train")]
     triplets: Option<TripletSource>,
     /// File with the output of `hdsl train --json`, for the training time
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     run: Option<PathBuf>,
+    /// Queries, whose answers are among the --train rows; they take the place of --test rows
+    #[arg(long, value_name = "FILE", requires_all = ["judgments", "train"], conflicts_with_all = ["test", "text"], value_hint = ValueHint::FilePath, help_heading = COLLECTION)]
+    queries: Option<PathBuf>,
+    /// Lines `query document grade` or, as TREC has them, `query 0 document grade`
+    ///
+    /// Queries and documents are named by the ids of texts or records, or by row numbers counted from 0.
+    #[arg(long, value_name = "FILE", requires = "queries", value_hint = ValueHint::FilePath, help_heading = COLLECTION)]
+    judgments: Option<PathBuf>,
+    /// Grade 1 is better than grade 4: gains are the highest grade + 1 - grade
+    #[arg(long, requires = "judgments", help_heading = COLLECTION)]
+    lower_is_better: bool,
+    /// Judgments name queries by position in their file, counted from 1, whatever their ids are
+    #[arg(long, requires = "judgments", help_heading = COLLECTION)]
+    number_queries: bool,
+    /// Vocabulary that `hdsl rank --save-vocab` wrote: --train and --queries are texts
+    #[arg(long, value_name = "FILE", requires = "judgments", conflicts_with_all = ["add", "train_labels"], value_hint = ValueHint::FilePath, help_heading = COLLECTION)]
+    vocab: Option<PathBuf>,
     /// Labels of the --train rows, one per line, for formats without labels
     #[arg(long, value_name = "FILE", requires = "train", value_hint = ValueHint::FilePath, help_heading = FILES)]
     train_labels: Option<PathBuf>,
@@ -83,6 +114,7 @@ pub(crate) fn run(args: &Report, log: &Log) -> Result<(), Failure> {
     let names = args.names.as_deref().map(read_names).transpose()?;
     let parts = Parts::read(args, &model, log)?;
     let triplets = given_triplets(args, parts.train.as_ref(), &model)?;
+    let judged = Judged::read(args, &parts)?;
     let train_seconds = args.run.as_deref().map(read_seconds).transpose()?;
 
     let title = args.model.model.display().to_string();
@@ -91,6 +123,8 @@ pub(crate) fn run(args: &Report, log: &Log) -> Result<(), Failure> {
     input.names = names.as_deref();
     input.train = parts.train.as_ref().map(NamedRows::part);
     input.test = parts.test.as_ref().map(NamedRows::part);
+    input.judged = judged.as_ref().and_then(|judged| judged.queries(&parts));
+    input.files = command_files(args);
     input.rule.k = args.k.unwrap_or(input.rule.k);
     input.triplets = triplets.as_ref();
     input.train_seconds = train_seconds;
@@ -120,9 +154,37 @@ pub(crate) fn run(args: &Report, log: &Log) -> Result<(), Failure> {
     output::result(args.json, Some(&args.output), value, text)
 }
 
+/// The files of the training, as far as the options name them.
+fn command_files(args: &Report) -> CommandFiles {
+    let mut files = CommandFiles::default();
+    files.train = args.train.clone();
+    files.labels = args.train_labels.clone();
+    files.add = args.added.add.clone();
+    files.add_labels = args.added.add_labels.clone();
+    files.names = args.names.clone();
+    if let Some(TripletSource::File { path, .. }) = &args.triplets {
+        files.triplets = Some(path.clone());
+    }
+    let read = &args.model.read;
+    if let Some(format) = read.format {
+        files
+            .reading
+            .extend(["--format".to_owned(), format.to_string()]);
+    }
+    if let Some(base) = read.index_base() {
+        let flag = match base {
+            IndexBase::Zero => "--zero-based",
+            IndexBase::One => "--one-based",
+        };
+        files.reading.push(flag.to_owned());
+    }
+    files
+}
+
 /// Rows with the name of their file, and their texts.
 struct NamedRows {
     data: Dataset,
+    ids: Option<Vec<String>>,
     texts: Option<Vec<String>>,
     source: String,
 }
@@ -132,6 +194,82 @@ impl NamedRows {
         let mut part = Part::new(&self.data, &self.source);
         part.texts = self.texts.as_deref();
         part
+    }
+
+    /// Texts with ids, as rows of a vocabulary.
+    fn of_documents(path: &Path, vectorizer: &RecordVectorizer) -> Result<Self, Failure> {
+        let documents = read_documents(path)?;
+        let texts: Vec<String> = documents.iter().map(|d| d.whole().into_owned()).collect();
+        Ok(Self {
+            data: Dataset {
+                rows: vectorizer.transform_texts(&texts)?,
+                labels: None,
+                queries: None,
+                index_base: IndexBase::One,
+                notes: Vec::new(),
+                records: None,
+            },
+            ids: Some(documents.into_iter().map(|document| document.id).collect()),
+            texts: Some(texts),
+            source: path.display().to_string(),
+        })
+    }
+
+    /// How judgments name the rows.
+    fn judged_by(&self) -> Ids {
+        match &self.ids {
+            Some(ids) => Ids::named(ids.iter().map(String::as_str)),
+            None => Ids::Rows(self.data.rows.n_rows()),
+        }
+    }
+}
+
+/// Judgments, of queries of their own or of training rows.
+enum Judged {
+    OfQueries(Judgments, String),
+    OfRows(triplets::Judgments, String),
+}
+
+impl Judged {
+    fn read(args: &Report, parts: &Parts) -> Result<Option<Self>, Failure> {
+        let Some(train) = &parts.train else {
+            return Ok(None);
+        };
+        if let (Some(path), Some(queries)) = (&args.judgments, &parts.test) {
+            let by_position = Ids::Positions(queries.data.rows.n_rows());
+            let ids = match args.number_queries {
+                true => by_position,
+                false => queries.judged_by(),
+            };
+            let judgments = Judgments::read(path, &ids, &train.judged_by(), args.lower_is_better)?;
+            return Ok(Some(Self::OfQueries(judgments, path.display().to_string())));
+        }
+        match &args.triplets {
+            Some(TripletSource::File {
+                format: format @ (TripletFormat::Judgments | TripletFormat::JudgmentsLow),
+                path,
+            }) => {
+                let n_rows = train.data.rows.n_rows();
+                let judgments = triplets::Judgments::read(path, *format, n_rows)?;
+                Ok(Some(Self::OfRows(judgments, path.display().to_string())))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn queries<'a>(&'a self, parts: &'a Parts) -> Option<JudgedQueries<'a>> {
+        match self {
+            Self::OfQueries(judgments, source) => {
+                let queries = parts.test.as_ref()?;
+                let mut judged = JudgedQueries::new(&queries.data.rows, judgments, source);
+                judged.names = queries.ids.as_deref();
+                Some(judged)
+            }
+            Self::OfRows(judgments, source) => {
+                let rows = &parts.train.as_ref()?.data.rows;
+                Some(JudgedQueries::of_rows(rows, judgments, source))
+            }
+        }
     }
 }
 
@@ -143,6 +281,18 @@ struct Parts {
 
 impl Parts {
     fn read(args: &Report, model: &Model, log: &Log) -> Result<Self, Failure> {
+        if let (Some(path), Some(train), Some(queries)) = (&args.vocab, &args.train, &args.queries)
+        {
+            return Self::read_documents(path, [train, queries], model);
+        }
+        if let (Some(train), Some(_), None) = (&args.train, &args.queries, model.vectorizer())
+            && is_documents(train)
+        {
+            return Err(Failure::usage(format!(
+                "{} has texts: pass --vocab with the vocabulary of `hdsl rank --save-vocab`",
+                train.display()
+            )));
+        }
         let mut reader = Reader::new(&args.model.read, log).keep_texts();
         reader.number_as_model(model);
         let text = |which: usize| args.text.as_ref().map(|files| files[which].as_path());
@@ -165,7 +315,10 @@ impl Parts {
                     .and_then(|records| records.texts.take()),
             };
             let texts = texts.filter(|texts| texts.len() == data.rows.n_rows());
+            let records = data.records.as_mut();
+            let ids = records.and_then(|records| records.ids.take());
             Ok::<_, Failure>(NamedRows {
+                ids: ids.filter(|ids| ids.len() == data.rows.n_rows()),
                 data,
                 texts,
                 source: format!("{}{more}", path.display()),
@@ -183,7 +336,41 @@ impl Parts {
             let labels = (&args.test_labels, "--test-labels");
             parts.test = Some(read(path, labels, &AddedRows::default(), text(1))?);
         }
+        if let Some(path) = &args.queries {
+            let labels = (&None, "");
+            let mut queries = read(path, labels, &AddedRows::default(), None)?;
+            // Documents and queries have ids where other rows have labels.
+            queries.data.labels = None;
+            if let (Some(documents), None) = (&mut parts.train, &args.train_labels) {
+                documents.data.labels = None;
+            }
+            parts.test = Some(queries);
+        }
         Ok(parts)
+    }
+
+    /// Documents and queries as texts.
+    fn read_documents(
+        vocabulary: &Path,
+        [documents, queries]: [&Path; 2],
+        model: &Model,
+    ) -> Result<Self, Failure> {
+        let vectorizer = RecordVectorizer::read(vocabulary)?;
+        let read = |path: &Path| NamedRows::of_documents(path, &vectorizer);
+        let (train, test) = (read(documents)?, read(queries)?);
+        let (found, wanted) = (train.data.rows.n_features(), model.n_features());
+        if found != wanted {
+            let message = format!(
+                "has {}, but the model has {}: this is not the vocabulary of the model",
+                count(found, "feature"),
+                count(wanted, "feature")
+            );
+            return Err(Failure::file(vocabulary, message));
+        }
+        Ok(Self {
+            train: Some(train),
+            test: Some(test),
+        })
     }
 }
 

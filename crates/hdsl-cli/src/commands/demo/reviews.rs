@@ -40,6 +40,8 @@ pub(super) fn read_back(problem: &mut Planted, texts: &[String; 3]) -> Result<()
     (roles.id, roles.label) = (Some("id".into()), Some("verdict".into()));
     roles.text = vec!["review".into()];
     options.records.roles = roles;
+    // The report shows them.
+    options.records.keep_texts = true;
     let read = |text: &String, options: &ReadOptions| {
         parse_dataset("reviews.csv".as_ref(), text.as_bytes(), options)
     };

@@ -162,9 +162,10 @@ pub const SETS: &[Set] = &[
             challenge(
                 "train",
                 "dexter_train.data",
-                Some("dexter_train.labels").storing(28_218),
+                Some("dexter_train.labels"),
                 300,
-            ),
+            )
+            .storing(28_218),
             challenge(
                 "valid",
                 "dexter_valid.data",
@@ -187,15 +188,17 @@ pub const SETS: &[Set] = &[
             challenge(
                 "train",
                 "dorothea_train.data",
-                Some("dorothea_train.labels").storing(727_760),
+                Some("dorothea_train.labels"),
                 800,
-            ),
+            )
+            .storing(727_760),
             challenge(
                 "valid",
                 "dorothea_valid.data",
-                Some("dorothea_valid.labels").storing(317_752),
+                Some("dorothea_valid.labels"),
                 350,
-            ),
+            )
+            .storing(317_752),
             challenge("test", "dorothea_test.data", None, 800),
         ],
         n_features: 100_000,

@@ -112,7 +112,11 @@ fn connected(n: u32) -> hdsl::BilinearModel {
     let mix = |k: u32| (u64::from(k) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33;
     let mut atoms = Vec::new();
     for j in 1..n {
-        let sign = if mix(j) % 3 == 0 { Sign::Minus } else { Sign::Plus };
+        let sign = if mix(j) % 3 == 0 {
+            Sign::Minus
+        } else {
+            Sign::Plus
+        };
         let weight = 10f64.powi(-((mix(3 * j) % 4) as i32)) * (1 + mix(7 * j) % 1000) as f64;
         let i = (mix(5 * j) % u64::from(j)) as u32;
         atoms.push((Atom::new(i, j, sign).unwrap(), weight));
@@ -139,7 +143,8 @@ fn large_groups_have_the_directions_of_the_dense_method() {
     let (all, few) = (model.reduced(None), model.reduced(Some(25)));
     assert_eq!((few.dim(), few.rank()), (25, all.rank()));
     let units = (0..=n as usize).collect();
-    let units = Rows::from_parts(n as usize, units, (0..n).collect(), vec![1.0; n as usize]).unwrap();
+    let units =
+        Rows::from_parts(n as usize, units, (0..n).collect(), vec![1.0; n as usize]).unwrap();
     let (all_rows, few_rows) = (all.transform_rows(&units), few.transform_rows(&units));
     let largest = all.eigenvalues()[0];
     for (c, &value) in (0..25).zip(few.eigenvalues()) {

@@ -109,8 +109,8 @@ def test_rows_are_those_that_scikit_learn_reads(mirror, tmp_path):
         row = X[i]
         lines.append(" ".join([str(i % 3), *(f"{j + 1}:{float(v)!r}" for j, v in zip(row.indices, row.data))]))
     packed = bz2.compress("\n".join(lines).encode() + b"\n")
-    put(mirror, f"{LIBSVM}/multiclass/news20.bz2", packed)
-    got, y = datasets.fetch_news20(data_home=tmp_path / "cache", base_url=mirror.base, return_X_y=True)
+    put(mirror, f"{LIBSVM}/multiclass/sector/sector.bz2", packed)
+    got, y = datasets.fetch_sector(data_home=tmp_path / "cache", base_url=mirror.base, return_X_y=True)
     want, classes = load_svmlight_file(io.BytesIO(bz2.decompress(packed)), n_features=62061)
     assert got.shape == want.shape and abs(got - want).max() == 0
     np.testing.assert_array_equal(y, classes)

@@ -75,10 +75,18 @@ def broken_matrices():
         yield bad
 
 
-@pytest.mark.parametrize("bad", broken_matrices())
+@pytest.mark.parametrize("bad", list(broken_matrices()))
 def test_arrays_that_do_not_fit_together_are_refused(bad):
     with pytest.raises(ValueError, match="do not fit together"):
         HDSL().fit(bad, [0, 1, 0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("bad", list(broken_matrices()))
+def test_a_fitted_estimator_refuses_them_too(bad):
+    learner = HDSLClassifier(scale=10, max_iter=5, n_neighbors=1).fit(np.eye(6), [0, 1, 0, 1, 0, 1])
+    for use in [learner.predict, learner.transform, learner.kneighbors]:
+        with pytest.raises(ValueError, match="do not fit together"):
+            use(bad)
 
 
 def test_limits():

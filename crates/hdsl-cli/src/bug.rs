@@ -35,11 +35,42 @@ fn report(panic: &(dyn Any + Send), place: &str) {
     let reason = panic.downcast_ref::<String>().map(String::as_str);
     let reason = reason.or_else(|| panic.downcast_ref::<&str>().copied());
     let words = std::env::args_os().skip(1);
-    let words = words.map(|word| shell_word(&word.to_string_lossy()).into_owned());
+    let words = words.map(|word| without_password(&word.to_string_lossy()));
+    let words = words.map(|word| shell_word(&word).into_owned());
     let command = words.collect::<Vec<_>>().join(" ");
     output::error(&format!(
         "a bug in hdsl {}: {}{place}; please report it with this command: hdsl {command}",
         env!("CARGO_PKG_VERSION"),
         reason.unwrap_or("no reason given"),
     ));
+}
+
+/// A word of the command without what is before the host of an address: a report may be public.
+fn without_password(word: &str) -> String {
+    match word.split_once("://") {
+        Some((scheme, rest)) => {
+            let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+            format!("{scheme}://{host}")
+        }
+        None => word.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_not_reported() {
+        for (word, shown) in [
+            ("https://me:secret@a.org/x", "https://a.org/x"),
+            (
+                "--base-url=https://me:s@cret@a.org",
+                "--base-url=https://a.org",
+            ),
+            ("a@b.svm", "a@b.svm"),
+        ] {
+            assert_eq!(without_password(word), shown);
+        }
+    }
 }

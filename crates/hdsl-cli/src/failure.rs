@@ -78,6 +78,10 @@ impl From<hdsl::Error> for Failure {
                 Failure::stdout(source)
             }
             hdsl::Error::Stopped => Failure::Stopped,
+            // Such as a label that the format cannot hold.
+            hdsl::Error::Write { source, .. } if source.kind() == io::ErrorKind::InvalidInput => {
+                Failure::Usage(error.to_string())
+            }
             hdsl::Error::Write { .. } => Failure::Running(error.to_string()),
             hdsl::Error::Param { name, value, want } => {
                 Failure::Usage(format!("{} is {value}, expected {want}", flag(name)))

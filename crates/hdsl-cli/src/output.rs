@@ -11,6 +11,10 @@ use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
+/// The most characters of a name in a table, and of a line of other text. Labels may have a hundred million.
+const LONGEST_CELL: usize = 120;
+const LONGEST_LINE: usize = 4000;
+
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const NOTE: Style = AnsiColor::Yellow.on_default();
 
@@ -43,7 +47,7 @@ impl Log {
     pub(crate) fn note(&self, message: impl Display) {
         if !self.quiet {
             let message = message.to_string();
-            let message = escaped(&message);
+            let message = shortened(escaped(&message), LONGEST_LINE);
             styled_stderr(&format!("hdsl: {NOTE}{message}{NOTE:#}\n"));
         }
     }
@@ -52,7 +56,7 @@ impl Log {
     pub(crate) fn detail(&self, message: impl Display) {
         if self.verbose {
             let message = message.to_string();
-            let message = escaped(&message);
+            let message = shortened(escaped(&message), LONGEST_LINE);
             styled_stderr(&format!("hdsl: {message}\n"));
         }
     }
@@ -62,7 +66,7 @@ impl Log {
 pub(crate) fn error(message: &str) {
     // Names of files may contain line breaks; a message stays one line all the same.
     let message = message.replace(['\n', '\r'], " ");
-    let message = escaped(&message);
+    let message = shortened(escaped(&message), LONGEST_LINE);
     styled_stderr(&format!("hdsl: {ERROR}error:{ERROR:#} {message}\n"));
 }
 
@@ -81,7 +85,24 @@ pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// The same for text of several lines, whose ends and tabs stay.
+/// A name or label as it may stand in a line of text.
+pub(crate) fn short_name(name: &str) -> Cow<'_, str> {
+    shortened(Cow::Borrowed(name), LONGEST_CELL)
+}
+
+/// Text of at most so many characters: from a longer one, the middle is left out.
+fn shortened(text: Cow<'_, str>, longest: usize) -> Cow<'_, str> {
+    // There are no more characters than bytes.
+    if text.len() <= longest || text.chars().nth(longest).is_none() {
+        return text;
+    }
+    let n_end = longest / 3;
+    let start: String = text.chars().take(longest - n_end - 1).collect();
+    let end: String = text.chars().rev().take(n_end).collect();
+    Cow::Owned(format!("{start}…{}", end.chars().rev().collect::<String>()))
+}
+
+/// [`escaped`] for text of several lines, whose ends and tabs stay.
 fn escaped_lines(text: &str) -> Cow<'_, str> {
     let is_ours = |c: char| matches!(c, '\n' | '\t');
     if !text.contains(|c: char| c.is_control() && !is_ours(c)) {
@@ -144,7 +165,10 @@ pub(crate) fn result(
 /// Lines of a name and a value, the values below each other.
 pub(crate) fn fields(lines: &[(&str, String)]) -> String {
     let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let line = |(name, value): &(&str, String)| format!("{name:<width$}  {}\n", escaped(value));
+    let line = |(name, value): &(&str, String)| {
+        let value = shortened(escaped(value), LONGEST_LINE);
+        format!("{name:<width$}  {value}\n")
+    };
     lines.iter().map(line).collect()
 }
 
@@ -176,7 +200,8 @@ pub(crate) fn saved(path: &Path, n_bytes: usize) -> String {
 
 /// A table with columns as wide as they need to be: columns of numbers to the right, others to the left.
 pub(crate) fn table(indent: &str, rows: &[Vec<String>]) -> String {
-    let shown = |row: &Vec<String>| row.iter().map(|cell| escaped(cell).into_owned()).collect();
+    let shown = |cell: &String| shortened(escaped(cell), LONGEST_CELL).into_owned();
+    let shown = |row: &Vec<String>| row.iter().map(shown).collect();
     let rows: Vec<Vec<String>> = rows.iter().map(shown).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let layout: Vec<(usize, bool)> = (0..columns)
@@ -219,6 +244,12 @@ mod tests {
         let rows = [head(["name", "x"]), head(["evil\n99  row", "1"])];
         let table = table("", &rows);
         assert_eq!(table.lines().count(), 2, "{table}");
+        let long = "é".repeat(10_000);
+        let table = self::table("", &[vec![long.clone(), "b".into()]]);
+        assert_eq!(table.chars().count(), LONGEST_CELL + 4, "{table}");
+        assert_eq!(shortened(Cow::Borrowed("abcdefg"), 7), "abcdefg");
+        assert_eq!(shortened(Cow::Borrowed("abcdefgh"), 7), "abcd…gh");
+        assert!(fields(&[("class", long)]).chars().count() < LONGEST_LINE + 10);
         assert_eq!(
             fields(&[("file", "a\nb  c".to_owned())]),
             "file  a\\nb  c\n"

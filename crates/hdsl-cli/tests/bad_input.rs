@@ -410,7 +410,12 @@ fn a_full_disk_ends_with_status_1_and_no_partial_file() {
                 "{line}: {}",
                 ran.stderr
             );
-            assert_eq!(ran.stdout, "");
+            assert_eq!(
+                (ran.stdout.as_str(), ran.stderr.lines().count()),
+                ("", 1),
+                "{}",
+                ran.stderr
+            );
             if before {
                 assert_eq!(scratch.text(name), "precious", "{line}");
                 std::fs::remove_file(scratch.path(name)).expect("a file");
@@ -424,4 +429,114 @@ fn a_full_disk_ends_with_status_1_and_no_partial_file() {
         assert_eq!(ran.status, Some(1));
         assert!(ran.stderr.contains("standard output"), "{}", ran.stderr);
     }
+}
+
+/// A label that the format cannot hold is refused, before anything is written; one that it can is read back.
+#[test]
+fn labels_that_would_not_be_read_back() {
+    let scratch = Scratch::empty();
+    scratch.write(
+        "x.csv",
+        "label,text\n#x,one two\ny,two three\n#x,one four\n",
+    );
+    refused(
+        &scratch,
+        "vectorize x.csv --label label -o x.svm",
+        &["x.svm: cannot write: the label `#x` would not be read back from svmlight"],
+    );
+    assert!(!scratch.path("x.svm").exists());
+    scratch.hdsl("vectorize x.csv --label label -o x.npz").ok();
+    assert_eq!(scratch.text("x.labels"), "#x\ny\n#x\n");
+    let facts = scratch.hdsl("inspect x.npz --json").json();
+    assert_eq!(facts["classes"][0]["class"], "#x", "{facts}");
+    scratch.write("y.csv", "label,text\n\"a\nb\",one two\ny,two three\n");
+    refused(
+        &scratch,
+        "vectorize y.csv --label label -o y.npz",
+        &["y.labels: cannot write: the label `a\\nb` would not be read back"],
+    );
+    assert!(!scratch.path("y.npz").exists() && !scratch.path("y.labels").exists());
+}
+
+#[test]
+fn long_labels_are_not_printed_in_full() {
+    let scratch = Scratch::empty();
+    let long = "x".repeat(5_000_000);
+    let row = |label: &str, n: usize| format!("{label} {}:1 {}:2\n", n % 5 + 1, n % 7 + 6);
+    let rows: String = (0..40)
+        .map(|n| row(if n % 2 == 0 { &long } else { "y" }, n))
+        .collect();
+    scratch.write("x.svm", rows);
+    scratch
+        .hdsl("train x.svm --lambda 1 --max-iter 3 -o m.hdsl")
+        .ok();
+    for line in [
+        "inspect x.svm",
+        "evaluate m.hdsl --train x.svm x.svm",
+        "explain m.hdsl --pair x.svm:0 x.svm:1",
+        "inspect m.hdsl",
+        "train x.svm --labels x.svm --lambda 1 -o n.hdsl",
+    ] {
+        let ran = scratch.hdsl(line);
+        let n = ran.stdout.len() + ran.stderr.len();
+        assert!(n < 20_000, "{line}: {n} bytes");
+    }
+}
+
+#[test]
+fn outputs_in_odd_places() {
+    let scratch = Scratch::planted();
+    refused(&scratch, "tune train.svm --cv 1 -o m.hdsl", &["--cv", "2"]);
+    #[cfg(unix)]
+    {
+        scratch.hdsl("convert train.svm --to npz -o /dev/null").ok();
+        assert!(!std::path::Path::new("/dev/null.labels").exists());
+        scratch
+            .shell("ln -s none/x.svm dangling; ln -s there.svm second; ln -s second first")
+            .ok();
+        let ran = scratch.hdsl("convert train.svm --to svmlight -o dangling");
+        assert_eq!(ran.status, Some(2), "{}", ran.stderr);
+        assert!(
+            ran.stderr
+                .contains("dangling: cannot write: No such file or directory"),
+            "{}",
+            ran.stderr
+        );
+        scratch
+            .hdsl("convert train.svm --to svmlight -o first")
+            .ok();
+        assert!(scratch.path("there.svm").is_file() && scratch.path("second").is_symlink());
+    }
+}
+
+/// All files of a demo, or none.
+#[cfg(unix)]
+#[test]
+fn the_files_of_a_demo_are_replaced_together() {
+    let scratch = Scratch::empty();
+    scratch.hdsl("demo --dir d").ok();
+    let names = [
+        "train.svm",
+        "valid.svm",
+        "test.svm",
+        "names.txt",
+        "model.hdsl",
+        "report.html",
+    ];
+    for name in names {
+        scratch.write(&format!("d/{name}"), "old");
+    }
+    // Room for the rows, but not for the report.
+    let ran = scratch.shell("trap '' XFSZ; ulimit -f 600; hdsl demo --dir d");
+    assert_eq!(ran.status, Some(1), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("report.html: cannot write"),
+        "{}",
+        ran.stderr
+    );
+    for name in names {
+        assert_eq!(scratch.text(&format!("d/{name}")), "old", "{name}");
+    }
+    scratch.hdsl("demo --dir d").ok();
+    assert!(scratch.text("d/train.svm") != "old");
 }

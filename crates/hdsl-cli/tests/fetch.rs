@@ -85,7 +85,7 @@ fn labels_in_files_of_their_own_are_found() {
 #[test]
 fn killed_on_the_way_it_goes_on_in_the_next_call() {
     let (scratch, server) = (Scratch::empty(), Server::start());
-    let url = format!("{LIBSVM}/multiclass/news20.bz2");
+    let url = format!("{LIBSVM}/multiclass/sector/sector.bz2");
     let rows: String = (0..20_000)
         .map(|i| format!("{} {}:1 {}:0.5\n", i % 3, i % 991 + 1, i * 7 % 911 + 1000))
         .collect();
@@ -97,7 +97,7 @@ fn killed_on_the_way_it_goes_on_in_the_next_call() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_hdsl"))
         .args([
             "fetch",
-            "news20",
+            "sector",
             "--part",
             "train",
             "--dir",
@@ -110,7 +110,7 @@ fn killed_on_the_way_it_goes_on_in_the_next_call() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let part = scratch.path("cache/news20/news20.bz2.part");
+    let part = scratch.path("cache/sector/sector.bz2.part");
     let patience = Instant::now();
     while std::fs::metadata(&part).map_or(0, |about| about.len()) < 9_000 {
         assert!(patience.elapsed() < Duration::from_secs(60), "no byte came");
@@ -118,8 +118,8 @@ fn killed_on_the_way_it_goes_on_in_the_next_call() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(!scratch.path("cache/news20/news20.bz2").exists());
-    let line = format!("fetch news20 --part train --dir cache --base-url {base}");
+    assert!(!scratch.path("cache/sector/sector.bz2").exists());
+    let line = format!("fetch sector --part train --dir cache --base-url {base}");
     let text = scratch.hdsl(&line).ok();
     assert!(text.contains("20,000 rows"), "{text}");
     assert!(server.log()[1].ends_with(" bytes=9000-"));

@@ -25,6 +25,8 @@ pub fn default_folder() -> Result<PathBuf> {
 /// The folder of one data set, locked against other processes.
 pub(crate) struct Cache {
     folder: PathBuf,
+    /// Whether lines of the list of digests that cannot be read are left out; otherwise they are an error.
+    repairs: bool,
     _lock: Option<File>,
 }
 
@@ -44,8 +46,14 @@ impl Cache {
         }
         Ok(Self {
             folder,
+            repairs: false,
             _lock: lock,
         })
+    }
+
+    /// From now on, a damaged list of digests is written anew, without the lines that cannot be read.
+    pub(crate) fn repair(&mut self) {
+        self.repairs = true;
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -102,27 +110,31 @@ impl Cache {
 
     fn sums(&self) -> Result<BTreeMap<String, String>> {
         let path = self.path(SUMS);
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
+        let text = match fs::read(&path) {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
             Err(source) => return Err(hdsl::Error::Read { path, source }.into()),
         };
-        text.lines()
-            .enumerate()
-            .map(|(at, line)| match line.split_once("  ") {
-                Some((digest, name)) if digest.len() == 64 => {
-                    Ok((name.to_owned(), digest.to_lowercase()))
+        let is_digest =
+            |word: &str| word.len() == 64 && word.bytes().all(|b| b.is_ascii_hexdigit());
+        let mut sums = BTreeMap::new();
+        for (at, line) in text.lines().enumerate() {
+            match line.split_once("  ") {
+                Some((digest, name)) if is_digest(digest) && !name.contains('\u{fffd}') => {
+                    sums.insert(name.to_owned(), digest.to_lowercase());
                 }
-                _ => Err(hdsl::Error::Parse {
-                    path: path.clone(),
-                    line: at as u64 + 1,
-                    reason: format!(
-                        "expected a SHA-256 digest, two spaces and a file name, found `{line}`"
-                    ),
+                _ if self.repairs => {}
+                _ => {
+                    let shown: String = line.chars().take(100).collect();
+                    let reason = format!(
+                        "line {} is damaged: expected a SHA-256 digest, two spaces and a file name, found {shown:?}",
+                        at + 1
+                    );
+                    return Err(FetchError::Corrupt { path, reason });
                 }
-                .into()),
-            })
-            .collect()
+            }
+        }
+        Ok(sums)
     }
 }
 
@@ -164,7 +176,7 @@ mod tests {
     #[test]
     fn a_changed_file_is_an_error_and_a_file_without_a_record_is_accepted() {
         let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::open(folder.path().join("set"), || ()).unwrap();
+        let mut cache = Cache::open(folder.path().join("set"), || ()).unwrap();
         assert!(!cache.contains("a").unwrap());
         fs::write(cache.path("a"), "one").unwrap();
         assert!(cache.contains("a").unwrap() && cache.contains("a").unwrap());
@@ -176,8 +188,20 @@ mod tests {
         fs::write(cache.path(SUMS), "nonsense\n").unwrap();
         let error = cache.contains("a").unwrap_err().to_string();
         assert!(
-            error.contains("SHA256SUMS:1: expected a SHA-256 digest"),
+            error.contains("SHA256SUMS: line 1 is damaged: expected a SHA-256 digest"),
             "{error}"
         );
+        // Repaired: what can be read stays, such as the second of these lines.
+        let good = format!("{}  b\n", "0".repeat(64));
+        fs::write(
+            cache.path(SUMS),
+            ["\u{0}x  y\n".as_bytes(), good.as_bytes(), b"\xff"].concat(),
+        )
+        .unwrap();
+        assert!(cache.record("a", "1".repeat(64)).is_err());
+        cache.repair();
+        cache.record("a", "1".repeat(64)).unwrap();
+        let sums = fs::read_to_string(cache.path(SUMS)).unwrap();
+        assert_eq!(sums, format!("{}  a\n{good}", "1".repeat(64)));
     }
 }

@@ -1,8 +1,9 @@
 //! The sets we know, and where their original files lie.
 //!
 //! Addresses and layouts are those that several public programs use for the same files; sizes are those that the
-//! collections' pages give. No source publishes checksums that we could confirm, so none are written here: `sha256` is
-//! for those who can. What was downloaded is remembered with the digest it had, see `cache.rs`.
+//! collections' pages give, and the numbers of stored values those of copies at hand. The sources publish no checksums. The
+//! SHA-256 digests are those by which a public benchmark (rlaopt's experiments) checks its downloads of the same files.
+//! What was downloaded is remembered with the digest it had, see `cache.rs`.
 
 use crate::error::{FetchError, Result};
 
@@ -30,7 +31,7 @@ pub struct Set {
 pub struct Download {
     /// Where it lies.
     pub url: &'static str,
-    /// Its SHA-256 in hexadecimal, where the source or two others tell it.
+    /// Its SHA-256 in hexadecimal, where it is published.
     pub sha256: Option<&'static str>,
 }
 
@@ -47,6 +48,15 @@ pub struct Part {
     pub labeled: bool,
     /// How many rows.
     pub n_rows: usize,
+    /// How many values the rows store, where that is known.
+    pub nnz: Option<usize>,
+}
+
+impl Part {
+    const fn storing(mut self, nnz: usize) -> Self {
+        self.nnz = Some(nnz);
+        self
+    }
 }
 
 impl Set {
@@ -108,21 +118,27 @@ const fn challenge(
         labels,
         labeled: labels.is_some(),
         n_rows,
+        nnz: None,
     }
 }
 
 /// A set of LIBSVM's collection: its name, sizes and description, then its page, the folder of its files and, for
-/// each part, its file and number of rows.
+/// each part, its file, number of rows and SHA-256 digest.
 macro_rules! libsvm {
+    (sum) => { None };
+    (sum $digest:literal) => { Some($digest) };
     (
         $name:literal, $n_classes:literal classes, $n_features:literal features, $about:literal,
-        $page:literal, files $folder:literal: $($part:ident $file:literal $n_rows:literal),+
+        $page:literal, files $folder:literal: $($part:ident $file:literal $n_rows:literal $(sha256 $digest:literal)?),+
     ) => {
         Set {
             name: $name,
             about: $about,
             page: concat!(libsvm!(), $page),
-            downloads: &[$(whole(concat!(libsvm!(), $folder, $file))),+],
+            downloads: &[$(Download {
+                url: concat!(libsvm!(), $folder, $file),
+                sha256: libsvm!(sum $($digest)?),
+            }),+],
             parts: &[$(svmlight(stringify!($part), $file, $n_rows)),+],
             n_features: $n_features,
             n_classes: $n_classes,
@@ -148,7 +164,8 @@ pub const SETS: &[Set] = &[
                 "dexter_train.data",
                 Some("dexter_train.labels"),
                 300,
-            ),
+            )
+            .storing(28_218),
             challenge(
                 "valid",
                 "dexter_valid.data",
@@ -173,13 +190,15 @@ pub const SETS: &[Set] = &[
                 "dorothea_train.data",
                 Some("dorothea_train.labels"),
                 800,
-            ),
+            )
+            .storing(727_760),
             challenge(
                 "valid",
                 "dorothea_valid.data",
                 Some("dorothea_valid.labels"),
                 350,
-            ),
+            )
+            .storing(317_752),
             challenge("test", "dorothea_test.data", None, 800),
         ],
         n_features: 100_000,
@@ -192,7 +211,7 @@ pub const SETS: &[Set] = &[
         downloads: &[whole(
             "https://archive.ics.uci.edu/static/public/218/farm+ads.zip",
         )],
-        parts: &[svmlight("all", "farm-ads-vect", 4_143)],
+        parts: &[svmlight("all", "farm-ads-vect", 4_143).storing(817_141)],
         n_features: 54_877,
         n_classes: 2,
     },
@@ -204,7 +223,10 @@ pub const SETS: &[Set] = &[
     libsvm! {
         "rcv1.multiclass", 53 classes, 47_236 features,
         "Reuters news, 53 topics; the paper's rcv1_4 is of this kind",
-        "multiclass.html", files "multiclass/": train "rcv1_train.multiclass.bz2" 15_564, test "rcv1_test.multiclass.bz2" 518_571
+        "multiclass.html", files "multiclass/":
+        train "rcv1_train.multiclass.bz2" 15_564
+            sha256 "79691e3f974aa6a08d5e3116c61aff822fbdb2725e99ed27fde4351af51076a8",
+        test "rcv1_test.multiclass.bz2" 518_571
     },
     libsvm! {
         "news20.binary", 2 classes, 1_355_191 features,
@@ -213,11 +235,14 @@ pub const SETS: &[Set] = &[
     },
     libsvm! {
         "news20", 20 classes, 62_061 features, "20 newsgroups, counts of words",
-        "multiclass.html", files "multiclass/": train "news20.bz2" 15_935, test "news20.t.bz2" 3_993
+        "multiclass.html", files "multiclass/":
+        train "news20.bz2" 15_935 sha256 "8c79851f6f5fdc5540a0d04a5ab728353c42d26b84e73f93bda301c06c15ffe9",
+        test "news20.t.bz2" 3_993
     },
     libsvm! {
         "real-sim", 2 classes, 20_958 features, "newsgroups on simulated and on real cars and planes",
-        "binary.html", files "binary/": all "real-sim.bz2" 72_309
+        "binary.html", files "binary/":
+        all "real-sim.bz2" 72_309 sha256 "7cd52374f55ce62e803ef33ca1c44689427c23d481eff64026f8ba9f53b8cc27"
     },
     libsvm! {
         "sector", 105 classes, 55_197 features, "web pages of companies in 105 sectors",
@@ -246,6 +271,11 @@ mod tests {
                 assert!(part.labels.is_none_or(|labels| files.insert(labels)));
             }
             for download in set.downloads {
+                let is_digest = |sum: &str| {
+                    sum.len() == 64 && sum.bytes().all(|b| b"0123456789abcdef".contains(&b))
+                };
+                assert!(download.sha256.is_none_or(is_digest), "{}", download.url);
+                assert!(download.url.starts_with("https://"), "{}", download.url);
                 assert!(
                     set.parts
                         .iter()

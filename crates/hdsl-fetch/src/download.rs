@@ -4,7 +4,7 @@
 //! file with the right checksum gets its final name.
 
 use crate::cache;
-use crate::error::{FetchError, Result};
+use crate::error::{FetchError, Result, without_password};
 use crate::fetch::{Event, Observer};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -16,6 +16,9 @@ use ureq::{Agent, Body};
 
 /// The number of attempts in a row that receive no bytes.
 const MAX_ATTEMPTS: u32 = 4;
+
+/// The number of redirects in a row that are followed.
+const MAX_REDIRECTS: u32 = 5;
 
 /// A file to download.
 pub(crate) struct Request<'a> {
@@ -53,7 +56,10 @@ pub(crate) fn download(request: &Request<'_>, observer: Observer<'_>) -> Result<
         let (reason, error) = match attempt(&agent, request, &part, observer) {
             Ok(()) => break,
             Err(AttemptError::Permanent(error)) => return Err(error),
-            Err(AttemptError::Temporary(error)) => (error.to_string(), error),
+            Err(AttemptError::Temporary(error)) => {
+                let error = error.without_passwords();
+                (error.to_string(), error)
+            }
         };
         if part.len() > before {
             (attempts, delay) = (0, request.retry_delay);
@@ -92,26 +98,65 @@ pub(crate) fn notify(observer: Observer<'_>, event: Event<'_>) -> Result<()> {
     }
 }
 
+fn is_local(uri: &Uri) -> bool {
+    uri.host()
+        .is_some_and(|host| ["localhost", "127.0.0.1", "[::1]"].contains(&host))
+}
+
+/// Whether an address is encrypted, or on this machine itself.
+fn is_safe(uri: &Uri) -> bool {
+    match uri.scheme_str() {
+        Some("https") => uri.host().is_some(),
+        Some("http") => is_local(uri),
+        _ => false,
+    }
+}
+
+/// Where a redirect leads, if it may be followed: it must not leave encryption, nor this machine without it.
+fn redirected(from: &Uri, location: &str) -> std::result::Result<Uri, String> {
+    let scheme = from.scheme_str().unwrap_or("https");
+    let authority = from.authority().map_or("", |authority| authority.as_str());
+    let absolute = match location {
+        l if l.contains("://") => l.to_owned(),
+        l if l.starts_with("//") => format!("{scheme}:{l}"),
+        l if l.starts_with('/') => format!("{scheme}://{authority}{l}"),
+        l => {
+            let folder = from.path().rsplit_once('/').map_or("", |path| path.0);
+            format!("{scheme}://{authority}{folder}/{l}")
+        }
+    };
+    let shown = without_password(&absolute);
+    let to: Uri = absolute
+        .parse()
+        .map_err(|_| format!("it redirects to `{shown}`, which is no address"))?;
+    let is_encrypted = |uri: &Uri| uri.scheme_str() == Some("https");
+    match is_safe(&to) && (is_encrypted(&to) || !is_encrypted(from)) {
+        true => Ok(to),
+        false => Err(format!(
+            "it redirects to {shown}, which is not encrypted (https)"
+        )),
+    }
+}
+
 fn agent(url: &str) -> Result<Agent> {
     let uri: Uri = url
         .parse()
         .map_err(|_| FetchError::BadBaseUrl(url.into()))?;
-    let is_local = |host: &str| ["localhost", "127.0.0.1", "[::1]"].contains(&host);
-    let is_secure = uri.scheme_str() == Some("https");
-    // Without encryption only from this machine itself, and a redirect must not leave encryption either.
-    let host = uri
-        .host()
-        .filter(|host| is_secure || (uri.scheme_str() == Some("http") && is_local(host)))
-        .ok_or_else(|| FetchError::BadBaseUrl(url.into()))?;
+    // Without encryption only from this machine itself.
+    if !is_safe(&uri) {
+        return Err(FetchError::BadBaseUrl(url.into()));
+    }
     let mut config = Agent::config_builder()
-        .https_only(is_secure)
+        .https_only(uri.scheme_str() == Some("https"))
+        // Redirects are followed here, after a look at where they lead.
+        .max_redirects(0)
         .http_status_as_error(false)
         .timeout_connect(Some(Duration::from_secs(20)))
         .timeout_recv_response(Some(Duration::from_secs(60)))
         .timeout_per_read(Some(Duration::from_secs(60)))
         .user_agent(concat!("hdsl/", env!("CARGO_PKG_VERSION")));
     // A proxy cannot reach the loopback address of this machine.
-    if is_local(host) {
+    if is_local(&uri) {
         config = config.proxy(None);
     }
     if let Some(certificates) = custom_certificates()? {
@@ -154,15 +199,7 @@ fn attempt(
     observer: Observer<'_>,
 ) -> std::result::Result<(), AttemptError> {
     let resume = part.resume_point(request.url);
-    let mut call = agent.get(request.url);
-    if let Some(resume) = &resume {
-        call = call.header("Range", format!("bytes={}-", resume.done));
-        if let Some(version) = &resume.version {
-            // The server sends the whole file if its version has changed.
-            call = call.header("If-Range", version);
-        }
-    }
-    let mut response = call.call().map_err(|error| unreachable(request, &error))?;
+    let mut response = ask(agent, request, resume.as_ref())?;
     let (offset, total) = match response.status() {
         StatusCode::OK => (0, response.body().content_length()),
         StatusCode::PARTIAL_CONTENT => match (&resume, content_range(response.headers())) {
@@ -189,9 +226,47 @@ fn attempt(
         status => return Err(bad_status(request, status)),
     };
     let mut out = part.open(request.url, offset, total, &response)?;
-    let (url, done) = (request.url, offset);
+    let (url, done) = (&*without_password(request.url), offset);
     notify(observer, Event::Receiving { url, done, total })?;
     receive(request, &mut response, &mut out, offset, total, observer)
+}
+
+/// The response to a request for the file or its remaining bytes, after redirects.
+fn ask(
+    agent: &Agent,
+    request: &Request<'_>,
+    resume: Option<&ResumePoint>,
+) -> std::result::Result<Response<Body>, AttemptError> {
+    let refused = |reason: String| {
+        AttemptError::Permanent(FetchError::Unreachable {
+            host: host(request.url),
+            source_url: request.source.to_owned(),
+            path: request.path.to_owned(),
+            reason,
+        })
+    };
+    let mut uri: Uri =
+        (request.url.parse()).map_err(|_| FetchError::BadBaseUrl(request.url.into()))?;
+    for _ in 0..=MAX_REDIRECTS {
+        let mut call = agent.get(uri.clone());
+        if let Some(resume) = resume {
+            call = call.header("Range", format!("bytes={}-", resume.done));
+            if let Some(version) = &resume.version {
+                // The server sends the whole file if its version has changed.
+                call = call.header("If-Range", version);
+            }
+        }
+        let response = call.call().map_err(|error| unreachable(request, &error))?;
+        if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+            return Ok(response);
+        }
+        let location = text(response.headers(), &header::LOCATION)
+            .ok_or_else(|| refused("it redirects to no address".to_owned()))?;
+        uri = redirected(&uri, location).map_err(refused)?;
+    }
+    Err(refused(format!(
+        "it redirects more than {MAX_REDIRECTS} times"
+    )))
 }
 
 /// Writes the body of a response to the partial file.
@@ -274,7 +349,7 @@ impl Partial {
     fn resume_point(&self, url: &str) -> Option<ResumePoint> {
         let text = fs::read_to_string(&self.from).ok()?;
         let mut lines = text.lines();
-        if lines.next() != Some(url) {
+        if lines.next() != Some(&without_password(url)) {
             return None;
         }
         let total = lines.next()?.parse().ok();
@@ -301,6 +376,7 @@ impl Partial {
             self.remove();
             let total = total.map_or(String::new(), |n| n.to_string());
             let version = version(response.headers()).unwrap_or_default();
+            let url = without_password(url);
             fs::write(&self.from, format!("{url}\n{total}\n{version}\n")).map_err(failed)?;
         }
         let mut file = OpenOptions::new()
@@ -446,4 +522,40 @@ fn host(url: &str) -> String {
 fn write_error(path: &Path, source: io::Error) -> FetchError {
     let path = path.to_owned();
     hdsl::Error::Write { path, source }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redirects_stay_encrypted() {
+        let follow = |from: &str, location: &str| {
+            let to = redirected(&from.parse().unwrap(), location);
+            to.map(|uri| uri.to_string())
+        };
+        let from = "https://a.org/x/file.zip";
+        for (location, to) in [
+            ("https://b.org/y.zip", "https://b.org/y.zip"),
+            ("//b.org/y.zip", "https://b.org/y.zip"),
+            ("/y.zip?v=2", "https://a.org/y.zip?v=2"),
+            ("y.zip", "https://a.org/x/y.zip"),
+        ] {
+            assert_eq!(follow(from, location).unwrap(), to);
+        }
+        for location in [
+            "http://a.org/x/file.zip",
+            "http://localhost/x/file.zip",
+            "ftp://a.org/file.zip",
+            "file:///etc/passwd",
+        ] {
+            let refusal = follow(from, location).unwrap_err();
+            assert!(refusal.contains("not encrypted"), "{refusal}");
+        }
+        let local = "http://localhost:8000/file.zip";
+        assert!(follow(local, "http://127.0.0.1:9000/file.zip").is_ok());
+        assert!(follow(local, "http://a.org/file.zip").is_err());
+        let refusal = follow(from, "http://me:secret@a.org/").unwrap_err();
+        assert!(!refusal.contains("secret"), "{refusal}");
+    }
 }

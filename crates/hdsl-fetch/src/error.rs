@@ -145,9 +145,88 @@ impl FetchError {
     }
 }
 
+impl FetchError {
+    /// The same error, in which addresses have no user names and passwords.
+    pub(crate) fn without_passwords(mut self) -> Self {
+        match &mut self {
+            FetchError::NotCached { url, .. }
+            | FetchError::WrongFormat { url, .. }
+            | FetchError::Checksum { url, .. }
+            | FetchError::BadBaseUrl(url) => *url = without_password(url),
+            FetchError::Unreachable { host, reason, .. }
+            | FetchError::Interrupted { host, reason, .. } => {
+                *host = without_password(host);
+                *reason = without_password(reason);
+            }
+            FetchError::Status { host, url, .. } => {
+                *host = without_password(host);
+                *url = without_password(url);
+            }
+            FetchError::UnknownSet { .. }
+            | FetchError::UnknownPart { .. }
+            | FetchError::Changed { .. }
+            | FetchError::Corrupt { .. }
+            | FetchError::NoCacheFolder
+            | FetchError::Cancelled
+            | FetchError::Data(_) => {}
+        }
+        self
+    }
+}
+
+/// Text in which `NAME:PASSWORD@` before a host is left out, in each of its words.
+pub(crate) fn without_password(text: &str) -> String {
+    let hidden = |word: &str| {
+        let start = word.find("://").map_or(0, |at| at + 3);
+        let rest = &word[start..];
+        let authority = rest.split('/').next().unwrap_or(rest);
+        // After a host, there is a number. Anything else may be a password with a slash that was not encoded.
+        let is_port = |after: &str| after.bytes().all(|b| b.is_ascii_digit());
+        let has_password = authority
+            .split_once(':')
+            .is_some_and(|(_, after)| !is_port(after));
+        let end = match has_password {
+            true => rest.rfind('@'),
+            false if start > 0 => authority.rfind('@'),
+            false => None,
+        };
+        match end {
+            Some(at) => format!("{}{}", &word[..start], &rest[at + 1..]),
+            None => word.to_owned(),
+        }
+    };
+    text.split(' ').map(hidden).collect::<Vec<_>>().join(" ")
+}
+
 fn names() -> String {
     SETS.iter()
         .map(|set| set.name)
         .collect::<Vec<_>>()
         .join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_left_out() {
+        for (text, shown) in [
+            ("https://a.org:80/x@2", "https://a.org:80/x@2"),
+            ("https://me:secret@a.org/x", "https://a.org/x"),
+            ("https://token@a.org/x", "https://a.org/x"),
+            ("https://me:se/cr@et@a.org", "https://a.org"),
+            ("me:secret@a.org:80", "a.org:80"),
+            (
+                "cannot use http://me:secret@proxy:1 now",
+                "cannot use http://proxy:1 now",
+            ),
+            ("mail a@b.org", "mail a@b.org"),
+        ] {
+            assert_eq!(without_password(text), shown);
+        }
+        let error = FetchError::BadBaseUrl("ftp://me:secret@a.org".into());
+        let shown = error.without_passwords().to_string();
+        assert!(shown.contains("`ftp://a.org`"), "{shown}");
+    }
 }

@@ -110,6 +110,15 @@ pub fn fetch(
     options: &FetchOptions,
     observer: &mut dyn FnMut(&Event<'_>) -> ControlFlow<()>,
 ) -> Result<Fetched> {
+    fetch_parts(set, parts, options, observer).map_err(FetchError::without_passwords)
+}
+
+fn fetch_parts(
+    set: &'static Set,
+    parts: &[&str],
+    options: &FetchOptions,
+    observer: Observer<'_>,
+) -> Result<Fetched> {
     let wanted = wanted(set, parts)?;
     let base = base_url(options)?;
     let folder = match &options.folder {
@@ -118,7 +127,10 @@ pub fn fetch(
     };
     let folder = folder.join(set.name);
     let mut flow = ControlFlow::Continue(());
-    let cache = Cache::open(folder.clone(), || flow = observer(&Event::Locked))?;
+    let mut cache = Cache::open(folder.clone(), || flow = observer(&Event::Locked))?;
+    if options.again {
+        cache.repair();
+    }
     if flow.is_break() {
         return Err(FetchError::Cancelled);
     }

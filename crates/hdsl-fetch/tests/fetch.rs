@@ -13,9 +13,10 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 const DEXTER: &str = "https://archive.ics.uci.edu/static/public/168/dexter.zip";
-const NEWS: &str = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/news20.bz2";
+const NEWS: &str =
+    "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/sector/sector.bz2";
 const NEWS_TEST: &str =
-    "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/news20.t.bz2";
+    "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/sector/sector.t.bz2";
 
 struct Scene {
     server: Server,
@@ -43,19 +44,19 @@ impl Scene {
         fetch(find(name)?, parts, &self.options(), &mut ignore)
     }
 
-    /// The file of the training part of news20.
+    /// The file of the training part of sector.
     fn fetch_news(&self) -> Result<Vec<u8>> {
-        let fetched = self.fetch("news20", &["train"])?;
+        let fetched = self.fetch("sector", &["train"])?;
         Ok(fs::read(&fetched.parts[0].data).unwrap())
     }
 
-    /// Fetches the training part of news20, and cancels after so many bytes.
+    /// Fetches the training part of sector, and cancels after so many bytes.
     fn cancel_news_after(&self, bytes: u64) -> FetchError {
         let mut observer = |event: &Event<'_>| match event {
             Event::Received { done, .. } if *done >= bytes => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         };
-        let news = find("news20").unwrap();
+        let news = find("sector").unwrap();
         fetch(news, &["train"], &self.options(), &mut observer).unwrap_err()
     }
 
@@ -75,8 +76,8 @@ fn ignore(_: &Event<'_>) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-/// The files of an interrupted download of news20.
-const PARTIAL: [&str; 2] = ["news20.bz2.part", "news20.bz2.part.from"];
+/// The files of an interrupted download of sector.
+const PARTIAL: [&str; 2] = ["sector.bz2.part", "sector.bz2.part.from"];
 
 /// Pseudorandom bytes after the magic number of bzip2.
 fn long_file(n: usize) -> Vec<u8> {
@@ -115,18 +116,18 @@ fn only_requested_parts_are_downloaded() {
     let scene = Scene::new();
     scene.server.serve(NEWS, bz2_of("1 1:1\n2 2:1\n"));
     scene.server.serve(NEWS_TEST, bz2_of("2 2:1\n"));
-    scene.fetch("news20", &["test"]).unwrap();
-    assert_eq!(scene.files("news20"), ["SHA256SUMS", "news20.t.bz2"]);
+    scene.fetch("sector", &["test"]).unwrap();
+    assert_eq!(scene.files("sector"), ["SHA256SUMS", "sector.t.bz2"]);
     assert_eq!(scene.server.log().len(), 1);
-    scene.fetch("news20", &[]).unwrap();
+    scene.fetch("sector", &[]).unwrap();
     assert_eq!(scene.server.log().len(), 1);
-    let fetched = scene.fetch("news20", &["test", "train"]).unwrap();
+    let fetched = scene.fetch("sector", &["test", "train"]).unwrap();
     let names: Vec<_> = fetched.parts.iter().map(|part| part.part.name).collect();
     assert_eq!(names, ["test", "train"]);
-    let error = scene.fetch("news20", &["valid"]).unwrap_err().to_string();
+    let error = scene.fetch("sector", &["valid"]).unwrap_err().to_string();
     assert_eq!(
         error,
-        "news20 has no part `valid`, expected one of train, test"
+        "sector has no part `valid`, expected one of train, test"
     );
 }
 
@@ -148,7 +149,7 @@ fn a_broken_connection_is_resumed() {
         }
         ControlFlow::Continue(())
     };
-    let news = find("news20").unwrap();
+    let news = find("sector").unwrap();
     let fetched = fetch(news, &["train"], &scene.options(), &mut observer).unwrap();
     assert_eq!(fs::read(&fetched.parts[0].data).unwrap(), bytes);
     assert_eq!(retries, 2);
@@ -159,7 +160,7 @@ fn a_broken_connection_is_resumed() {
         log[1].ends_with("bytes=100000-") && log[2].ends_with("bytes=220000-"),
         "{log:?}"
     );
-    assert_eq!(scene.files("news20"), ["SHA256SUMS", "news20.bz2"]);
+    assert_eq!(scene.files("sector"), ["SHA256SUMS", "sector.bz2"]);
 }
 
 #[test]
@@ -177,7 +178,7 @@ fn an_interrupted_download_is_resumed_by_the_next_call() {
         text.contains("broke after 20000 of 50004 bytes") && text.contains("127.0.0.1"),
         "{text}"
     );
-    assert_eq!(scene.files("news20"), PARTIAL);
+    assert_eq!(scene.files("sector"), PARTIAL);
     scene.server.act(NEWS, &[]);
     scene.server.log();
     assert_eq!(scene.fetch_news().unwrap(), bytes);
@@ -191,7 +192,7 @@ fn a_cancelled_download_leaves_no_file_under_the_final_name() {
     scene.server.serve(NEWS, bytes.clone());
     let error = scene.cancel_news_after(200_000);
     assert!(matches!(error, FetchError::Cancelled), "{error}");
-    assert_eq!(scene.files("news20"), PARTIAL);
+    assert_eq!(scene.files("sector"), PARTIAL);
     assert_eq!(scene.fetch_news().unwrap(), bytes);
 }
 
@@ -240,6 +241,7 @@ static SUMMED: Set = Set {
         labels: None,
         labeled: true,
         n_rows: 1,
+        nnz: None,
     }],
     n_features: 1,
     n_classes: 1,
@@ -346,7 +348,7 @@ fn a_login_page_is_an_error() {
 fn a_changed_file_is_an_error_and_can_be_downloaded_again() {
     let scene = Scene::new();
     scene.server.serve(NEWS, bz2_of("1 1:1\n2 2:1\n"));
-    let fetched = scene.fetch("news20", &["train"]).unwrap();
+    let fetched = scene.fetch("sector", &["train"]).unwrap();
     let path = &fetched.parts[0].data;
     let mut bytes = fs::read(path).unwrap();
     bytes[10] ^= 1;
@@ -356,15 +358,15 @@ fn a_changed_file_is_an_error_and_can_be_downloaded_again() {
     assert!(
         error
             .to_string()
-            .contains("news20.bz2 has changed since it was fetched"),
+            .contains("sector.bz2 has changed since it was fetched"),
         "{error}"
     );
     let options = FetchOptions {
         again: true,
         ..scene.options()
     };
-    fetch(find("news20").unwrap(), &["train"], &options, &mut ignore).unwrap();
-    assert!(!scene.fetch("news20", &["train"]).unwrap().parts[0].is_new);
+    fetch(find("sector").unwrap(), &["train"], &options, &mut ignore).unwrap();
+    assert!(!scene.fetch("sector", &["train"]).unwrap().parts[0].is_new);
 }
 
 #[test]
@@ -412,11 +414,113 @@ fn concurrent_calls_download_once() {
     scene.server.serve(NEWS, long_file(1_000_000));
     let new: usize = std::thread::scope(|scope| {
         let runs: Vec<_> = (0..3)
-            .map(|_| scope.spawn(|| scene.fetch("news20", &["train"]).unwrap().parts[0].is_new))
+            .map(|_| scope.spawn(|| scene.fetch("sector", &["train"]).unwrap().parts[0].is_new))
             .collect();
         runs.into_iter()
             .map(|run| usize::from(run.join().unwrap()))
             .sum()
     });
     assert_eq!((new, scene.server.log().len()), (1, 1));
+}
+
+/// A damaged list of digests is an error that says what to do, and fetching again repairs it.
+#[test]
+fn a_damaged_list_of_digests_is_repaired() {
+    let scene = Scene::new();
+    scene.server.serve(NEWS, bz2_of("1 1:1\n2 2:1\n"));
+    let fetched = scene.fetch("sector", &["train"]).unwrap();
+    let sums = fetched.folder.join("SHA256SUMS");
+    let whole = fs::read(&sums).unwrap();
+    for damaged in [
+        b"\xff\xfe\0".as_slice(),
+        b"short  sector.bz2\n",
+        &whole[..40],
+    ] {
+        fs::write(&sums, damaged).unwrap();
+        let error = scene.fetch("sector", &["train"]).unwrap_err().to_string();
+        assert!(error.contains("SHA256SUMS: line 1 is damaged"), "{error}");
+        assert!(error.ends_with("fetch it again to replace it"), "{error}");
+        let options = FetchOptions {
+            again: true,
+            ..scene.options()
+        };
+        fetch(find("sector").unwrap(), &["train"], &options, &mut ignore).unwrap();
+        assert_eq!(fs::read(&sums).unwrap(), whole);
+    }
+}
+
+#[test]
+fn redirects_that_are_not_encrypted_are_refused() {
+    let scene = Scene::new();
+    let to = |address: &str| Act::Redirect(address.to_owned());
+    scene
+        .server
+        .act(NEWS, &[to("http://me:secret@example.org/sector.bz2")]);
+    let error = scene.fetch_news().unwrap_err().to_string();
+    assert!(
+        error.contains("it redirects to http://example.org/sector.bz2, which is not encrypted"),
+        "{error}"
+    );
+    scene.server.serve(NEWS, bz2_of("1 1:1\n"));
+    let path = NEWS.replacen("https:/", "", 1);
+    // Round and round.
+    scene.server.act(NEWS, &vec![to(&path); 20]);
+    let error = scene.fetch_news().unwrap_err().to_string();
+    assert!(error.contains("it redirects more than 5 times"), "{error}");
+    scene.server.act(NEWS, &[to(&path), to(&path)]);
+    scene.fetch_news().unwrap();
+}
+
+/// Neither messages nor files contain the password of a mirror.
+#[test]
+fn passwords_are_not_shown() {
+    let scene = Scene::new();
+    let address = scene
+        .server
+        .base()
+        .replacen("http://", "http://me:secret@", 1);
+    let with = |base: &str| FetchOptions {
+        base_url: Some(base.to_owned()),
+        ..scene.options()
+    };
+    let mut shown = Vec::new();
+    let mut tell = |base: &str| {
+        let mut events = Vec::new();
+        let mut observer = |event: &Event<'_>| {
+            events.push(format!("{event:?}"));
+            ControlFlow::Continue(())
+        };
+        let done = fetch(
+            find("sector").unwrap(),
+            &["train"],
+            &with(base),
+            &mut observer,
+        );
+        shown.extend(events);
+        shown.extend(done.err().map(|error| format!("{error} {error:?}")));
+    };
+    for base in [
+        &address,
+        "ftp://me:secret@a.org",
+        "me:secret@a.org",
+        "http://me:secret@a.org",
+        "https://me:secret@127.0.0.1:9",
+        "https://me:secret@",
+    ] {
+        tell(base);
+    }
+    scene.server.act(NEWS, &[Act::LoginPage]);
+    tell(&address);
+    scene.server.serve(NEWS, long_file(100_000));
+    scene.server.act(NEWS, &[Act::Cut(1000), Act::Status(500)]);
+    tell(&address);
+    assert!(shown.len() > 9, "{shown:?}");
+    scene.server.serve(NEWS_TEST, long_file(100_000));
+    for file in scene.files("sector") {
+        let text = fs::read(scene.folder.path().join("sector").join(file)).unwrap();
+        shown.push(String::from_utf8_lossy(&text).into_owned());
+    }
+    for text in &shown {
+        assert!(!text.contains("secret"), "{text}");
+    }
 }

@@ -104,6 +104,7 @@ pub(crate) fn run(args: &Demo, log: &Log) -> Result<(), Failure> {
     }
     let model = outputs.write_model(&trained)?;
     outputs.write_report(&problem, &trained)?;
+    outputs.commit()?;
 
     let facts = Facts::of(&problem, &trained)?;
     let seconds = started.elapsed().as_secs_f64();
@@ -117,9 +118,10 @@ pub(crate) fn run(args: &Demo, log: &Log) -> Result<(), Failure> {
     output::stdout(&text)
 }
 
-/// The files of a demo, opened before the work.
+/// The files of a demo, opened before the work, filled one after the other, and replaced together at the end.
 struct Outputs {
     open: Vec<OutputFile>,
+    filled: Vec<OutputFile>,
     paths: Vec<PathBuf>,
 }
 
@@ -150,10 +152,11 @@ impl Outputs {
     fn create(args: &Demo) -> Result<Self, Failure> {
         let files = Self::files(args).iter();
         let paths: Vec<PathBuf> = files.map(|file| args.dir.join(file.0)).collect();
-        // Taken from the end, so the last in the list is written first.
+        // Taken from the end, so the first of the files is filled first.
         let open = paths.iter().rev().map(|p| files::create(p));
         Ok(Self {
             open: open.collect::<Result<_, _>>()?,
+            filled: Vec::new(),
             paths,
         })
     }
@@ -205,10 +208,16 @@ impl Outputs {
         &mut self,
         fill: impl FnOnce(&mut OutputFile) -> std::io::Result<()>,
     ) -> Result<(), Failure> {
-        match self.open.pop() {
-            Some(out) => files::write(out, fill),
-            None => Ok(()),
+        if let Some(mut out) = self.open.pop() {
+            out.fill(fill)?;
+            self.filled.push(out);
         }
+        Ok(())
+    }
+
+    /// Gives all files their names.
+    fn commit(&mut self) -> Result<(), Failure> {
+        Ok(OutputFile::commit_all(std::mem::take(&mut self.filled))?)
     }
 }
 

@@ -256,9 +256,9 @@ impl<'a> Side<'a> {
     }
 
     fn text(&self) -> String {
-        let class = self
-            .class
-            .map_or(String::new(), |c| format!(" (class {c})"));
+        let class = self.class.map_or(String::new(), |c| {
+            format!(" (class {})", output::short_name(c))
+        });
         let RowOf { path, row } = self.wanted;
         let text = self
             .text

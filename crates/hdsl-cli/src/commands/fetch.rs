@@ -17,8 +17,8 @@ use std::path::PathBuf;
 /// and prints its path. A second call finds everything in the cache and needs no network.
 ///
 /// An interrupted download is resumed, in the same call or in the next one; a file gets its name only
-/// when it is complete. The SHA-256 digest of each file is kept in SHA256SUMS beside it, so that
-/// damage is noticed. Without a network, the error message names the address to download from
+/// when it is complete, and has the right SHA-256 digest where one is published. The digest of each
+/// file is kept in SHA256SUMS beside it, so that damage is noticed; --again repairs it. Without a network, the error message names the address to download from
 /// elsewhere and the path to put the file at.
 #[derive(Args, Debug)]
 #[command(
@@ -114,6 +114,14 @@ fn read(fetched: &Fetched, part: &FetchedPart, log: &Log) -> Result<Dataset, Fai
     let data = read_dataset(&part.data, &options)?;
     data.notes.iter().for_each(|note| log.detail(note));
     let (rows, features) = (data.rows.n_rows(), data.rows.n_features());
+    if let Some(nnz) = part.part.nnz.filter(|&nnz| nnz != data.rows.nnz()) {
+        log.note(format!(
+            "{}: stores {} values, but the copy that the catalogue was made from {}",
+            part.data.display(),
+            thousands(data.rows.nnz()),
+            thousands(nnz)
+        ));
+    }
     if rows != part.part.n_rows || features > fetched.set.n_features {
         log.note(format!(
             "{}: has {} of {}, but its source documents {} of {}",

@@ -92,7 +92,14 @@ fn model_text(args: &Inspect, model: &Model) -> String {
         lines.push(("validation", error));
     }
     if let Some(classes) = &parts.classes {
-        lines.push(("classes", first_of(classes.iter().cloned())));
+        lines.push((
+            "classes",
+            first_of(
+                classes
+                    .iter()
+                    .map(|name| output::short_name(name).into_owned()),
+            ),
+        ));
     }
     if let Some(vectorizer) = model.vectorizer() {
         let columns = vectorizer
@@ -265,7 +272,7 @@ fn column_table(columns: &[ColumnGuess]) -> Vec<Vec<String>> {
 fn classes(labels: &Labels) -> String {
     let counts = labels.counts();
     let sizes = labels.names().iter().zip(&counts);
-    let sizes = sizes.map(|(name, n)| format!("{name} ({})", thousands(*n)));
+    let sizes = sizes.map(|(name, n)| format!("{} ({})", output::short_name(name), thousands(*n)));
     format!("{}: {}", count(counts.len(), "class"), first_of(sizes))
 }
 

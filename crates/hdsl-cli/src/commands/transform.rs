@@ -15,7 +15,8 @@ use std::path::PathBuf;
 /// the model. If the model has a base, the coordinates sqrt(BASE) x, one per feature, come before those of the atoms.
 /// Cosine normalization does not change the coordinates: the cosine of two mapped rows is their normalized score. The mapped rows can be used by any tool that computes dot products: an index, a linear classifier, a plot.
 /// With --rank R, the R eigenvectors of M with the largest eigenvalues: the best approximation of M of that rank. The
-/// coordinates of a base are not reduced.
+/// coordinates of a base are not reduced. Where atoms join more than 1,500 features to one group, at most 256 of its
+/// eigenvectors are computed.
 ///
 /// Vector databases must be set to inner product search; Euclidean distance gives a different ranking.
 #[derive(Args, Debug)]
@@ -56,10 +57,17 @@ pub(crate) fn run(args: &Transform, log: &Log) -> Result<(), Failure> {
     files::note_unseen(log, &args.rows, &data.rows, model.n_features());
     data.rows = match args.rank {
         None => model.transform_rows(&data.rows),
-        Some(_) => model
-            .similarity()
-            .reduced(args.rank)
-            .transform_rows(&model.prepare(&data.rows)),
+        Some(wanted) => {
+            let reduced = model.similarity().reduced(args.rank);
+            let (dim, possible) = (reduced.dim(), wanted.min(reduced.rank()));
+            if dim < possible {
+                log.note(format!(
+                    "--rank {wanted}: computed {dim} of {possible} dimensions, since more are not computed for features \
+                     that atoms join to groups of thousands"
+                ));
+            }
+            reduced.transform_rows(&model.prepare(&data.rows))
+        }
     };
     out.write_data(&data, IndexBase::One)?;
     let n_base = if model.base() > 0.0 {

@@ -1,7 +1,9 @@
 //! Outputs, opened before any work is done.
 
 use crate::failure::Failure;
-use hdsl::data::{OutputFile, TableColumn, TableFormat, write_npz, write_svmlight, write_table};
+use hdsl::data::{
+    OutputFile, TableColumn, TableFormat, write_labels, write_npz, write_svmlight, write_table,
+};
 use hdsl::{Dataset, Format, IndexBase, Labels, Rows};
 use std::ffi::OsString;
 use std::io::Write;
@@ -171,9 +173,7 @@ impl RowsOutput {
             Format::Npz => {
                 files[0].fill(|out| write_npz(out, rows))?;
                 if let (Some(mut out), Some(labels)) = (self.labels, labels) {
-                    out.fill(|out| {
-                        (0..labels.len()).try_for_each(|row| writeln!(out, "{}", labels.name(row)))
-                    })?;
+                    out.fill(|out| write_labels(out, labels))?;
                     files.push(out);
                 }
             }

@@ -5,12 +5,15 @@
 use super::Graph;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
+use std::collections::{BTreeMap, HashMap};
 
 const ITERATIONS: usize = 300;
 /// After the first iterations, nodes repel each other only within this distance, in edge lengths.
 const REACH: f64 = 5.0;
 /// Iterations in which all nodes repel each other, so that large components unfold.
 const FULL_ITERATIONS: usize = 60;
+/// The most pairs of close nodes in one iteration. In a component where more nodes crowd, the distance is shorter.
+const MAX_PAIRS: usize = 2_000_000;
 /// Larger components have fewer such iterations, whose cost is quadratic in the number of nodes.
 const LARGE: usize = 1500;
 
@@ -20,7 +23,7 @@ pub(super) fn positions(graph: &Graph) -> Vec<(f64, f64)> {
     let mut components = components(graph);
     components.sort_by_key(|nodes| (std::cmp::Reverse(nodes.len()), nodes[0]));
     let mut number = vec![0; graph.n];
-    let mut discs: Vec<Disc> = Vec::new();
+    let mut discs = Discs::default();
     let neighbors = graph.neighbors();
     for nodes in &components {
         nodes
@@ -42,40 +45,75 @@ pub(super) fn positions(graph: &Graph) -> Vec<(f64, f64)> {
         let (cx, cy) = center(&local);
         local.iter_mut().for_each(|p| *p = (p.0 - cx, p.1 - cy));
         let radius = local.iter().map(|p| p.0.hypot(p.1)).fold(0.0, f64::max) + 0.6;
-        let disc = fit(&discs, radius);
+        let disc = discs.place(radius);
         for (&node, p) in nodes.iter().zip(&local) {
             positions[node] = (p.0 + disc.x, p.1 + disc.y);
         }
-        discs.push(disc);
     }
     positions
 }
 
+#[derive(Clone, Copy)]
 struct Disc {
     x: f64,
     y: f64,
     radius: f64,
 }
 
-/// The first free position for a disc along a spiral from the center.
-fn fit(discs: &[Disc], radius: f64) -> Disc {
-    let mut angle = 0.0f64;
-    loop {
-        let distance = 0.25 * angle;
-        let disc = Disc {
-            // Wider than high, like the chart.
-            x: 1.35 * distance * angle.cos(),
-            y: distance * angle.sin(),
-            radius,
-        };
+/// Discs that do not overlap, placed one after the other from the largest to the smallest.
+#[derive(Default)]
+struct Discs {
+    /// The discs that overlap each cell of a grid.
+    cells: HashMap<(i64, i64), Vec<Disc>>,
+    /// Where the last search ended for each radius, by its bits: everything before is taken, for a disc of that radius.
+    taken: HashMap<u64, f64>,
+}
+
+impl Discs {
+    /// The width of a cell. A pair of nodes has a radius of 1.1.
+    const CELL: f64 = 2.5;
+
+    /// Places a disc at the first free position along a spiral from the center. The cost of a position is that of the
+    /// discs in the cells around it, and discs of equal radius continue where the last one was placed.
+    fn place(&mut self, radius: f64) -> Disc {
+        let mut angle = self.taken.get(&radius.to_bits()).copied().unwrap_or(0.0);
+        loop {
+            let distance = 0.25 * angle;
+            let disc = Disc {
+                // Wider than high, like the chart.
+                x: 1.35 * distance * angle.cos(),
+                y: distance * angle.sin(),
+                radius,
+            };
+            if self.is_free(&disc) {
+                self.taken.insert(radius.to_bits(), angle);
+                for cell in cells(&disc) {
+                    self.cells.entry(cell).or_default().push(disc);
+                }
+                return disc;
+            }
+            // About half a unit further along the spiral.
+            angle += 0.5 / distance.max(0.5);
+        }
+    }
+
+    fn is_free(&self, disc: &Disc) -> bool {
         let free =
             |other: &Disc| (disc.x - other.x).hypot(disc.y - other.y) >= disc.radius + other.radius;
-        if discs.iter().all(free) {
-            return disc;
-        }
-        // About half a unit further along the spiral.
-        angle += 0.5 / distance.max(0.5);
+        cells(disc).all(|cell| {
+            self.cells
+                .get(&cell)
+                .is_none_or(|discs| discs.iter().all(free))
+        })
     }
+}
+
+/// The cells that the square around a disc overlaps. Discs that overlap have one in common.
+fn cells(disc: &Disc) -> impl Iterator<Item = (i64, i64)> {
+    let cell = |at: f64| (at / Discs::CELL).floor() as i64;
+    let [left, right] = [disc.x - disc.radius, disc.x + disc.radius].map(cell);
+    let [top, bottom] = [disc.y - disc.radius, disc.y + disc.radius].map(cell);
+    (left..=right).flat_map(move |x| (top..=bottom).map(move |y| (x, y)))
 }
 
 /// The connected components, each with its nodes in increasing order.
@@ -171,18 +209,19 @@ fn repel(positions: &[(f64, f64)], force: &mut [(f64, f64)], a: usize, b: usize)
     force[b] = (force[b].0 - fx, force[b].1 - fy);
 }
 
-/// Calls `each` for every two nodes in the same or in neighboring cells of a grid, in a fixed order.
+/// Calls `each` for every two nodes in the same or in neighboring cells of a grid, in a fixed order. The cells are as wide as
+/// the reach, or narrower if there are too many such pairs.
 fn close_pairs(positions: &[(f64, f64)], mut each: impl FnMut(usize, usize)) {
-    let cell = |p: &(f64, f64)| ((p.0 / REACH).floor() as i64, (p.1 / REACH).floor() as i64);
-    let mut grid: std::collections::BTreeMap<(i64, i64), Vec<usize>> = Default::default();
-    for (node, position) in positions.iter().enumerate() {
-        grid.entry(cell(position)).or_default().push(node);
+    let mut reach = REACH;
+    let mut grid = grid(positions, reach);
+    while reach > 0.01 && n_pairs(&grid) > MAX_PAIRS {
+        reach /= 2.0;
+        grid = self::grid(positions, reach);
     }
-    for (&(x, y), nodes) in &grid {
+    for (&cell, nodes) in &grid {
         for (at, &a) in nodes.iter().enumerate() {
             nodes[..at].iter().for_each(|&b| each(a, b));
-            // Half of the neighboring cells: each pair of cells is visited once.
-            for beside in [(x + 1, y), (x - 1, y + 1), (x, y + 1), (x + 1, y + 1)] {
+            for beside in half_around(cell) {
                 grid.get(&beside)
                     .into_iter()
                     .flatten()
@@ -190,6 +229,33 @@ fn close_pairs(positions: &[(f64, f64)], mut each: impl FnMut(usize, usize)) {
             }
         }
     }
+}
+
+/// The nodes in each cell.
+type Grid = BTreeMap<(i64, i64), Vec<usize>>;
+
+fn grid(positions: &[(f64, f64)], reach: f64) -> Grid {
+    let cell = |p: &(f64, f64)| ((p.0 / reach).floor() as i64, (p.1 / reach).floor() as i64);
+    let mut grid = Grid::new();
+    for (node, position) in positions.iter().enumerate() {
+        grid.entry(cell(position)).or_default().push(node);
+    }
+    grid
+}
+
+/// Half of the neighboring cells: each pair of cells is visited once.
+fn half_around((x, y): (i64, i64)) -> [(i64, i64); 4] {
+    [(x + 1, y), (x - 1, y + 1), (x, y + 1), (x + 1, y + 1)]
+}
+
+/// How many pairs of nodes are in the same or in neighboring cells.
+fn n_pairs(grid: &Grid) -> usize {
+    let size = |cell: &(i64, i64)| grid.get(cell).map_or(0, Vec::len);
+    let pairs = grid.iter().map(|(&cell, nodes)| {
+        let around: usize = half_around(cell).iter().map(size).sum();
+        nodes.len() * (nodes.len() - 1) / 2 + nodes.len() * around
+    });
+    pairs.sum()
 }
 
 #[cfg(test)]
@@ -218,5 +284,44 @@ mod tests {
         let spread = (0..66).map(|a| gap(a, 0)).fold(0.0, f64::max);
         assert!(mean < spread / 3.0, "edges {mean}, spread {spread}");
         assert_eq!(positions, super::positions(&graph));
+    }
+
+    /// The first free place among all discs, one by one: what the grid is compared with.
+    fn place_by_scan(discs: &[Disc], radius: f64) -> Disc {
+        let mut angle = 0.0f64;
+        loop {
+            let distance = 0.25 * angle;
+            let (x, y) = (1.35 * distance * angle.cos(), distance * angle.sin());
+            let free = |d: &Disc| (x - d.x).hypot(y - d.y) >= radius + d.radius;
+            if discs.iter().all(free) {
+                return Disc { x, y, radius };
+            }
+            angle += 0.5 / distance.max(0.5);
+        }
+    }
+
+    #[test]
+    fn discs_are_placed_as_by_a_scan_of_all() {
+        let mut radii: Vec<f64> = vec![14.3, 6.0, 6.0, 3.2, 3.2, 3.1, 1.9];
+        radii.extend([1.1; 150]);
+        radii.extend([0.6; 40]);
+        let (mut placed, mut grid) = (Vec::new(), Discs::default());
+        for radius in radii {
+            let (want, got) = (place_by_scan(&placed, radius), grid.place(radius));
+            assert_eq!((want.x, want.y), (got.x, got.y));
+            placed.push(want);
+        }
+    }
+
+    /// 8,000 features in separate pairs, or all around one: cubic or quadratic work would take minutes.
+    #[test]
+    fn many_components_and_crowded_ones_are_placed() {
+        let pairs = (0..4000).map(|n| (2 * n, 2 * n + 1, 1.0)).collect();
+        let star = (1..8000).map(|n| (0, n, 1.0)).collect();
+        for edges in [pairs, star] {
+            let graph = Graph { n: 8000, edges };
+            let positions = positions(&graph);
+            assert!(positions.iter().all(|p| p.0.is_finite() && p.1.is_finite()));
+        }
     }
 }

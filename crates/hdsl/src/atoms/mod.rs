@@ -153,12 +153,24 @@ impl Step {
 }
 
 /// A convex combination of atoms: weights above 0 that sum to 1, in order of first use.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct ActiveSet {
     atoms: Vec<Atom>,
     weights: Vec<f64>,
+    /// The number each atom got when it was added. They increase, also after atoms were removed.
+    numbers: Vec<u64>,
+    /// The same numbers by atom: the place of an atom is found by a binary search, and removing one renumbers nothing.
+    number_of: HashMap<Atom, u64>,
+    next_number: u64,
     /// How many active atoms use each feature.
     uses: HashMap<u32, u32>,
+}
+
+/// Equal when the atoms and weights are, however they came about.
+impl PartialEq for ActiveSet {
+    fn eq(&self, other: &Self) -> bool {
+        self.atoms == other.atoms && self.weights == other.weights
+    }
 }
 
 impl ActiveSet {
@@ -222,9 +234,10 @@ impl ActiveSet {
         self.position(atom).map_or(0.0, |at| self.weights[at])
     }
 
-    /// The position of an atom in [`ActiveSet::atoms`], by a linear scan.
+    /// The position of an atom in [`ActiveSet::atoms`].
     pub(crate) fn position(&self, atom: Atom) -> Option<usize> {
-        self.atoms.iter().position(|&active| active == atom)
+        let number = self.number_of.get(&atom)?;
+        self.numbers.binary_search(number).ok()
     }
 
     fn weight_mut(&mut self, atom: Atom) -> &mut f64 {
@@ -307,6 +320,9 @@ impl ActiveSet {
             None => {
                 self.atoms.push(atom);
                 self.weights.push(weight);
+                self.numbers.push(self.next_number);
+                self.number_of.insert(atom, self.next_number);
+                self.next_number += 1;
                 for feature in [atom.i, atom.j] {
                     *self.uses.entry(feature).or_insert(0) += 1;
                 }
@@ -314,27 +330,41 @@ impl ActiveSet {
         }
     }
 
-    fn remove(&mut self, at: usize) {
-        let atom = self.atoms.remove(at);
-        self.weights.remove(at);
-        for feature in [atom.i, atom.j] {
-            let uses = self.uses.entry(feature).or_insert(0);
-            *uses -= 1;
-            if *uses == 0 {
-                self.uses.remove(&feature);
-            }
+    /// Multiplies every weight. Atoms whose weight becomes 0 (γ = 1, or underflow) are removed.
+    fn rescale(&mut self, factor: f64) {
+        let mut is_lost = false;
+        for weight in &mut self.weights {
+            *weight *= factor;
+            is_lost |= *weight == 0.0;
+        }
+        if is_lost {
+            self.remove_weightless();
         }
     }
 
-    /// Multiplies every weight. Atoms whose weight becomes 0 (γ = 1, or underflow) are removed.
-    fn rescale(&mut self, factor: f64) {
-        for weight in &mut self.weights {
-            *weight *= factor;
-        }
-        for at in (0..self.len()).rev() {
-            if self.weights[at] == 0.0 {
-                self.remove(at);
+    /// Removes the atoms of weight 0 in one pass, however many they are.
+    fn remove_weightless(&mut self) {
+        let mut kept = 0;
+        for at in 0..self.atoms.len() {
+            let atom = self.atoms[at];
+            if self.weights[at] != 0.0 {
+                self.atoms[kept] = atom;
+                self.weights[kept] = self.weights[at];
+                self.numbers[kept] = self.numbers[at];
+                kept += 1;
+                continue;
+            }
+            self.number_of.remove(&atom);
+            for feature in [atom.i, atom.j] {
+                let uses = self.uses.entry(feature).or_insert(0);
+                *uses -= 1;
+                if *uses == 0 {
+                    self.uses.remove(&feature);
+                }
             }
         }
+        self.atoms.truncate(kept);
+        self.weights.truncate(kept);
+        self.numbers.truncate(kept);
     }
 }

@@ -61,7 +61,7 @@ pub(crate) use rows::LARGEST;
 pub use rows::{CsrRows, Rows, RowsView, SparseRow};
 pub use split::stratified_split;
 pub use statistics::BlockStatistics;
-pub use svmlight::write_svmlight;
+pub use svmlight::{write_labels, write_svmlight};
 pub use table::{TableColumn, TableFormat, write_table};
 pub use terms::TermStatistics;
 pub use texts::{read_lines, read_names, read_texts};

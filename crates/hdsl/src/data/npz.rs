@@ -296,6 +296,42 @@ fn half(bits: u16) -> f64 {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn write_npz(out: impl Write, rows: &Rows) -> io::Result<()> {
+    let mut out = FirstError { out, error: None };
+    let written = write_members(&mut out, rows);
+    match out.error {
+        Some(error) => Err(error),
+        None => written,
+    }
+}
+
+/// A writer that keeps its first error to itself and then takes everything for written. A `ZipWriter` that is told of an
+/// error tries to complete the archive when it is dropped, and prints on standard error that it cannot.
+struct FirstError<W> {
+    out: W,
+    error: Option<io::Error>,
+}
+
+impl<W: Write> Write for FirstError<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.error.is_none()
+            && let Err(error) = self.out.write_all(bytes)
+        {
+            self.error = Some(error);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.error.is_none()
+            && let Err(error) = self.out.flush()
+        {
+            self.error = Some(error);
+        }
+        Ok(())
+    }
+}
+
+fn write_members(out: impl Write, rows: &Rows) -> io::Result<()> {
     let mut zip = ZipWriter::new_stream(out);
     let index = match rows.n_features().max(rows.nnz()) <= i32::MAX as usize {
         true => "<i4",

@@ -90,12 +90,29 @@ impl OutputFile {
         Self::commit_all(vec![self])
     }
 
-    /// The same for files that belong together: all are on disk before the first takes its name, so that none of them
-    /// is replaced if one cannot be written.
-    pub fn commit_all(mut files: Vec<Self>) -> Result<()> {
+    /// The same for files that belong together. All are on disk before the first takes its name, so that none of them is
+    /// replaced if one cannot be written. The old files of all but the first are removed before the first is replaced: a
+    /// process that is killed in between leaves some of the files missing, never old ones beside new ones.
+    pub fn commit_all(files: Vec<Self>) -> Result<()> {
+        Self::replace_all(files, || ())
+    }
+
+    /// Calls `each` after every change of the folder.
+    fn replace_all(mut files: Vec<Self>, mut each: impl FnMut()) -> Result<()> {
         for file in &mut files {
             file.settle()
                 .map_err(|source| write_error(&file.path, source))?;
+        }
+        for file in files.iter().skip(1) {
+            let Some(rename) = file.rename.as_ref().filter(|r| r.permissions.is_some()) else {
+                continue;
+            };
+            match fs::remove_file(&rename.destination) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(write_error(&file.path, error));
+                }
+                _ => each(),
+            }
         }
         for file in &mut files {
             let Some(rename) = file.rename.take() else {
@@ -106,6 +123,7 @@ impl OutputFile {
             // The error contains the temporary file, which is removed with it.
             renamed.map_err(|failed| write_error(&file.path, failed.error))?;
             temporaries().retain(|path| *path != name);
+            each();
         }
         Ok(())
     }
@@ -217,11 +235,7 @@ fn open(path: &Path) -> io::Result<(Box<dyn Write + Send>, Option<Rename>)> {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         Some(_) => fs::canonicalize(path)?,
-        // A link to a file that does not exist yet.
-        None => match fs::read_link(path) {
-            Ok(target) => path.parent().unwrap_or(Path::new("")).join(target),
-            Err(_) => path.to_owned(),
-        },
+        None => end_of_links(path),
     };
     if destination.file_name().is_none() || path.as_os_str().is_empty() {
         let kind = io::ErrorKind::InvalidInput;
@@ -251,6 +265,19 @@ fn open(path: &Path) -> io::Result<(Box<dyn Write + Send>, Option<Rename>)> {
     };
     let file = rename.temporary.as_file().try_clone()?;
     Ok((Box::new(file), Some(rename)))
+}
+
+/// Where a path leads that may be a link, or a chain of them, to a file that does not exist yet.
+fn end_of_links(path: &Path) -> PathBuf {
+    let mut end = path.to_owned();
+    // As many as Linux follows. A circle is an error before this.
+    for _ in 0..40 {
+        let Ok(target) = fs::read_link(&end) else {
+            break;
+        };
+        end = end.parent().unwrap_or(Path::new("")).join(target);
+    }
+    end
 }
 
 /// Text for a terminal: control characters, which could clear it or change what was shown, are replaced by `?`. Ends of
@@ -375,6 +402,84 @@ mod tests {
         OutputFile::commit_all(both().into()).unwrap();
         assert_eq!(self::files(folder.path()), ["a", "b"]);
         assert_eq!(fs::read(&a).unwrap(), b"new");
+    }
+
+    /// A link to a file that does not exist yet stays a link, also through others.
+    #[cfg(unix)]
+    #[test]
+    fn links_that_lead_nowhere_yet_are_followed() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        symlink("second", at("first")).unwrap();
+        symlink(at("target"), at("second")).unwrap();
+        symlink("none/target", at("hopeless")).unwrap();
+        symlink("circle", at("circle")).unwrap();
+        let mut out = OutputFile::create(&at("first")).unwrap();
+        out.write_all(b"new").unwrap();
+        out.commit().unwrap();
+        assert_eq!(fs::read(at("target")).unwrap(), b"new");
+        assert!(at("first").is_symlink() && at("second").is_symlink());
+        for name in ["hopeless", "circle"] {
+            let error = OutputFile::create(&at(name)).err().unwrap().to_string();
+            assert!(
+                error.contains(&format!("{name}: cannot write: ")),
+                "{error}"
+            );
+            assert!(
+                !error.contains(".hdsl-") && !error.contains("entity"),
+                "{error}"
+            );
+        }
+    }
+
+    /// The name of the temporary file is nobody's business.
+    #[test]
+    fn errors_do_not_name_the_temporary_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        let out = OutputFile::create(&path).unwrap();
+        fs::create_dir_all(path.join("in the way")).unwrap();
+        let error = out.commit().unwrap_err().to_string();
+        assert!(error.contains("a: cannot write: "), "{error}");
+        assert!(!error.contains(".hdsl-"), "{error}");
+        fs::remove_dir_all(&path).unwrap();
+        let out = OutputFile::create(&path).unwrap();
+        let temporary = fs::read_dir(folder.path()).unwrap().next().unwrap();
+        fs::remove_file(temporary.unwrap().path()).unwrap();
+        let error = out.commit().unwrap_err().to_string();
+        assert!(
+            error.contains("a: cannot write: ") && !error.contains(".hdsl-"),
+            "{error}"
+        );
+    }
+
+    /// Whenever the process is killed, old and new files are not mixed.
+    #[test]
+    fn old_and_new_files_are_never_mixed() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = ["a", "b", "c", "d"].map(|name| folder.path().join(name));
+        // The last one is new.
+        paths[..3].iter().for_each(|p| fs::write(p, "old").unwrap());
+        let open = |path: &PathBuf| {
+            let mut out = OutputFile::create(path).unwrap();
+            out.write_all(b"new").unwrap();
+            out
+        };
+        let mut states = Vec::new();
+        OutputFile::replace_all(paths.iter().map(open).collect(), || {
+            let read = paths
+                .iter()
+                .filter_map(|path| fs::read_to_string(path).ok());
+            states.push(read.collect::<Vec<String>>());
+        })
+        .unwrap();
+        assert_eq!(states.last().unwrap(), &["new"; 4]);
+        assert_eq!(states.len(), 6);
+        for mut state in states {
+            state.dedup();
+            assert_eq!(state.len(), 1, "{state:?}");
+        }
     }
 
     /// Leftovers of killed processes are removed, but not the files of one that lives, nor those of others.

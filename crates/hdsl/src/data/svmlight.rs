@@ -109,7 +109,8 @@ pub fn write_svmlight(
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 format!(
-                    "the label {} cannot be written as svmlight, expected one word",
+                    "the label {} would not be read back from svmlight, expected one word that has no colon and starts \
+                     with no #; npz has its labels in a file of their own",
                     quote(name.as_bytes())
                 ),
             ));
@@ -141,6 +142,40 @@ fn survives(label: &str) -> bool {
         && !label.starts_with(['#', '\u{feff}'])
         && decompress::codec_of(format!("{label} ").as_bytes()).is_none()
         && !label.bytes().any(|b| b == b':' || b.is_ascii_whitespace())
+}
+
+/// Writes one label per line, the file of labels beside formats that have none. A label that would not read back (it is empty,
+/// begins or ends with a blank, has a control character such as a line break, or looks like a compressed file) is an
+/// error.
+///
+/// ```
+/// use hdsl::Labels;
+/// use hdsl::data::write_labels;
+/// let mut out = Vec::new();
+/// write_labels(&mut out, &Labels::from_names(["#x", "a b", "#x"]))?;
+/// assert_eq!(out, b"#x\na b\n#x\n");
+/// assert!(write_labels(&mut out, &Labels::from_names(["a\nb"])).is_err());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn write_labels(mut out: impl Write, labels: &Labels) -> io::Result<()> {
+    let survives = |label: &String| {
+        label.as_bytes().trim_ascii() == label.as_bytes()
+            && !label.is_empty()
+            && !label.starts_with('\u{feff}')
+            && check_label(label.as_bytes()).is_ok()
+            && decompress::codec_of(format!("{label}\n").as_bytes()).is_none()
+    };
+    if let Some(name) = labels.names().iter().find(|name| !survives(name)) {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!(
+                "the label {} would not be read back from a file of labels, expected one line of text",
+                quote(name.as_bytes())
+            ),
+        ));
+    }
+    (0..labels.len()).try_for_each(|row| writeln!(out, "{}", labels.name(row)))?;
+    out.flush()
 }
 
 /// The shortest decimal that reads back to the same bits, with an exponent where zeros would pile up.

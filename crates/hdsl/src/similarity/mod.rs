@@ -4,6 +4,7 @@ mod bilinear;
 mod cosine;
 mod explain;
 mod factors;
+mod lanczos;
 mod reduced;
 
 pub use bilinear::BilinearModel;

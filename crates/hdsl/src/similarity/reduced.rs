@@ -5,6 +5,7 @@ use crate::data::{Rows, SparseRow};
 use crate::similarity::BilinearModel;
 use crate::similarity::Similarity;
 use crate::similarity::factors::Factors;
+use crate::similarity::lanczos::{self, SumOfPairs};
 use nalgebra::DMatrix;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -27,6 +28,16 @@ pub struct ReducedTransform {
     factors: Factors,
 }
 
+/// A connected group of more features than this has its largest eigenvalues computed by the Lanczos method, if it is asked for
+/// a small part of them; otherwise as a dense matrix, which takes time cubic in the size of the group.
+const DENSE: usize = 400;
+
+/// A group of more features than this becomes a dense matrix only if all of its directions are asked for.
+const MAX_DENSE: usize = 1500;
+
+/// The most directions that are computed in a group of more than [`MAX_DENSE`] features.
+const MAX_DIRECTIONS: usize = 256;
+
 /// An eigenvalue of M / λ, and its unit eigenvector as (feature, entry).
 type Component = (f64, Vec<(u32, f64)>);
 
@@ -34,8 +45,10 @@ impl BilinearModel {
     /// The orthogonal form with the `dim` largest eigenvalues of M, or all that are not 0. A base is kept as it is.
     ///
     /// Features that no chain of atoms joins do not mix, so the work is one small eigenproblem per connected group
-    /// of features, cubic in the size of the group and quadratic in memory. The sign of a direction is chosen so
-    /// that its largest entry is positive.
+    /// of features. Without a `dim` it is cubic in the size of the group and quadratic in memory. With a `dim`, groups of
+    /// more than 400 features are reduced by the Lanczos method, and a group of more than 1,500 features has at most 256
+    /// directions: [`ReducedTransform::dim`] may then be less than `dim`. The sign of a direction is chosen so that its
+    /// largest entry is positive.
     ///
     /// ```
     /// use hdsl::{Atom, BilinearModel, Similarity, SparseRow};
@@ -52,10 +65,14 @@ impl BilinearModel {
     /// ```
     pub fn reduced(&self, dim: Option<usize>) -> ReducedTransform {
         let groups = self.groups();
-        let mut components: Vec<Component> = groups.iter().flat_map(|g| self.eigen(g)).collect();
+        let (mut components, mut rank): (Vec<Component>, usize) = (Vec::new(), 0);
+        for group in &groups {
+            let (found, group_rank) = self.eigen(group, dim);
+            components.extend(found);
+            rank += group_rank;
+        }
         // Stable, so equal eigenvalues stay in the order of their groups.
         components.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let rank = components.len();
         components.truncate(dim.unwrap_or(rank));
         let mut entries = Vec::new();
         for (c, (_, direction)) in (0..).zip(&components) {
@@ -105,8 +122,9 @@ impl BilinearModel {
         groups.into_values().collect()
     }
 
-    /// The eigenvalues of M / λ on one group that are not 0, with their directions.
-    fn eigen(&self, group: &Group) -> Vec<Component> {
+    /// The largest `dim` eigenvalues of M / λ on one group, or all that are not 0, with their directions; and how many are
+    /// not 0.
+    fn eigen(&self, group: &Group, dim: Option<usize>) -> (Vec<Component>, usize) {
         let n = group.features.len();
         let place = |feature| {
             group
@@ -114,38 +132,67 @@ impl BilinearModel {
                 .binary_search(&feature)
                 .expect("it is in the group")
         };
-        let mut matrix = DMatrix::<f64>::zeros(n, n);
-        for &number in &group.atoms {
+        let pairs = group.atoms.iter().map(|&number| {
             let (atom, weight) = (self.atoms()[number], self.weights()[number]);
-            let (i, j) = (place(atom.i()), place(atom.j()));
-            matrix[(i, i)] += weight;
-            matrix[(j, j)] += weight;
-            matrix[(i, j)] += atom.sign().value() * weight;
-            matrix[(j, i)] += atom.sign().value() * weight;
-        }
-        let eigen = matrix.symmetric_eigen();
-        let mut order: Vec<usize> = (0..n).collect();
-        order.sort_by(|&a, &b| eigen.eigenvalues[b].total_cmp(&eigen.eigenvalues[a]));
+            (
+                place(atom.i()),
+                place(atom.j()),
+                atom.sign().value(),
+                weight,
+            )
+        });
+        let matrix = SumOfPairs {
+            n,
+            pairs: pairs.collect(),
+        };
         // The vectors e_i ± e_j of a connected graph of n nodes span n dimensions, or n - 1 if the signs around
-        // every cycle agree (a balanced signed graph): the rank is known without looking at the numbers. Directions that
-        // are lost to rounding are left out, too.
-        order.truncate(n - usize::from(group.balanced));
-        let floor = n as f64 * f64::EPSILON * eigen.eigenvalues[order[0]];
-        order.retain(|&c| eigen.eigenvalues[c] > floor);
-        let component = |c: usize| {
-            let vector = eigen.eigenvectors.column(c);
+        // every cycle agree (a balanced signed graph): the rank is known without looking at the numbers.
+        let rank = n - usize::from(group.balanced);
+        let few = dim.map(|dim| match n > MAX_DENSE {
+            true => dim.min(MAX_DIRECTIONS),
+            false => dim,
+        });
+        let (mut found, is_all) = match few {
+            Some(few) if n > DENSE && few <= MAX_DIRECTIONS.min(n / 4) => {
+                (lanczos::largest(&matrix, few.min(rank)), false)
+            }
+            _ => (dense_eigen(&matrix), true),
+        };
+        found.truncate(rank);
+        // Directions that are lost to rounding are left out, too.
+        let floor = n as f64 * f64::EPSILON * found.first().map_or(0.0, |pair| pair.0);
+        found.retain(|pair| pair.0 > floor);
+        let rank = if is_all { found.len() } else { rank };
+        let component = |(value, mut vector): (f64, Vec<f64>)| {
             // The first among the largest, give or take rounding: ties are common in small groups.
-            let largest = vector.amax();
+            let largest = vector.iter().fold(0.0f64, |most, v| most.max(v.abs()));
             let head = vector.iter().find(|v| v.abs() >= largest * (1.0 - 1e-9));
             let sign = head.expect("a vector has a largest entry").signum();
-            let entries = vector.iter().map(|v| sign * v);
-            (
-                eigen.eigenvalues[c],
-                group.features.iter().copied().zip(entries).collect(),
-            )
+            vector.iter_mut().for_each(|v| *v *= sign);
+            (value, group.features.iter().copied().zip(vector).collect())
         };
-        order.into_iter().map(component).collect()
+        (found.into_iter().map(component).collect(), rank)
     }
+}
+
+/// All eigenvalues with their vectors, the largest first, as a dense matrix.
+fn dense_eigen(matrix: &SumOfPairs) -> Vec<(f64, Vec<f64>)> {
+    let n = matrix.n;
+    let mut dense = DMatrix::<f64>::zeros(n, n);
+    for &(i, j, sign, weight) in &matrix.pairs {
+        dense[(i, i)] += weight;
+        dense[(j, j)] += weight;
+        dense[(i, j)] += sign * weight;
+        dense[(j, i)] += sign * weight;
+    }
+    let eigen = dense.symmetric_eigen();
+    let mut order: Vec<usize> = (0..n).collect();
+    order.sort_by(|&a, &b| eigen.eigenvalues[b].total_cmp(&eigen.eigenvalues[a]));
+    let pair = |c: usize| {
+        let vector = eigen.eigenvectors.column(c);
+        (eigen.eigenvalues[c], vector.iter().copied().collect())
+    };
+    order.into_iter().map(pair).collect()
 }
 
 impl ReducedTransform {

@@ -105,3 +105,70 @@ fn weights_of_very_different_size_are_no_trouble() {
         assert!((reduced.eigenvalues()[0] - 2.0).abs() < 1e-9);
     }
 }
+
+/// A connected graph of `n` features: a tree with some more pairs, and weights over four orders of magnitude.
+fn connected(n: u32) -> hdsl::BilinearModel {
+    use hdsl::{Atom, BilinearModel, Sign};
+    let mix = |k: u32| (u64::from(k) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33;
+    let mut atoms = Vec::new();
+    for j in 1..n {
+        let sign = if mix(j) % 3 == 0 {
+            Sign::Minus
+        } else {
+            Sign::Plus
+        };
+        let weight = 10f64.powi(-((mix(3 * j) % 4) as i32)) * (1 + mix(7 * j) % 1000) as f64;
+        let i = (mix(5 * j) % u64::from(j)) as u32;
+        atoms.push((Atom::new(i, j, sign).unwrap(), weight));
+        let k = (mix(11 * j) % u64::from(n)) as u32;
+        if mix(13 * j) % 2 == 0 && k != j {
+            let more = Atom::new(j, k, Sign::Plus).unwrap();
+            if atoms.iter().rev().take(2).all(|a| a.0 != more) {
+                atoms.push((more, 1.0));
+            }
+        }
+    }
+    atoms.sort_by_key(|a| a.0);
+    atoms.dedup_by_key(|a| a.0);
+    let total: f64 = atoms.iter().map(|a| a.1).sum();
+    atoms.iter_mut().for_each(|a| a.1 /= total);
+    BilinearModel::new(n as usize, 5.0, atoms).unwrap()
+}
+
+/// Large groups are reduced by another method, with the same result.
+#[test]
+fn large_groups_have_the_directions_of_the_dense_method() {
+    let n = 450;
+    let model = connected(n);
+    let (all, few) = (model.reduced(None), model.reduced(Some(25)));
+    assert_eq!((few.dim(), few.rank()), (25, all.rank()));
+    let units = (0..=n as usize).collect();
+    let units =
+        Rows::from_parts(n as usize, units, (0..n).collect(), vec![1.0; n as usize]).unwrap();
+    let (all_rows, few_rows) = (all.transform_rows(&units), few.transform_rows(&units));
+    let largest = all.eigenvalues()[0];
+    for (c, &value) in (0..25).zip(few.eigenvalues()) {
+        assert!((value - all.eigenvalues()[c as usize]).abs() < 1e-12 * largest);
+        // Directions of eigenvalues that are well apart are the same, with their signs.
+        let near = |other: usize| (all.eigenvalues()[other] - value).abs() < 1e-4 * largest;
+        if near(c as usize + 1) || (c > 0 && near(c as usize - 1)) {
+            continue;
+        }
+        for row in 0..n as usize {
+            let (a, b) = (all_rows.row(row).get(c), few_rows.row(row).get(c));
+            assert!((a - b).abs() < 1e-7 * largest.sqrt(), "{c} {row}: {a} {b}");
+        }
+    }
+}
+
+/// As a dense matrix, this would take half a gigabyte and most of an hour.
+#[test]
+fn a_group_of_8000_features_is_reduced() {
+    let model = connected(8000);
+    let reduced = model.reduced(Some(20));
+    assert_eq!(reduced.dim(), 20);
+    assert!(reduced.rank() >= 7999);
+    assert!(reduced.eigenvalues().is_sorted_by(|a, b| a >= b));
+    // The sum of all eigenvalues is the trace.
+    assert!(reduced.eigenvalues().iter().sum::<f64>() < model.trace());
+}

@@ -1,7 +1,7 @@
 //! Parquet, and Arrow's IPC files (Feather) and streams.
 
 use super::batch::{Batch, MAX_CELL, Place, cell_error};
-use super::{Dialect, Source, UNUSABLE, ipc, repeated};
+use super::{Dialect, Source, UNUSABLE, ipc, pages, repeated};
 use crate::data::input::{Input, quote, reading_limit};
 use crate::data::vectorize::{ITEM_END, PIECE};
 use crate::error::{Error, Result};
@@ -100,20 +100,33 @@ impl Columnar {
     }
 }
 
-/// Refuses files whose contents take more memory than the limit, by what they say about themselves.
-fn check_parquet(metadata: &ParquetMetaData) -> std::result::Result<(), ArrowError> {
+/// Refuses files whose contents take more memory than the limit, by what they say about themselves and by the headers of
+/// their pages. Returns how many records may be decoded at a time.
+fn check_parquet(
+    bytes: &[u8],
+    metadata: &ParquetMetaData,
+) -> std::result::Result<usize, ArrowError> {
     let groups = metadata.row_groups().iter();
     let sizes = groups.flat_map(|group| group.columns().iter().map(|c| c.uncompressed_size()));
     let size = sizes.fold(0u64, |sum, size| sum.saturating_add(size.max(0) as u64));
     let rows = metadata.file_metadata().num_rows().max(0) as u64;
     let limit = reading_limit();
-    match size.max(rows.saturating_mul(16)) > limit {
-        true => Err(ArrowError::MemoryError(format!(
+    let too_large = || {
+        ArrowError::MemoryError(format!(
             "its contents need more than {} of memory, which is the limit (see --memory)",
             crate::format::bytes(limit)
-        ))),
-        false => Ok(()),
+        ))
+    };
+    if size.max(rows.saturating_mul(16)) > limit {
+        return Err(too_large());
     }
+    let pages = pages::bounds(bytes, metadata, limit / 2).map_err(ArrowError::ParquetError)?;
+    if pages.size > limit || pages.expanded > limit / 2 {
+        return Err(too_large());
+    }
+    // Every record may have the longest value of a dictionary.
+    let records = limit / 4 / pages.dictionary.max(1);
+    Ok(records.clamp(16, RECORDS as u64) as usize)
 }
 
 /// Opens a file, all columns or some.
@@ -124,7 +137,7 @@ fn open(
 ) -> std::result::Result<(SchemaRef, Batches), ArrowError> {
     if parquet {
         let builder = ParquetRecordBatchReaderBuilder::try_new(bytes.clone())?;
-        check_parquet(builder.metadata())?;
+        let records = check_parquet(bytes, builder.metadata())?;
         let schema = builder.schema().clone();
         let mask = match columns {
             None => ProjectionMask::all(),
@@ -134,7 +147,7 @@ fn open(
         };
         let reader = builder
             .with_projection(mask)
-            .with_batch_size(RECORDS)
+            .with_batch_size(records)
             .build()?;
         return Ok((schema, Box::new(reader)));
     }

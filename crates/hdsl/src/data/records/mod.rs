@@ -17,6 +17,8 @@ pub(super) mod csv;
 #[cfg(feature = "columnar")]
 mod ipc;
 mod lines;
+#[cfg(feature = "columnar")]
+mod pages;
 mod read;
 mod roles;
 mod stored;

@@ -18,8 +18,9 @@ use std::path::PathBuf;
 ///
 /// An interrupted download is resumed, in the same call or in the next one; a file gets its name only
 /// when it is complete, and has the right SHA-256 digest where one is published. The digest of each
-/// file is kept in SHA256SUMS beside it, so that damage is noticed; --again repairs it. Without a network, the error message names the address to download from
-/// elsewhere and the path to put the file at.
+/// file is kept in SHA256SUMS beside it, so that damage is noticed; --again repairs it. Without a
+/// network, the error message names the address to download from elsewhere and the path to put the
+/// file at.
 #[derive(Args, Debug)]
 #[command(
     verbatim_doc_comment,

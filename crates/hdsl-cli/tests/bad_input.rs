@@ -441,18 +441,20 @@ fn labels_that_would_not_be_read_back() {
     );
     refused(
         &scratch,
-        "vectorize x.csv --label label -o x.svm",
+        "vectorize x.csv --label label --text text -o x.svm",
         &["x.svm: cannot write: the label `#x` would not be read back from svmlight"],
     );
     assert!(!scratch.path("x.svm").exists());
-    scratch.hdsl("vectorize x.csv --label label -o x.npz").ok();
+    scratch
+        .hdsl("vectorize x.csv --label label --text text -o x.npz")
+        .ok();
     assert_eq!(scratch.text("x.labels"), "#x\ny\n#x\n");
     let facts = scratch.hdsl("inspect x.npz --json").json();
     assert_eq!(facts["classes"][0]["class"], "#x", "{facts}");
     scratch.write("y.csv", "label,text\n\"a\nb\",one two\ny,two three\n");
     refused(
         &scratch,
-        "vectorize y.csv --label label -o y.npz",
+        "vectorize y.csv --label label --text text -o y.npz",
         &["y.labels: cannot write: the label `a\\nb` would not be read back"],
     );
     assert!(!scratch.path("y.npz").exists() && !scratch.path("y.labels").exists());

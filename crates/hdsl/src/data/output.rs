@@ -305,13 +305,12 @@ impl<W: Write> Write for Escaped<W> {
     }
 }
 
-/// The error of the operating system without the name of the temporary file.
+/// The error of the operating system without the name of the temporary file, which is all that tempfile adds.
 fn plain(error: io::Error) -> io::Error {
-    match std::error::Error::source(&error).and_then(|inner| inner.downcast_ref::<io::Error>()) {
-        Some(inner) => inner
-            .raw_os_error()
-            .map_or_else(|| inner.kind().into(), io::Error::from_raw_os_error),
-        None => error.kind().into(),
+    match error.kind() {
+        // What the standard library says of this kind is "entity not found".
+        kind @ io::ErrorKind::NotFound => io::Error::new(kind, "No such file or directory"),
+        kind => kind.into(),
     }
 }
 

@@ -357,8 +357,12 @@ fn first_content(input: &mut Input<'_>) -> Result<Vec<u8>> {
         match line {
             Some(line) => return Ok(line.to_owned()),
             None if start.len() < wanted => return Ok(Vec::new()),
-            None => wanted = wanted.saturating_mul(4),
+            None => {}
         }
+        let read = start.len() as u64;
+        input::check_size(input.path(), read)?;
+        let most = usize::try_from(input::reading_limit()).unwrap_or(usize::MAX);
+        wanted = wanted.saturating_mul(4).min(most.saturating_add(1));
     }
 }
 

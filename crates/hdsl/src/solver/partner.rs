@@ -512,7 +512,9 @@ impl<'p> PartnerSearch<'p> {
             let required_h = required - self.block_diagonals[block];
             // Otherwise no column of the block can win, so the block needs no limit of its own.
             if required_h <= SLACK * state.norms.length * norm2 {
-                lowest = lowest.min((MAX_ERROR_SHARE * required_h).max(0.0) / norm1);
+                let error = (MAX_ERROR_SHARE * required_h).max(0.0);
+                // The norm is 0 if all values of the block are.
+                lowest = lowest.min(if error == 0.0 { 0.0 } else { error / norm1 });
             }
             limits[block] = lowest;
         }

@@ -171,6 +171,8 @@ fn whole_lines<'i>(input: &'i mut Input<'_>) -> Result<&'i [u8]> {
         if sample.len() < wanted || sample.contains(&b'\n') {
             break;
         }
+        let read = sample.len() as u64;
+        input::check_size(input.path(), read)?;
         wanted *= 4;
     }
     let sample = input.peek(wanted)?;

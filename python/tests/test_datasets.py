@@ -111,7 +111,7 @@ def test_rows_are_those_that_scikit_learn_reads(mirror, tmp_path):
     packed = bz2.compress("\n".join(lines).encode() + b"\n")
     put(mirror, f"{LIBSVM}/multiclass/sector/sector.bz2", packed)
     got, y = datasets.fetch_sector(data_home=tmp_path / "cache", base_url=mirror.base, return_X_y=True)
-    want, classes = load_svmlight_file(io.BytesIO(bz2.decompress(packed)), n_features=62061)
+    want, classes = load_svmlight_file(io.BytesIO(bz2.decompress(packed)), n_features=55197)
     assert got.shape == want.shape and abs(got - want).max() == 0
     np.testing.assert_array_equal(y, classes)
 
@@ -132,22 +132,22 @@ def test_what_is_missing_is_named(mirror, tmp_path):
 
 
 def test_damage_is_noticed_and_mended(mirror, tmp_path):
-    put(mirror, f"{LIBSVM}/binary/real-sim.bz2", bz2.compress(b"1 1:1\n-1 2:1\n"))
+    put(mirror, f"{LIBSVM}/multiclass/sector/sector.bz2", bz2.compress(b"1 1:1\n-1 2:1\n"))
     where = {"data_home": tmp_path, "base_url": mirror.base}
-    file = Path(datasets.fetch_real_sim(**where).filenames[0])
+    file = Path(datasets.fetch_sector(**where).filenames[0])
     file.write_bytes(bz2.compress(b"1 1:2\n"))
     with pytest.raises(OSError, match="has changed since it was fetched"):
-        datasets.fetch_real_sim(**where)
-    assert datasets.fetch_real_sim(again=True, **where).data.shape == (2, 20958)
+        datasets.fetch_sector(**where)
+    assert datasets.fetch_sector(again=True, **where).data.shape == (2, 55197)
 
 
 def test_the_environment_says_where(mirror, tmp_path, monkeypatch):
-    put(mirror, f"{LIBSVM}/binary/real-sim.bz2", bz2.compress(b"1 1:1\n-1 2:1\n"))
+    put(mirror, f"{LIBSVM}/multiclass/sector/sector.bz2", bz2.compress(b"1 1:1\n-1 2:1\n"))
     monkeypatch.setenv("HDSL_DATA", os.fspath(tmp_path / "elsewhere"))
     monkeypatch.setenv("HDSL_FETCH_BASE", mirror.base + "/")
     assert datasets.data_home() == os.fspath(tmp_path / "elsewhere")
-    bunch = datasets.fetch("real_sim")
-    assert bunch.filenames == [os.fspath(tmp_path / "elsewhere" / "real-sim" / "real-sim.bz2")]
+    bunch = datasets.fetch("sector")
+    assert bunch.filenames == [os.fspath(tmp_path / "elsewhere" / "sector" / "sector.bz2")]
     assert datasets.data_home("here") == "here"
 
 

@@ -6,6 +6,8 @@ Rows on the workers of a cluster, here two processes of this machine: the model 
 computed where the rows are. :doc:`/dask` says when a cluster pays.
 """
 
+# sphinx_gallery_thumbnail_path = '../../benchmarks/plots/cluster.svg'
+
 # %%
 # Rows in files
 # -------------

@@ -32,6 +32,11 @@ pub(crate) trait Engine<'p> {
     ) -> Result<Option<Vec<f64>>>;
     /// f at the iterate.
     fn objective(&mut self) -> Result<f64>;
+    /// The relative rounding error by which the objective of the same steps may differ: 0 where sums are always added in the
+    /// same order.
+    fn rounding(&self) -> f64 {
+        0.0
+    }
     /// Replaces the iterate.
     fn start_at(&mut self, active: ActiveSet) -> Result<()>;
     /// The γ in [0, gamma_max] that minimizes f(M + γ D), over all triplets.

@@ -187,7 +187,8 @@ fn check<'p>(
         return Ok(());
     };
     let found = engine.objective()?;
-    let is_equal = (found - expected).abs() <= 1e-9 * expected.abs();
+    let is_equal = found.to_bits() == expected.to_bits()
+        || (found - expected).abs() <= engine.rounding() * expected.abs();
     match (is_equal, observer.recorder()) {
         (false, Some(recorder)) => Err(Error::file(
             recorder.path(),

@@ -466,6 +466,11 @@ impl<'p> Engine<'p> for Sharded<'p> {
         Ok(None)
     }
 
+    fn rounding(&self) -> f64 {
+        // The shards may be others than those of an earlier run.
+        1e-9
+    }
+
     fn objective(&mut self) -> Result<f64> {
         Ok(self.gradient.state.value / self.gradient.total_weight)
     }

@@ -308,8 +308,21 @@ class TrialData:
         triplets: _Triplets | None = ...,
         side_by_side: int = ...,
     ) -> None: ...
-    def train(self, task: bytes, model: int, begun: TrialState | None, check: Callable[[Any], None]) -> TrialState: ...
+    def mine(self, task: bytes, check: Callable[[Any], None]) -> SharedTriplets: ...
+    def train(
+        self,
+        task: bytes,
+        model: int,
+        begun: TrialState | None,
+        mined: SharedTriplets | None,
+        check: Callable[[Any], None],
+    ) -> TrialState: ...
     def evaluate(self, task: bytes, states: list[TrialState], check: Callable[[Any], None]) -> bytes: ...
+
+class SharedTriplets:
+    """Triplets that the models of several trials learn from; pickled as lists of neighbors."""
+
+    def __init__(self, bytes: bytes) -> None: ...
 
 class TrialState:
     """A model of a trial, as far as it is trained; pickled as its path."""

@@ -1,19 +1,21 @@
 """Trials of `hdsl.tune` on the workers of a Dask cluster.
 
 The search runs in the client's process, in Rust. A task of it, one segment of a trial on one fold, becomes Dask tasks: one
-that trains each model, whose result stays on its worker, and one that evaluates them there. Placement, transport and the
+that mines the triplets that it shares with others, one that trains each model, whose result stays on its worker, and one that
+evaluates them there. Placement, transport and the
 detection of lost workers are Dask's. What a lost worker had is computed again elsewhere, with the same result.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import queue
 import threading
 import time
 import uuid
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,11 +25,15 @@ from hdsl import _core
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-#: A task: its bytes, its name, the name of the task whose models it continues, the number of models, its rung, its place.
-Task = tuple[bytes, str, "str | None", int, int, int]
+#: A task: its bytes, its name, the name of the task whose models it continues, the name of the triplets it shares with others,
+#: the number of models, its rung, its place.
+Task = tuple[bytes, str, "str | None", "str | None", int, int, int]
 
 #: How often a task may be lost until the search gives up. Dask itself starts a task four times before that counts as one.
 MOST_LOSSES = 10
+
+#: How long a worker keeps what it made of the rows after its last task.
+KEPT_SECONDS = 30.0
 
 #: The share of the memory limit of a Dask worker that trials may take: Dask pauses a worker at 0.8.
 MEMORY_SHARE = 0.7
@@ -36,35 +42,72 @@ MEMORY_SHARE = 0.7
 class TrialRows:
     """The rows of a search. On a worker, folds and preprocessed rows are made from them once, for all tasks there."""
 
-    def __init__(self, version: str, arguments: dict[str, Any]) -> None:
+    def __init__(self, search: str, version: str, arguments: dict[str, Any]) -> None:
+        self.search = search
         self.version = version
         self.arguments = arguments
-        self._lock = threading.Lock()
-        self._data: _core.TrialData | None = None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return TrialRows, (self.version, self.arguments)
 
     def __sizeof__(self) -> int:
         x = self.arguments["x"]
         return int(x.data.nbytes + x.indices.nbytes + x.indptr.nbytes)
 
-    def data(self) -> _core.TrialData:
-        """The compiled side."""
-        with self._lock:
-            if self._data is None:
-                if self.version != _core.__version__:
-                    raise RuntimeError(
-                        f"a Dask worker has hdsl {_core.__version__} and the client has hdsl {self.version}; "
-                        "install the same version on both"
-                    )
-                arguments = {name: _aligned(value) for name, value in self.arguments.items()}
-                settings, x, classes = (arguments.pop(name) for name in ("settings", "x", "classes"))
-                n_threads, memory = _resources()
-                self._data = _core.TrialData(
-                    {**settings, "memory": memory}, x, classes, **arguments, side_by_side=n_threads
-                )
-            return self._data
+    @contextlib.contextmanager
+    def data(self) -> Iterator[_core.TrialData]:
+        """The compiled side, for the time of a task."""
+        with _lock:
+            kept = _kept.setdefault(self.search, Kept())
+            kept.n_tasks += 1
+        try:
+            with kept.lock:
+                if kept.data is None:
+                    kept.data = self._made()
+            yield kept.data
+        finally:
+            with _lock:
+                kept.n_tasks -= 1
+                kept.forget_later(self.search)
+
+    def _made(self) -> _core.TrialData:
+        if self.version != _core.__version__:
+            raise RuntimeError(
+                f"a Dask worker has hdsl {_core.__version__} and the client has hdsl {self.version}; "
+                "install the same version on both"
+            )
+        arguments = {name: _aligned(value) for name, value in self.arguments.items()}
+        settings, x, classes = (arguments.pop(name) for name in ("settings", "x", "classes"))
+        n_threads, memory = _resources()
+        return _core.TrialData({**settings, "memory": memory}, x, classes, **arguments, side_by_side=n_threads)
+
+
+class Kept:
+    """What a worker makes of the rows of a search. It outlives the rows: Dask drops copies that few tasks wait for."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.data: _core.TrialData | None = None
+        self.n_tasks = 0
+        self._timer: threading.Timer | None = None
+
+    def forget_later(self, search: str) -> None:
+        """Forget it unless there are tasks for a while: the search is done, or its client is gone."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = threading.Timer(KEPT_SECONDS, forget, (search,))
+        self._timer.daemon = True
+        self._timer.start()
+
+
+#: By the name of the search.
+_kept: dict[str, Kept] = {}
+_lock = threading.Lock()
+
+
+def forget(search: str) -> None:
+    """Forget a search of which no task runs; on a worker."""
+    with _lock:
+        kept = _kept.get(search)
+        if kept is not None and kept.n_tasks == 0:
+            del _kept[search]
 
 
 def _aligned(value: Any) -> Any:
@@ -79,14 +122,24 @@ def _aligned(value: Any) -> Any:
     return value
 
 
-def train_trial(rows: TrialRows, task: bytes, model: int, begun: _core.TrialState | None) -> _core.TrialState:
+def mine_triplets(rows: TrialRows, task: bytes) -> _core.SharedTriplets:
+    """Mine the triplets that a task shares with others; runs on a worker."""
+    with rows.data() as data:
+        return data.mine(task, _check())
+
+
+def train_trial(
+    rows: TrialRows, task: bytes, model: int, begun: _core.TrialState | None, mined: _core.SharedTriplets | None
+) -> _core.TrialState:
     """Train one model of a task; runs on a worker."""
-    return rows.data().train(task, model, begun, _check())
+    with rows.data() as data:
+        return data.train(task, model, begun, mined, _check())
 
 
 def evaluate_trial(rows: TrialRows, task: bytes, *states: _core.TrialState) -> bytes:
     """Evaluate the models of a task on its validation rows; runs on a worker."""
-    return rows.data().evaluate(task, list(states), _check())
+    with rows.data() as data:
+        return data.evaluate(task, list(states), _check())
 
 
 class TrialCancelled(Exception):
@@ -139,16 +192,25 @@ def remote_trials(client: Any, arguments: dict[str, Any]) -> RemoteTrials:
     return RemoteTrials(client, {**arguments, "settings": {**arguments["settings"], "journal": None}})
 
 
+class Started(NamedTuple):
+    """A task on the cluster: its rung, its models as far as they are trained, and its result."""
+
+    rung: int
+    states: list[Future]
+    result: Future
+
+
 class RemoteTrials:
     """The tasks of one search on a cluster. A context manager: at its end nothing is left on the workers."""
 
     def __init__(self, client: Client, arguments: dict[str, Any]) -> None:
         self._client = client
-        self._rows = TrialRows(_core.__version__, arguments)
+        self._rows = TrialRows(uuid.uuid4().hex, _core.__version__, arguments)
         self._lock = threading.RLock()
-        #: The trained models of tasks, by the name of the task, with its rung.
-        self._states: dict[str, tuple[int, list[Future]]] = {}
-        self._pending: set[Future] = set()
+        #: Tasks of the last two rungs, by name.
+        self._started: dict[str, Started] = {}
+        #: Triplets that tasks share, by name.
+        self._mined: dict[str, Future] = {}
         self._data = self._scattered()
 
     def __enter__(self) -> RemoteTrials:
@@ -156,65 +218,78 @@ class RemoteTrials:
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._cancel([*self._pending, *(state for _, states in self._states.values() for state in states)])
-            self._states.clear()
-            self._pending.clear()
+            started = [future for task in self._started.values() for future in (task.result, *task.states)]
+            self._cancel([*started, *self._mined.values()])
+            self._started.clear()
+            self._mined.clear()
             del self._data
 
     def _scattered(self) -> Future:
         """The rows, on all workers there are. Workers that come later get them from others."""
         import distributed
 
-        for _ in range(MOST_LOSSES):
+        for left in reversed(range(MOST_LOSSES)):
             try:
                 return self._client.scatter(self._rows, broadcast=True, hash=False)
             except distributed.TimeoutError:  # no workers
                 raise
             except OSError:  # a worker was lost while it received them
+                if left == 0:
+                    raise
                 time.sleep(0.5)
-        return self._client.scatter(self._rows, broadcast=True, hash=False)
+        raise AssertionError
 
     def submit(self, tasks: list[Task]) -> Batch:
         """Start some tasks."""
+        # Dask runs tasks where the rows are, and has dropped copies of them if few tasks waited for them.
+        self._client.replicate([self._data])
         return Batch(self, tasks)
 
     def start(self, task: Task) -> Future:
-        """Start a task; the result of the future is that of the search."""
-        body, name, previous, n_models, rung, order = task
+        """Start a task, unless another trial with the same beginning has; the result of the future is that of the search."""
+        body, name, previous, _, n_models, rung, order = task
         with self._lock:
             if self._client.status != "running":
                 raise RuntimeError(f"the Dask client is {self._client.status}, and the search is not done")
-            if self._data.status != "finished":  # lost with the last worker that had it
+            if self._data.status != "finished":  # lost with the last worker that had them
                 self._data = self._scattered()
             # Models that were not continued in the last rung are never continued.
-            self._states = {key: kept for key, kept in self._states.items() if kept[0] >= rung - 1}
+            self._started = {key: kept for key, kept in self._started.items() if kept.rung >= rung - 1}
+            known = self._started.get(name)
+            if known is not None and _is_there(known.result):
+                return known.result
             begun: list[Any] = [None] * n_models
-            if previous in self._states:
-                states = self._states[previous][1]
-                if all(state.status in ("pending", "finished") for state in states):
+            if previous in self._started:
+                states = self._started[previous].states
+                if all(map(_is_there, states)):
                     begun = states
-            states = [self._submit(train_trial, order, body, model, begun[model]) for model in range(n_models)]
-            self._states[name] = (rung, states)
+            mined = self._shared_triplets(task)
+            states = [self._submit(train_trial, order, body, model, begun[model], mined) for model in range(n_models)]
             result = self._submit(evaluate_trial, order, body, *states)
-            self._pending.add(result)
+            self._started[name] = Started(rung, states, result)
             return result
+
+    def _shared_triplets(self, task: Task) -> Future | None:
+        """What `mine_triplets` makes, or will make, for tasks that share these triplets."""
+        body, _, _, name, _, _, order = task
+        if name is None:
+            return None
+        mined = self._mined.get(name)
+        if mined is None or not _is_there(mined):
+            mined = self._mined[name] = self._submit(mine_triplets, order, body)
+        return mined
 
     def _submit(self, function: Callable[..., Any], order: int, *arguments: Any) -> Future:
         name = f"{function.__name__}-{uuid.uuid4().hex}"
         # Higher priorities first: trials begin in their order.
         return self._client.submit(function, self._data, *arguments, key=name, pure=False, priority=-order)
 
-    def done(self, future: Future) -> None:
-        """Forget a future whose result is there."""
-        with self._lock:
-            self._pending.discard(future)
-
-    def cancel(self, task: Task, result: Future) -> None:
+    def cancel(self, task: Task) -> None:
         """Cancel a task, and end it if it runs."""
         with self._lock:
-            self._pending.discard(result)
-            _, states = self._states.pop(task[1], (0, []))
-            self._cancel([result, *states])
+            started = self._started.pop(task[1], None)
+            if started is not None:
+                self._cancel([started.result, *started.states])
 
     def _cancel(self, futures: list[Future]) -> None:
         if futures and self._client.status == "running":
@@ -250,7 +325,7 @@ class Batch:
             place, result = self._ready.get(timeout=seconds)
         except queue.Empty:
             return []
-        self._trials.done(self._futures.pop(place))
+        del self._futures[place]
         if isinstance(result, bytes):
             return [(place, result)]
         if not _is_loss(result):
@@ -264,8 +339,13 @@ class Batch:
 
     def cancel(self) -> None:
         """Cancel what is not done."""
-        for place, future in self._futures.items():
-            self._trials.cancel(self._tasks[place], future)
+        for place in self._futures:
+            self._trials.cancel(self._tasks[place])
+
+
+def _is_there(future: Future) -> bool:
+    """Whether the result of a task is there or will be."""
+    return future.status in ("pending", "finished")
 
 
 def _is_loss(error: BaseException) -> bool:

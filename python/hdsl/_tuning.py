@@ -94,7 +94,7 @@ def tune(
     client : distributed.Client or None, default=None
         Run the trials on the workers of this Dask cluster, one thread for each thread of a worker. The rows are sent once, and
         the result is that of a search in one process. The trials of a worker that is lost run again on others. The search
-        itself and the final training stay in this process, on `n_jobs` threads.
+        itself stays in this process, and so does a final training of one model, on `n_jobs` threads.
 
     Returns
     -------

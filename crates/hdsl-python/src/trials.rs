@@ -12,14 +12,16 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How long a thread waits for results until it looks whether the search is to end, in seconds.
-const PATIENCE: f64 = 0.05;
+/// How long a thread waits for results until it looks whether the search is to end, in seconds. There is one thread for each
+/// trial of a rung.
+const PATIENCE: f64 = 0.2;
 
-/// A task for Python: its bytes, the name of what it computes, the name of the task it continues, the number of models,
-/// the rung, and its place in the order of the rung.
+/// A task for Python: its bytes, the name of what it computes, the name of the task it continues, the name of the triplets
+/// it shares with others, the number of models, the rung, and its place in the order of the rung.
 type Task<'py> = (
     Bound<'py, PyBytes>,
     String,
+    Option<String>,
     Option<String>,
     usize,
     usize,
@@ -83,6 +85,7 @@ fn for_python<'py>(py: Python<'py>, task: &TrialTask) -> Task<'py> {
         PyBytes::new(py, &task.to_bytes()),
         task.name(),
         task.previous(),
+        task.shared_triplets(),
         task.n_models(),
         task.rung(),
         task.order(),
@@ -140,25 +143,34 @@ impl TrialData {
         })
     }
 
-    /// Trains a model of a task, on one thread. `check` is called many times in a second, and ends the training when it
-    /// raises.
+    /// Mines the triplets that a task shares with others, on one thread. `check` is called many times in a second, and ends
+    /// the work when it raises.
+    fn mine(&self, py: Python<'_>, task: &[u8], check: Py<PyAny>) -> PyResult<SharedTriplets> {
+        let task = TrialTask::from_bytes(task).map_err(to_python)?;
+        self.run(py, check, |cancel| self.0.mine(&task, cancel))
+            .map(SharedTriplets)
+    }
+
+    /// Trains a model of a task, on one thread, with `check` as for `mine`.
     fn train(
         &self,
         py: Python<'_>,
         task: &[u8],
         model: usize,
         begun: Option<&Bound<'_, TrialState>>,
+        mined: Option<&Bound<'_, SharedTriplets>>,
         check: Py<PyAny>,
     ) -> PyResult<TrialState> {
         let task = TrialTask::from_bytes(task).map_err(to_python)?;
         let begun = begun.map(|state| &state.get().0);
+        let mined = mined.map(|mined| &mined.get().0);
         self.run(py, check, |cancel| {
-            self.0.train(&task, model, begun, cancel)
+            self.0.train(&task, model, begun, mined, cancel)
         })
         .map(TrialState)
     }
 
-    /// Evaluates the models of a task, on one thread, with `check` as for `train`. Returns bytes for the search.
+    /// Evaluates the models of a task, on one thread, with `check` as for `mine`. Returns bytes for the search.
     fn evaluate<'py>(
         &self,
         py: Python<'py>,
@@ -218,5 +230,25 @@ impl TrialState {
 
     fn __sizeof__(&self) -> usize {
         self.0.n_bytes()
+    }
+}
+
+/// Triplets that the models of several tasks learn from.
+#[pyclass(frozen, module = "hdsl._core")]
+pub(crate) struct SharedTriplets(hdsl::tune::SharedTriplets);
+
+#[pymethods]
+impl SharedTriplets {
+    #[new]
+    fn new(bytes: &[u8]) -> PyResult<Self> {
+        let mined = hdsl::tune::SharedTriplets::from_bytes(bytes);
+        mined.map(Self).map_err(to_python)
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> (Bound<'py, pyo3::types::PyType>, (Bound<'py, PyBytes>,)) {
+        let bytes = PyBytes::new(slf.py(), &slf.get().0.to_bytes());
+        (slf.get_type(), (bytes,))
     }
 }

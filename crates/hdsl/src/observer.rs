@@ -5,6 +5,7 @@ use crate::cancel::CancelToken;
 use crate::checkpoint::Recorder;
 use crate::data::Preprocess;
 use crate::named::named_enum;
+use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -217,7 +218,7 @@ pub struct OasisProgress {
 }
 
 /// <M - B_F, ∇f>, an upper bound of f - f* if B_F is the best atom for the gradient over all triplets.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Gap {
     /// Oracle and gradient were exact: f is at most this far above the optimum.
     Certified(f64),

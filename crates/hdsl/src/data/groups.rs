@@ -1,5 +1,6 @@
 //! Items grouped by key: a stable counting sort in compressed sparse form.
 
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// Where the groups `0..n_groups` start when items are sorted by key, and at the end the number of items: the items
@@ -19,7 +20,7 @@ pub(crate) fn group_starts(n_groups: usize, keys: impl IntoIterator<Item = u32>)
 }
 
 /// Items by group. Items of one group keep the order in which they were given.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Groups<T> {
     starts: Vec<usize>,
     items: Vec<T>,

@@ -219,7 +219,7 @@ impl<'a> Learner<'a> {
         });
         let members: Vec<Vec<ActiveSet>> = members.collect::<Result<_>>()?;
         let averaged = (0..counts.len()).map(|at| {
-            let of: Vec<ActiveSet> = members.iter().map(|member| member[at].clone()).collect();
+            let of: Vec<&ActiveSet> = members.iter().map(|member| &member[at]).collect();
             average(&of)
         });
         averaged.collect()

@@ -15,13 +15,13 @@ use crate::observer::{Event, Gap, Observer, Stop};
 use std::collections::HashMap;
 
 /// The average of convex combinations of the same λ: weights above 0 that sum to 1, atoms in order of first use.
-pub(crate) fn average(of: &[ActiveSet]) -> Result<ActiveSet> {
+pub(crate) fn average(of: &[&ActiveSet]) -> Result<ActiveSet> {
     if let [only] = of {
-        return Ok(only.clone());
+        return Ok((*only).clone());
     }
     let mut weighted: Vec<(_, f64)> = Vec::new();
     let mut places = HashMap::new();
-    for (atom, weight) in of.iter().flat_map(ActiveSet::iter) {
+    for (atom, weight) in of.iter().flat_map(|active| active.iter()) {
         let at = *places.entry(atom).or_insert_with(|| {
             weighted.push((atom, 0.0));
             weighted.len() - 1
@@ -76,6 +76,16 @@ fn train_ensemble(
     let train =
         |config: &TrainConfig, observer: &mut dyn Observer| train_member(&shared, config, observer);
     let members = train_members(config, observer, train)?;
+    ensemble_of(&shared, config, members)
+}
+
+/// The ensemble of models that are trained.
+pub(crate) fn ensemble_of(
+    data: &TrainData<'_>,
+    config: &TrainConfig,
+    members: Vec<Member>,
+) -> Result<Trained> {
+    let preprocessor = fitted(data, config);
     let error = |weights, active: &ActiveSet| {
         let validation = ValidationSet::of(data, &preprocessor, config.rule)?;
         let error = |validation: ValidationSet<'_>| {
@@ -87,21 +97,34 @@ fn train_ensemble(
     averaged(&data.described(), config, &preprocessor, members, error)
 }
 
+/// One model of an ensemble: the iterate that was kept, β, and its run.
+pub(crate) struct Member {
+    pub(crate) active: ActiveSet,
+    pub(crate) base: f64,
+    pub(crate) run: RunSummary,
+}
+
+impl Member {
+    fn of(trained: Trained) -> Result<Self> {
+        Ok(Self {
+            active: trained.model.path().at(trained.model.chosen())?,
+            base: trained.model.base(),
+            run: trained.run,
+        })
+    }
+}
+
 /// The average of trained models. `error` computes its validation error, given λ, β and the average.
 pub(crate) fn averaged(
     described: &Described<'_>,
     config: &TrainConfig,
     preprocessor: &Preprocessor,
-    members: Vec<Trained>,
+    members: Vec<Member>,
     error: impl FnOnce((f64, f64), &ActiveSet) -> Result<Option<f64>>,
 ) -> Result<Trained> {
-    let iterates: Result<Vec<ActiveSet>> = members
-        .iter()
-        .map(|member| member.model.path().at(member.model.chosen()))
-        .collect();
-    let active = average(&iterates?)?;
-    let first = &members[0];
-    let (lambda, base) = (first.run.lambda, first.model.base());
+    let iterates: Vec<&ActiveSet> = members.iter().map(|member| &member.active).collect();
+    let active = average(&iterates)?;
+    let (lambda, base) = (members[0].run.lambda, members[0].base);
     let valid_error = error((lambda, base), &active)?;
     let path = by_weight(&active)?;
     let last = path.len();
@@ -151,7 +174,7 @@ pub(crate) fn train_members(
     config: &TrainConfig,
     observer: &mut dyn Observer,
     mut train: impl FnMut(&TrainConfig, &mut dyn Observer) -> Result<Trained>,
-) -> Result<Vec<Trained>> {
+) -> Result<Vec<Member>> {
     let of = config.n_estimators;
     let mut members = Vec::with_capacity(of);
     // All models have the weights of the first, β and λ: an average has one of each.
@@ -161,13 +184,8 @@ pub(crate) fn train_members(
         if observer.on_event(&started).is_break() && index > 0 {
             break;
         }
-        let one = TrainConfig {
-            n_estimators: 1,
-            seed: config.seed.wrapping_add(index as u64),
-            ..config.clone()
-        };
-        let member = train(&one, observer)?;
-        config.base = BaseWeight::Value(member.model.base());
+        let member = Member::of(train(&of_member(&config, index), observer)?)?;
+        config.base = BaseWeight::Value(member.base);
         config.lambda = vec![member.run.lambda];
         let stopped = member.run.stop == Stop::ObserverAsked;
         members.push(member);
@@ -176,6 +194,30 @@ pub(crate) fn train_members(
         }
     }
     Ok(members)
+}
+
+/// The configuration of one model of an ensemble.
+fn of_member(config: &TrainConfig, index: usize) -> TrainConfig {
+    TrainConfig {
+        n_estimators: 1,
+        seed: config.seed.wrapping_add(index as u64),
+        ..config.clone()
+    }
+}
+
+/// One model of an ensemble whose λ and β are known, without the others.
+pub(crate) fn train_one_member(
+    data: &TrainData<'_>,
+    config: &TrainConfig,
+    index: usize,
+    observer: &mut dyn Observer,
+) -> Result<Trained> {
+    let preprocessor = fitted(data, config);
+    let shared = TrainData {
+        preprocessor: Some(&preprocessor),
+        ..*data
+    };
+    train_member(&shared, &of_member(config, index), observer)
 }
 
 /// One model, on its part of the rows or of the given triplets.
@@ -279,7 +321,7 @@ mod tests {
             let path = trained.model.path();
             path.at(path.len()).unwrap()
         };
-        let expected = average(&[member(7), member(8)]).unwrap();
+        let expected = average(&[&member(7), &member(8)]).unwrap();
         let path = whole.model.path();
         let found = path.at(path.len()).unwrap();
         assert_eq!(found.len(), expected.len());
@@ -296,11 +338,11 @@ mod tests {
     #[test]
     fn the_average_of_different_atoms_has_them_all() {
         let (a, b) = (Atom::plus(0, 1).unwrap(), Atom::plus(2, 3).unwrap());
-        let both = average(&[ActiveSet::single(a), ActiveSet::single(b)]).unwrap();
+        let both = average(&[&ActiveSet::single(a), &ActiveSet::single(b)]).unwrap();
         assert_eq!(both.weights(), [0.5, 0.5]);
         assert!(average(&[]).is_err());
         let shared = ActiveSet::from_weighted(&[(a, 0.5), (b, 0.5)]).unwrap();
-        let of = average(&[ActiveSet::single(a), shared]).unwrap();
+        let of = average(&[&ActiveSet::single(a), &shared]).unwrap();
         assert_eq!((of.weight(a), of.weight(b)), (0.75, 0.25));
     }
 }

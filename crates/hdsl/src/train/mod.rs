@@ -47,9 +47,10 @@ use crate::observer::{Gap, Observer, Stop};
 use crate::triplets::TripletSource;
 use automatic::base_alone;
 use ensemble::train_model;
+use serde::{Deserialize, Serialize};
 
 /// A run that has ended: one λ of the grid, or one model of an ensemble.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RunSummary {
     /// λ.
@@ -119,11 +120,8 @@ pub fn train(
     }
 }
 
-fn train_unrecorded(
-    data: &TrainData<'_>,
-    config: &TrainConfig,
-    observer: &mut dyn Observer,
-) -> Result<Trained> {
+/// The configuration with what is given beside it, as the model contains it.
+pub(crate) fn recorded_config(data: &TrainData<'_>, config: &TrainConfig) -> TrainConfig {
     let mut config = config.clone();
     config.warm_start = data.start.is_some();
     if let Some(given) = data.triplets {
@@ -133,6 +131,15 @@ fn train_unrecorded(
     if config.validation == Validation::None && data.valid.is_some() {
         config.validation = Validation::Rows;
     }
+    config
+}
+
+fn train_unrecorded(
+    data: &TrainData<'_>,
+    config: &TrainConfig,
+    observer: &mut dyn Observer,
+) -> Result<Trained> {
+    let config = recorded_config(data, config);
     config.check()?;
     if let (Some(weights), Some(labels)) = (data.class_weights, data.train.labels) {
         data::check_class_weights(weights, labels)?;

@@ -17,7 +17,7 @@ pub use source::TripletSource;
 
 use crate::error::{Error, Result};
 use crate::random::Lists;
-use neighbors::NeighborLists;
+pub(crate) use neighbors::NeighborLists;
 use random::RandomDraws;
 use std::fmt;
 use std::ops::Range;
@@ -124,6 +124,14 @@ impl Triplets {
             }
         }
         weighted
+    }
+
+    /// The lists of neighbors they are made of, if they are.
+    pub(crate) fn lists(&self) -> Option<&NeighborLists> {
+        match &self.kind {
+            Kind::Mined(_, Mined::Neighbors(lists)) => Some(lists),
+            _ => None,
+        }
     }
 
     /// How many there are (T in the paper).

@@ -6,6 +6,7 @@ use crate::data::{Groups, Labels, Rows};
 use crate::error::{Error, Result};
 use crate::knn::{self, Neighbor};
 use crate::similarity::Similarity;
+use serde::{Deserialize, Serialize};
 
 impl Triplets {
     /// For each row, its `targets` nearest rows of the same class x its `impostors` nearest rows of other classes.
@@ -46,17 +47,21 @@ impl Triplets {
             targets: rows_of(&found, 0),
             impostors: rows_of(&found, 1),
         };
-        let counts: Vec<usize> = (0..rows.n_rows()).map(|row| lists.count_of(row)).collect();
-        Ok(Self::mined(Mined::Neighbors(lists), counts.len(), |row| {
-            counts[row]
-        }))
+        Ok(Self::from_lists(lists))
+    }
+
+    /// The triplets of these lists.
+    pub(crate) fn from_lists(lists: NeighborLists) -> Self {
+        let n_rows = lists.targets.starts().len() - 1;
+        let counts: Vec<usize> = (0..n_rows).map(|row| lists.count_of(row)).collect();
+        Self::mined(Mined::Neighbors(lists), n_rows, |row| counts[row])
     }
 }
 
 /// Triplets as lists of neighbors: the k-th triplet of an anchor is its target k / m and its impostor k % m, where it has
 /// m impostors.
-#[derive(Clone)]
-pub(super) struct NeighborLists {
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct NeighborLists {
     targets: Groups<u32>,
     impostors: Groups<u32>,
 }

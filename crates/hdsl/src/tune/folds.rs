@@ -59,6 +59,13 @@ pub(super) struct Prepared {
     neighbors: OnceLock<Triplets>,
 }
 
+impl Prepared {
+    /// Takes triplets that another process has mined.
+    pub(super) fn set_neighbors(&self, mined: &Triplets) {
+        self.neighbors.get_or_init(|| mined.clone());
+    }
+}
+
 /// The rows that one model learns from, with their labels.
 pub(super) type Member<'a> = (Cow<'a, Rows>, Cow<'a, Labels>);
 

@@ -40,7 +40,7 @@ mod trial;
 pub use journal::inspect_journal;
 pub use journal::remove_journal;
 pub use params::{Ablation, Preset, TuneConfig, ValidationScheme};
-pub use remote::{TrialData, TrialRunner, TrialState};
+pub use remote::{SharedTriplets, TrialData, TrialRunner, TrialState};
 pub use result::{AblationResult, Candidate, Tuned};
 pub use trial::TrialTask;
 
@@ -50,7 +50,8 @@ use crate::error::{Error, Result};
 use crate::model::TrainConfig;
 use crate::observer::{Event, Observer, UntilCancelled};
 use crate::solver::memory;
-use crate::train::{Labeled, TrainData, Trained, train};
+use crate::train::ensemble::{Member, ensemble_of};
+use crate::train::{Labeled, TrainData, Trained, recorded_config, train};
 use crate::triplets::check_classes;
 use choice::Scored;
 use folds::{FEW_ROWS, Folds, MANY_ROWS, given_first, validation_rows};
@@ -100,7 +101,7 @@ pub fn tune(
 }
 
 /// [`tune`] with trials in other processes, if there is a runner: the same result, as long as the time allows all that is
-/// planned. The first configurations are set up and the final training is done in this process.
+/// planned. The first configurations are set up in this process, and a single final model is trained in it.
 pub fn tune_with(
     data: &TrainData<'_>,
     params: &TuneConfig,
@@ -195,8 +196,35 @@ impl Search<'_> {
             let limit = Duration::try_from_secs_f64(seconds.max(0.0)).ok()?;
             self.started.checked_add(limit)
         });
-        let mut observer = UntilCancelled(CancelToken::NEVER.until(end));
+        let cancel = CancelToken::NEVER.until(end);
+        if let (Some(runner), true) = (self.runner, config.is_ensemble()) {
+            let config = recorded_config(data, &config);
+            if let Some(members) = members_elsewhere(runner, &config, self.rung + 1, cancel)? {
+                return ensemble_of(data, &config, members);
+            }
+        }
+        let mut observer = UntilCancelled(cancel);
         train_within(data, config, self.params.max_atoms, &mut observer)
+    }
+}
+
+/// The models of an ensemble, trained in other processes. None if there was no time for all of them, or these processes are
+/// lost: then they are trained here.
+fn members_elsewhere(
+    runner: &dyn TrialRunner,
+    config: &TrainConfig,
+    rung: usize,
+    cancel: CancelToken<'_>,
+) -> Result<Option<Vec<Member>>> {
+    let task = TrialTask::last(config.clone(), rung);
+    let mut trained = None;
+    let done = runner.run(&[&task], cancel, &mut |_, bytes| {
+        trained = Some(remote::members(bytes)?);
+        Ok(())
+    });
+    match done {
+        Err(Error::Elsewhere(_)) => Ok(None),
+        done => done.map(|()| trained),
     }
 }
 

@@ -2,9 +2,11 @@
 //! what the journal records of a finished task.
 //!
 //! A worker has a [`TrialData`]: the same rows, from which it makes the same folds. Trials of a worker share its preprocessed
-//! rows and mined neighbors, as they do in one process. The models of a trial are a [`TrialState`] for each. It stays on the
-//! worker that trained it, and continues there or where else the runner moves it, as a path: a worker that receives it mines
-//! the triplets again.
+//! rows, as they do in one process. Triplets of neighbors are mined once, as [`SharedTriplets`], and sent to the workers that
+//! need them. The models of a trial are a [`TrialState`] for each. It stays on the worker that trained it, and continues there
+//! or where else the runner moves it, as a path: a worker that receives it mines the triplets of its mining rounds again.
+//!
+//! The models of the final training, if it is an ensemble, are trained likewise.
 
 use super::folds::{Fold, Folds};
 use super::journal::Segment;
@@ -14,13 +16,16 @@ use super::trial::TrialTask;
 use super::{configuration, folds_and_rows, given, joined, sample};
 use crate::atoms::{Atom, Path, Step};
 use crate::cancel::CancelToken;
+use crate::data::{IndexBase, Labels, Rows};
 use crate::error::{Error, Result};
 use crate::knn::PredictionRule;
-use crate::observer::Stop;
+use crate::model::TrainConfig;
+use crate::observer::{Stop, UntilCancelled};
 use crate::solver::{Run, memory};
-use crate::train::TrainData;
+use crate::train::ensemble::{Member, train_one_member};
 use crate::train::rounds::MiningRun;
-use crate::triplets::Triplets;
+use crate::train::{Labeled, RunSummary, TrainData};
+use crate::triplets::{NeighborLists, Triplets};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::time::Instant;
@@ -28,7 +33,8 @@ use std::time::Instant;
 /// Runs the tasks of a search in other processes.
 pub trait TrialRunner: Sync {
     /// For each task: [`TrialData::train`] for each of its models, given the state of that model after
-    /// [`TrialTask::previous`] if it is still there, then [`TrialData::evaluate`] on these states. Calls `done` with the place
+    /// [`TrialTask::previous`] if it is still there, and what [`TrialData::mine`] made for a task with the same
+    /// [`TrialTask::shared_triplets`]; then [`TrialData::evaluate`] on these states. Calls `done` with the place
     /// of the task and the result of the evaluation, as they are ready. Returns when all are, or soon after the token is
     /// cancelled. A task that was lost with its worker is run again. Several threads call this at the same time.
     fn run(
@@ -47,6 +53,16 @@ pub struct TrialData {
     rules: Vec<PredictionRule>,
     memory: Option<u64>,
     side_by_side: u64,
+    /// Those of the final training.
+    all: AllRows,
+}
+
+/// The rows of the final training, with their labels or the triplets given in their place.
+struct AllRows {
+    rows: Rows,
+    labels: Option<Labels>,
+    index_base: IndexBase,
+    triplets: Option<Triplets>,
 }
 
 impl TrialData {
@@ -54,8 +70,15 @@ impl TrialData {
     pub fn new(data: &TrainData<'_>, params: &TuneConfig, side_by_side: usize) -> Result<Self> {
         let given = given(data, params)?;
         let joined = joined(data, given.as_ref())?;
-        let (folds, _) = folds_and_rows(data, given.as_ref(), joined.as_ref(), params)?;
+        let (folds, all) = folds_and_rows(data, given.as_ref(), joined.as_ref(), params)?;
+        let all = AllRows {
+            rows: all.rows.to_rows(),
+            labels: all.labels.cloned(),
+            index_base: all.index_base,
+            triplets: data.triplets.cloned(),
+        };
         Ok(Self {
+            all,
             sample: sample(&folds, given.as_ref(), params)?,
             rules: configuration::rules(params, &folds),
             folds,
@@ -65,18 +88,37 @@ impl TrialData {
         })
     }
 
+    /// The triplets that [`TrialTask::shared_triplets`] names.
+    pub fn mine(&self, task: &TrialTask, cancel: CancelToken<'_>) -> Result<SharedTriplets> {
+        let fold = self.fold(task)?;
+        let prepared = fold.prepared(task.config.preprocess);
+        let all = fold.member(&prepared, &task.config)?;
+        let mined = fold.triplets(&prepared, &task.config, &all, cancel);
+        cancel.check()?;
+        Ok(SharedTriplets(failure(mined)?))
+    }
+
     /// One model of a task up to the end of its segment. `begun` is that model after the segment before; without it, the
-    /// segments before are run again.
+    /// segments before are run again. `mined` are its shared triplets; without them, they are mined here.
     pub fn train(
         &self,
         task: &TrialTask,
         model: usize,
         begun: Option<&TrialState>,
+        mined: Option<&SharedTriplets>,
         cancel: CancelToken<'_>,
     ) -> Result<TrialState> {
+        if task.is_final {
+            return self.train_finally(&task.config, model, cancel);
+        }
         let started = Instant::now();
         let fold = self.fold(task)?;
         let prepared = fold.prepared(task.config.preprocess);
+        match mined.map(|mined| &mined.0) {
+            Some(Ok(mined)) => prepared.set_neighbors(mined),
+            Some(Err(failure)) => return Ok(TrialState(Err(failure.clone()))),
+            None => {}
+        }
         let begun = match begun.map(|state| &state.0) {
             None => Ok(None),
             Some(Err(failure)) => return Ok(TrialState(Err(failure.clone()))),
@@ -94,9 +136,47 @@ impl TrialData {
                 run,
                 has_triplets: true,
                 seconds: started.elapsed().as_secs_f64(),
+                summary: None,
             })
         });
         Ok(TrialState(failure(trained)?))
+    }
+
+    /// One model of the final training.
+    fn train_finally(
+        &self,
+        config: &TrainConfig,
+        model: usize,
+        cancel: CancelToken<'_>,
+    ) -> Result<TrialState> {
+        let all = &self.all;
+        let data = TrainData {
+            triplets: all.triplets.as_ref(),
+            ..TrainData::new(Labeled {
+                rows: all.rows.view(),
+                labels: all.labels.as_ref(),
+                index_base: all.index_base,
+            })
+        };
+        let trained = train_one_member(&data, config, model, &mut UntilCancelled(cancel))?;
+        cancel.check()?;
+        let path = trained.model.path().clone();
+        let run = Run {
+            active: path.at(path.len())?,
+            path,
+            trace: Vec::new(),
+            stop: trained.run.stop,
+            seconds: trained.run.train_seconds,
+        };
+        Ok(TrialState(Ok(Trained {
+            seconds: run.seconds,
+            run: MiningRun::new(run, Cow::Owned(Triplets::new())),
+            has_triplets: false,
+            summary: Some(Summary {
+                base: trained.model.base(),
+                run: trained.run,
+            }),
+        })))
     }
 
     /// The result of a task whose models are trained, for the search to read.
@@ -110,6 +190,10 @@ impl TrialData {
             states.iter().map(|state| state.0.as_ref()).collect();
         let outcome: Outcome = match trained {
             Err(failure) => Err(failure.clone()),
+            Ok(trained) if task.is_final => {
+                let sent: Vec<Sent> = trained.into_iter().map(Sent::of).collect();
+                return Ok(serde_json::to_vec(&sent).expect("plain data becomes JSON"));
+            }
             Ok(trained) => {
                 let fold = self.fold(task)?;
                 let prepared = fold.prepared(task.config.preprocess);
@@ -158,6 +242,32 @@ struct Trained {
     has_triplets: bool,
     /// Seconds of its last segment.
     seconds: f64,
+    /// If it is of the final training.
+    summary: Option<Summary>,
+}
+
+/// What a model of the final training has besides its path.
+#[derive(Clone, Serialize, Deserialize)]
+struct Summary {
+    base: f64,
+    run: RunSummary,
+}
+
+/// Triplets that the models of several tasks learn from; or why there are none.
+pub struct SharedTriplets(std::result::Result<Triplets, Failure>);
+
+impl SharedTriplets {
+    /// To be sent to another process.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let lists = self.0.as_ref().map(Triplets::lists);
+        serde_json::to_vec(&lists).expect("plain data becomes JSON")
+    }
+
+    /// As sent by another process.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let lists: std::result::Result<NeighborLists, Failure> = read(bytes)?;
+        Ok(Self(lists.map(Triplets::from_lists)))
+    }
 }
 
 /// A state as it is sent: the path, from which all else follows.
@@ -168,48 +278,59 @@ struct Sent {
     ends: Vec<usize>,
     stop: Stop,
     seconds: [f64; 2],
+    summary: Option<Summary>,
+}
+
+impl Sent {
+    fn of(trained: &Trained) -> Self {
+        let run = &trained.run;
+        Self {
+            start: run.run.path.start().to_vec(),
+            steps: run.run.path.steps().to_vec(),
+            ends: run.ends.clone(),
+            stop: run.run.stop,
+            seconds: [run.run.seconds, trained.seconds],
+            summary: trained.summary.clone(),
+        }
+    }
+
+    fn received(self) -> Result<Trained> {
+        let path = Path::new(self.start, self.steps)?;
+        let run = Run {
+            active: path.at(path.len())?,
+            path,
+            trace: Vec::new(),
+            stop: self.stop,
+            seconds: self.seconds[0],
+        };
+        let run = MiningRun {
+            run,
+            triplets: Cow::Owned(Triplets::new()),
+            n_triplets: 0,
+            class_weights: None,
+            ends: self.ends,
+        };
+        Ok(Trained {
+            run,
+            has_triplets: false,
+            seconds: self.seconds[1],
+            summary: self.summary,
+        })
+    }
 }
 
 impl TrialState {
     /// To be sent to another process.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let sent = self.0.as_ref().map(|Trained { run, seconds, .. }| Sent {
-            start: run.run.path.start().to_vec(),
-            steps: run.run.path.steps().to_vec(),
-            ends: run.ends.clone(),
-            stop: run.run.stop,
-            seconds: [run.run.seconds, *seconds],
-        });
+        let sent = self.0.as_ref().map(Sent::of);
         serde_json::to_vec(&sent).expect("plain data becomes JSON")
     }
 
     /// As sent by another process.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let sent: std::result::Result<Sent, Failure> = read(bytes)?;
-        let trained = sent.map(|sent| {
-            let path = Path::new(sent.start, sent.steps)?;
-            let run = Run {
-                active: path.at(path.len())?,
-                path,
-                trace: Vec::new(),
-                stop: sent.stop,
-                seconds: sent.seconds[0],
-            };
-            let run = MiningRun {
-                run,
-                triplets: Cow::Owned(Triplets::new()),
-                n_triplets: 0,
-                class_weights: None,
-                ends: sent.ends,
-            };
-            Ok::<_, Error>(Trained {
-                run,
-                has_triplets: false,
-                seconds: sent.seconds[1],
-            })
-        });
-        Ok(Self(match trained {
-            Ok(trained) => Ok(trained?),
+        Ok(Self(match sent {
+            Ok(sent) => Ok(sent.received()?),
             Err(failure) => Err(failure),
         }))
     }
@@ -289,7 +410,23 @@ impl From<Failure> for Error {
     }
 }
 
-/// What [`TrialData::evaluate`] returned.
+/// What [`TrialData::evaluate`] returned for the final training.
+pub(super) fn members(bytes: &[u8]) -> Result<Vec<Member>> {
+    let sent: Vec<Sent> = read(bytes)?;
+    let member = |sent: Sent| {
+        let Trained { run, summary, .. } = sent.received()?;
+        let of_a_trial = || Error::Elsewhere("a model of a trial".to_owned());
+        let Summary { base, run: summary } = summary.ok_or_else(of_a_trial)?;
+        Ok(Member {
+            active: run.run.active,
+            base,
+            run: summary,
+        })
+    };
+    sent.into_iter().map(member).collect()
+}
+
+/// What [`TrialData::evaluate`] returned for a trial.
 pub(super) fn outcome(bytes: &[u8]) -> Result<Outcome> {
     read(bytes)
 }
@@ -329,6 +466,8 @@ mod tests {
         /// Every so many tasks, the states they would continue are lost.
         loses_every: usize,
         states: Mutex<HashMap<String, Vec<Vec<u8>>>>,
+        mined: Mutex<HashMap<String, Vec<u8>>>,
+        n_final: AtomicUsize,
     }
 
     impl InTurn {
@@ -338,6 +477,8 @@ mod tests {
                 next: AtomicUsize::new(1),
                 loses_every,
                 states: Mutex::default(),
+                mined: Mutex::default(),
+                n_final: AtomicUsize::new(0),
             }
         }
     }
@@ -358,12 +499,28 @@ mod tests {
                     .previous()
                     .and_then(|name| lock(&self.states).get(&name).cloned());
                 let begun = begun.filter(|_| !number.is_multiple_of(self.loses_every));
+                let mined = task.shared_triplets().map(|name| {
+                    let known = lock(&self.mined).get(&name).cloned();
+                    let mine = || worker.mine(&task, cancel).map(|mined| mined.to_bytes());
+                    let mined = known.map_or_else(mine, Ok)?;
+                    lock(&self.mined).insert(name, mined.clone());
+                    SharedTriplets::from_bytes(&mined)
+                });
+                let mined = mined.transpose()?;
+                self.n_final
+                    .fetch_add(usize::from(task.is_final), Ordering::SeqCst);
                 let mut states = Vec::new();
                 for model in 0..task.n_models() {
                     let begun = begun
                         .as_ref()
                         .map(|states| TrialState::from_bytes(&states[model]));
-                    let state = worker.train(&task, model, begun.transpose()?.as_ref(), cancel)?;
+                    let state = worker.train(
+                        &task,
+                        model,
+                        begun.transpose()?.as_ref(),
+                        mined.as_ref(),
+                        cancel,
+                    )?;
                     states.push(state);
                 }
                 let sent: Vec<Vec<u8>> = states.iter().map(TrialState::to_bytes).collect();
@@ -388,7 +545,7 @@ mod tests {
             labels: Some(&labels),
             index_base: crate::data::IndexBase::Zero,
         };
-        let mut n_mined = 0;
+        let (mut n_mined, mut n_final) = (0, 0);
         let data = TrainData::new(labeled);
         for (validation, ablate) in [
             (ValidationScheme::CrossValidation(2), vec![]),
@@ -412,9 +569,34 @@ mod tests {
                 assert_eq!(board(&there), board(&here));
                 assert!(there.finished && there.expected_error == here.expected_error);
                 assert!(there.trained.model.to_bytes() == here.trained.model.to_bytes());
+                n_final += runner.n_final.load(Ordering::SeqCst);
             }
         }
         assert!(n_mined > 0, "some trials have mining rounds");
+        assert!(n_final > 0, "some final trainings are ensembles");
+    }
+
+    #[test]
+    fn given_triplets_are_not_mined_elsewhere() {
+        let (rows, labels) = planted();
+        let given = Triplets::at_random(&rows, &labels, 3, 1).unwrap();
+        let mut data = TrainData::new(Labeled {
+            rows: rows.view(),
+            labels: None,
+            index_base: IndexBase::Zero,
+        });
+        data.triplets = Some(&given);
+        let params = TuneConfig {
+            validation: ValidationScheme::CrossValidation(2),
+            round_iter: Some(12),
+            ..TuneConfig::default()
+        };
+        let runner = InTurn::new(&data, &params, 3);
+        let here = searched_with(&data, &params, None);
+        let there = searched_with(&data, &params, Some(&runner));
+        assert_eq!(board(&there), board(&here));
+        assert!(there.trained.model.to_bytes() == here.trained.model.to_bytes());
+        assert!(lock(&runner.mined).is_empty());
     }
 
     #[test]

@@ -201,7 +201,9 @@ impl Trial {
             config: self.config.clone(),
             is_plain: self.is_plain,
             segments: segments.to_vec(),
+            is_given: folds.folds[fold].is_given(),
             is_sequential: search.is_sequential,
+            is_final: false,
             rung: search.rung,
             order: self.order,
         };
@@ -310,13 +312,37 @@ pub struct TrialTask {
     pub(super) is_plain: bool,
     /// Those of the path up to this one.
     pub(super) segments: Vec<Grow>,
+    /// Whether its triplets are given, not those of the configuration.
+    pub(super) is_given: bool,
     /// Whether no other task runs beside it.
     pub(super) is_sequential: bool,
+    /// Whether this is the final training on all rows, which is not evaluated.
+    pub(super) is_final: bool,
     pub(super) rung: usize,
     pub(super) order: usize,
 }
 
 impl TrialTask {
+    /// The final training of an ensemble, after this many rungs.
+    pub(super) fn last(config: TrainConfig, rung: usize) -> Self {
+        Self {
+            job: Job {
+                sampled: false,
+                configuration: format!("final {config}"),
+                fold: 0,
+                segments: String::new(),
+            },
+            config,
+            is_plain: false,
+            segments: Vec::new(),
+            is_given: false,
+            is_sequential: false,
+            is_final: true,
+            rung,
+            order: 0,
+        }
+    }
+
     /// A name of its own for what is computed.
     pub fn name(&self) -> String {
         let Job {
@@ -340,6 +366,16 @@ impl TrialTask {
             ..self.clone()
         };
         (!before.is_empty()).then(|| previous.name())
+    }
+
+    /// The name of the triplets that its models learn from, if those of other tasks do too: neighbors in a fold, by a
+    /// preprocessing.
+    pub fn shared_triplets(&self) -> Option<String> {
+        let is_mined = matches!(self.config.triplets, TripletSource::Neighbors { .. });
+        let is_shared = is_mined && self.config.subsample == 1.0 && !self.is_given;
+        let Job { sampled, fold, .. } = &self.job;
+        let name = || format!("{sampled} {fold} {}", self.config.preprocess);
+        (is_shared && !self.is_plain && !self.is_final).then(name)
     }
 
     /// The number of models to train; none for a plain similarity.
@@ -583,12 +619,7 @@ fn iterates(
         let at: Vec<usize> = at.into_iter().map(|at| at.min(end)).collect();
         paths.push(model.run.path.at_each(&at)?);
     }
-    let at_each = |at: usize| {
-        paths
-            .iter()
-            .map(|path| path[at].clone())
-            .collect::<Vec<_>>()
-    };
+    let at_each = |at: usize| paths.iter().map(|path| &path[at]).collect::<Vec<_>>();
     (0..reached).map(|at| average(&at_each(at))).collect()
 }
 

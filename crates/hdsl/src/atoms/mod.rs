@@ -1,6 +1,7 @@
 //! The building blocks of a similarity: atoms λ(e_i ± e_j)(e_i ± e_j)ᵀ and convex combinations of them.
 
 mod path;
+mod replay;
 
 pub use path::Path;
 

@@ -41,6 +41,68 @@ fn values_that_overflow_are_refused_by_line() {
     }
 }
 
+/// Rows whose mini-batches tell the solver to step away from an atom whose weight is 1 up to rounding: the step was
+/// infinitely long, and the weights were not numbers.
+const ONE_ATOM_WITH_ALL_WEIGHT: &str = "\
+c0 1:1e49 3:1e-30 5:1\n\
+c1 4:1 6:1e-320 8:1e-30\n\
+c0 1:1 4:1e-30 8:1\n\
+c1 2:1e-30 5:1e49 6:1e-30\n\
+c0 1:1e-30 6:1 8:1e-320\n\
+c1 1:1e-320 6:1 7:1\n\
+c0 2:1e-320 3:1 4:1e49\n\
+c1 1:1e-30 4:1e-320 5:1e49\n\
+c0 2:1 3:1e-320 6:1e49\n\
+c1 4:1 5:1e-30 8:1\n\
+c0 4:1 6:1e-320 8:1e49\n\
+c1 1:1e-30 4:1e-320 6:1\n\
+c0 4:1e-30 6:1 8:1e-30\n\
+c1 5:1 6:1e-320 8:1e-320\n\
+c0 1:1e-320 2:1 4:1e49\n\
+c1 3:1e-30 4:1 6:1e-320\n\
+c0 1:1 4:1e49 8:1e-320\n\
+c1 3:1 4:1e49 7:1e-30\n\
+c0 4:1e-30 5:1e-320 6:1e-320\n\
+c1 1:1e49 3:1e-30 7:1e-30\n\
+c0 1:1 2:1e-30 7:1e49\n\
+c1 1:1e-320 3:1e49 4:1e49\n\
+c0 2:1e49 7:1e-320 8:1e49\n\
+c1 4:1e49 5:1 6:1\n";
+
+#[test]
+fn no_step_divides_by_a_weight_that_is_lost_in_rounding() {
+    let scratch = Scratch::empty();
+    scratch.write("x.svm", ONE_ATOM_WITH_ALL_WEIGHT);
+    for loss in ["smoothed-hinge", "squared-hinge", "logistic", "exponential"] {
+        for seed in 0..4 {
+            scratch
+                .hdsl(&format!(
+                    "train x.svm --valid x.svm --max-iter 8 --eval-every 2 --preprocess max --loss {loss} --search exact \
+                     --lambda 1e30 --base 1 --triplets knn:3:5 --batch 10 --normalization dot --seed {seed} -o m.hdsl"
+                ))
+                .ok();
+            // The path can be replayed.
+            scratch.hdsl("evaluate m.hdsl --train x.svm x.svm").ok();
+        }
+    }
+}
+
+#[test]
+fn weights_of_triplets_that_overflow_are_refused_by_line() {
+    let scratch = Scratch::empty();
+    scratch.write("x.svm", "a 1:1 2:1\nb 1:2 3:1\na 2:1\nb 3:1\n");
+    let train = "train x.svm --lambda 1 --max-iter 5 -o m.hdsl --triplets";
+    scratch.write("t.txt", "0 2 1 1\n2 0 3 1.7e308\n");
+    scratch.write("p.txt", "0 2 1 1\n0 1 -1 2e30\n");
+    let want = "expected at most 1e30: sums of larger ones overflow";
+    let of_list = format!("t.txt:2: weight `1.7e308`, {want}");
+    refused(&scratch, &format!("{train} t.txt"), &of_list);
+    let of_pairs = format!("p.txt:2: weight `2e30`, {want}");
+    refused(&scratch, &format!("{train} pairs:p.txt"), &of_pairs);
+    scratch.write("t.txt", "0 2 1 1e30\n2 0 3 1e-300\n");
+    scratch.hdsl(&format!("{train} t.txt")).ok();
+}
+
 #[test]
 fn labels_that_are_not_text_are_refused_by_line() {
     let scratch = Scratch::empty();

@@ -1,9 +1,8 @@
 //! The sets we know, and where their original files lie.
 //!
 //! Addresses and layouts are those that several public programs use for the same files; sizes are those that the
-//! collections' pages give, and the numbers of stored values those of copies at hand. The sources publish no checksums. The
-//! SHA-256 digests are those by which a public benchmark (rlaopt's experiments) checks its downloads of the same files.
-//! What was downloaded is remembered with the digest it had, see `cache.rs`.
+//! collections' pages give, and the numbers of stored values those of copies at hand. The sources publish no checksums,
+//! so no file has a SHA-256 digest here. What was downloaded is remembered with the digest it had, see `cache.rs`.
 
 use crate::error::{FetchError, Result};
 
@@ -224,8 +223,7 @@ pub const SETS: &[Set] = &[
         "rcv1.multiclass", 53 classes, 47_236 features,
         "Reuters news, 53 topics; the paper's rcv1_4 is of this kind",
         "multiclass.html", files "multiclass/":
-        train "rcv1_train.multiclass.bz2" 15_564
-            sha256 "79691e3f974aa6a08d5e3116c61aff822fbdb2725e99ed27fde4351af51076a8",
+        train "rcv1_train.multiclass.bz2" 15_564,
         test "rcv1_test.multiclass.bz2" 518_571
     },
     libsvm! {
@@ -236,13 +234,13 @@ pub const SETS: &[Set] = &[
     libsvm! {
         "news20", 20 classes, 62_061 features, "20 newsgroups, counts of words",
         "multiclass.html", files "multiclass/":
-        train "news20.bz2" 15_935 sha256 "8c79851f6f5fdc5540a0d04a5ab728353c42d26b84e73f93bda301c06c15ffe9",
+        train "news20.bz2" 15_935,
         test "news20.t.bz2" 3_993
     },
     libsvm! {
         "real-sim", 2 classes, 20_958 features, "newsgroups on simulated and on real cars and planes",
         "binary.html", files "binary/":
-        all "real-sim.bz2" 72_309 sha256 "7cd52374f55ce62e803ef33ca1c44689427c23d481eff64026f8ba9f53b8cc27"
+        all "real-sim.bz2" 72_309
     },
     libsvm! {
         "sector", 105 classes, 55_197 features, "web pages of companies in 105 sectors",

@@ -1,6 +1,7 @@
 //! The building blocks of a similarity: atoms λ(e_i ± e_j)(e_i ± e_j)ᵀ and convex combinations of them.
 
 mod path;
+mod replay;
 
 pub use path::Path;
 
@@ -151,6 +152,10 @@ impl Step {
         std::iter::once(first).chain(second)
     }
 }
+
+/// The least weight of all other atoms for an away step of the solver. Rounding errors of a sum of weights are about 1e-13
+/// after some thousand steps, and a path whose weights do not sum to 1 up to 1e-3 is not read.
+const LEAST_REST: f64 = 1e-9;
 
 /// A convex combination of atoms: weights above 0 that sum to 1, in order of first use.
 #[derive(Clone, Debug, Default)]
@@ -312,6 +317,12 @@ impl ActiveSet {
             }
             Step::Swap { to, from } => to != from && self.weight(from) > 0.0,
         }
+    }
+
+    /// Whether an away step from this atom has a finite and accurate length. It divides by 1 - weight, and weights sum to 1
+    /// only up to rounding errors.
+    pub(crate) fn can_lose(&self, atom: Atom) -> bool {
+        1.0 - self.weight(atom) >= LEAST_REST
     }
 
     fn add(&mut self, atom: Atom, weight: f64) {

@@ -1,5 +1,6 @@
 //! The path of a run: where the solver started and every step it took.
 
+use super::replay::Replay;
 use crate::atoms::{ActiveSet, Atom, Step};
 use crate::error::{Error, Result};
 use std::collections::{BTreeSet, HashSet};
@@ -52,23 +53,27 @@ impl Path {
                 "makes it too long to replay: the active atoms of its iterates add up to more than";
             return refuse(number, format!("{reason} {limit}"));
         }
-        let mut active = match steps.is_empty() && start.is_empty() {
+        let active = match steps.is_empty() && start.is_empty() {
             true => ActiveSet::default(),
             false => ActiveSet::from_weighted(&start)?,
         };
+        let mut sums = Drift::of(active.weights());
+        let mut replay = Replay::new(active);
         for (number, step) in (1..).zip(&steps) {
-            if !active.accepts(step) {
+            let Some(factor) = replay.take(step) else {
                 return refuse(number, format!("cannot be taken: {step:?}"));
-            }
-            active.apply(step);
+            };
             // Steps that divide by a small remainder magnify rounding, and a hostile file could drive the weights
             // anywhere.
-            let total = sum(active.weights());
-            if !(1.0 - DRIFT..1.0 + DRIFT).contains(&total) {
-                return refuse(
-                    number,
-                    format!("gives weights that sum to {total}, expected 1"),
-                );
+            if !sums.stays_within(factor) {
+                let total = sum(replay.active().weights());
+                if !(1.0 - DRIFT..1.0 + DRIFT).contains(&total) {
+                    return refuse(
+                        number,
+                        format!("gives weights that sum to {total}, expected 1"),
+                    );
+                }
+                sums = Drift::of(replay.active().weights());
             }
         }
         Ok(Self { start, steps })
@@ -106,19 +111,22 @@ impl Path {
 
     /// The active sets of some iterates, in increasing order, in one pass.
     pub(crate) fn at_each(&self, iterations: &[usize]) -> Result<Vec<ActiveSet>> {
-        let (mut active, mut done) = (self.first(), 0);
-        let replay = |&iteration: &usize| {
+        let (mut replay, mut done) = (Replay::new(self.first()), 0);
+        let go_on_to = |&iteration: &usize| {
             let steps = self.steps.get(done..iteration).ok_or_else(|| {
                 let n = self.steps.len();
                 Error::data(format!(
                     "there is no iterate {iteration}: the path has {n} steps"
                 ))
             })?;
-            steps.iter().for_each(|step| active.apply(step));
+            for step in steps {
+                let factor = replay.take(step);
+                factor.expect("the steps were checked when the path was made");
+            }
             done = iteration;
-            Ok(active.clone())
+            Ok(replay.active().clone())
         };
-        iterations.iter().map(replay).collect()
+        iterations.iter().map(go_on_to).collect()
     }
 
     /// The number of atoms and of features that each iterate uses, the start first.
@@ -163,6 +171,24 @@ impl Path {
             return ActiveSet::default();
         }
         ActiveSet::from_weighted(&self.start).expect("the start was checked when the path was made")
+    }
+}
+
+/// A bound of how far the sum of the weights is from 1, from step to step, so that they need not be summed after each.
+struct Drift(f64);
+
+impl Drift {
+    /// The bound for weights that were just summed.
+    fn of(weights: &[f64]) -> Self {
+        Self((sum(weights) - 1.0).abs() + weights.len() as f64 * f64::EPSILON)
+    }
+
+    /// The bound after a step that multiplies all weights by a factor, and that the sum would leave at 1 without rounding.
+    /// The errors of the step before and after the multiplication are below 4 ε.
+    fn stays_within(&mut self, factor: f64) -> bool {
+        const ROUNDING: f64 = 4.0 * f64::EPSILON;
+        self.0 = factor * (self.0 + ROUNDING) + ROUNDING;
+        self.0 < DRIFT
     }
 }
 

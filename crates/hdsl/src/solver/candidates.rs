@@ -4,7 +4,7 @@ use super::direction::Direction;
 use super::engine::{Engine, Gradient};
 use super::lmo::Oracle;
 use super::params::StepRule;
-use crate::atoms::Atom;
+use crate::atoms::{ActiveSet, Atom};
 use crate::error::Result;
 use crate::objective::Scored;
 use crate::observer::Gap;
@@ -64,24 +64,28 @@ impl Candidates {
         })
     }
 
-    /// The larger of the two rates. It is the rate of the direction of Alg. 1.
-    pub(super) fn rate(&self) -> f64 {
-        self.forward_rate.max(self.away_rate)
-    }
-
-    /// The direction: lines 5 to 9 of Alg. 1 for [`StepRule::Away`], or that of another step rule.
-    pub(super) fn direction(&self, rule: StepRule) -> Direction {
+    /// The direction and its rate: lines 5 to 9 of Alg. 1 for [`StepRule::Away`], or the direction of another step rule
+    /// with the larger of the two rates.
+    ///
+    /// With exact rates, the away direction is never the steeper one if its atom has more than half of the weight. Rates from
+    /// batches or with rounding errors may say so all the same, and the step is then taken forward if the weight is too close
+    /// to 1 for an away step.
+    pub(super) fn direction(&self, rule: StepRule, active: &ActiveSet) -> (Direction, f64) {
         let forward = Direction::Forward(self.forward);
+        let rate = self.forward_rate.max(self.away_rate);
         let Some(away) = self.away else {
-            return forward;
+            return (forward, rate);
         };
         match rule {
-            StepRule::Away if self.away_rate > self.forward_rate => Direction::Away(away),
-            StepRule::Pairwise if away != self.forward => Direction::Pairwise {
-                to: self.forward,
-                from: away,
+            StepRule::Away if self.away_rate > self.forward_rate => match active.can_lose(away) {
+                true => (Direction::Away(away), rate),
+                false => (forward, self.forward_rate),
             },
-            _ => forward,
+            StepRule::Pairwise if away != self.forward => {
+                let to = self.forward;
+                (Direction::Pairwise { to, from: away }, rate)
+            }
+            _ => (forward, rate),
         }
     }
 }

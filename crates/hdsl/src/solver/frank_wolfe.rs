@@ -97,9 +97,10 @@ fn iterate<'p, E: Engine<'p>>(
             break reason;
         }
         // Lines 5 to 9: the direction D, the steeper of D_F and D_A; with pairwise steps, their sum B_F - B_A.
-        let direction = candidates.direction(params.steps);
+        let active = engine.gradient().active();
+        let (direction, rate) = candidates.direction(params.steps, active);
         // Line 10: γ in [0, γ_max] minimizes f(M + γ D).
-        let Some(gamma) = step_length(*engine, direction, candidates.rate(), objective)? else {
+        let Some(gamma) = step_length(*engine, direction, rate, objective)? else {
             if stop.count_stalled() {
                 break Stop::Stationary;
             }

@@ -4,7 +4,7 @@ use super::held_out::HeldOut;
 use crate::atoms::ActiveSet;
 use crate::data::{Dataset, IndexBase, Labels, Preprocessor, RowsView, stratified_split};
 use crate::error::{Error, Result};
-use crate::triplets::Triplets;
+use crate::triplets::{LARGEST_WEIGHT, Triplets};
 
 /// Rows with their labels, borrowed from a [`Dataset`] or from arrays of another language.
 #[derive(Clone, Copy, Debug)]
@@ -82,11 +82,12 @@ pub(super) fn check_class_weights(weights: &[f64], labels: &Labels) -> Result<()
         let message = format!("there are {n} class weights for {of} classes");
         return Err(Error::data(message));
     }
-    match weights.iter().find(|w| !(w.is_finite() && **w >= 0.0)) {
+    let range = 0.0..=LARGEST_WEIGHT;
+    match weights.iter().find(|w| !range.contains(*w)) {
         Some(&wrong) => Err(Error::param(
             "class_weights",
             wrong,
-            "finite numbers from 0",
+            "finite numbers from 0 to 1e30",
         )),
         None => Ok(()),
     }

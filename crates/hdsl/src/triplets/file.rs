@@ -1,8 +1,8 @@
 //! Files of triplets: lists, click logs, graded judgments and pairs.
 
-use super::Triplets;
 use super::judgments::Judgments;
 use super::pairs::Pairs;
+use super::{Triplets, check_weight};
 use crate::data::input::{Input, quote};
 use crate::data::number::{parse_f64, parse_u64};
 use crate::error::{Error, Parsed, Result};
@@ -153,17 +153,16 @@ fn read_list(input: Input<'_>, format: TripletFormat, n_rows: usize) -> Result<T
 
 /// The weight of a list, or the count of a click log.
 fn parse_weight(token: &[u8], format: TripletFormat) -> Parsed<f64> {
-    let (name, want, number) = match format {
-        TripletFormat::Clicks => (
-            "count",
-            "a whole number above 0",
-            parse_u64(token).map(|n| n as f64),
-        ),
-        _ => ("weight", "a finite number above 0", parse_f64(token)),
-    };
-    number
-        .filter(|number| number.is_finite() && *number > 0.0)
-        .ok_or_else(|| format!("{name} {}, expected {want}", quote(token)))
+    if format == TripletFormat::Clicks {
+        let count = parse_u64(token).filter(|count| *count > 0);
+        let want = "a whole number above 0";
+        let count = count.ok_or_else(|| format!("count {}, expected {want}", quote(token)))?;
+        return Ok(count as f64);
+    }
+    let weight = parse_f64(token).unwrap_or(f64::NAN);
+    check_weight(weight)
+        .map(|()| weight)
+        .map_err(|want| format!("weight {}, expected {want}", quote(token)))
 }
 
 /// Each different triplet once, at its first place, with the sum of the weights.

@@ -308,7 +308,7 @@ impl Triplets {
     }
 
     /// Checks that there is a triplet and not too many, that every row exists, that near and far differ and weights are
-    /// above 0. Takes a pass over triplets given one by one, and no time for mined ones.
+    /// above 0 and at most 1e30. Takes a pass over triplets given one by one, and no time for mined ones.
     pub fn check(&self, n_rows: usize) -> Result<()> {
         if self.is_empty() {
             return Err(Error::data("there are no triplets to learn from"));
@@ -328,7 +328,7 @@ impl Triplets {
     }
 }
 
-/// Checks that the rows of a triplet exist, that near and far differ and the weight is above 0.
+/// Checks that the rows of a triplet exist, that near and far differ and the weight can be used.
 fn check_one(
     index: usize,
     (anchor, near, far): (u32, u32, u32),
@@ -348,12 +348,32 @@ fn check_one(
             "triplet {index} has row {near} both as near and as far, expected two different rows"
         )));
     }
-    if !(weight.is_finite() && weight > 0.0) {
-        return Err(Error::data(format!(
-            "triplet {index} has weight {weight}, expected a number above 0"
-        )));
+    check_weight(weight).map_err(|want| {
+        Error::data(format!(
+            "triplet {index} has weight {}, expected {want}",
+            shown(weight)
+        ))
+    })
+}
+
+/// The largest weight of a triplet, a pair or a class. The line search sums weights times squares of margins.
+pub(crate) const LARGEST_WEIGHT: f64 = 1e30;
+
+/// A weight in a message. Large ones would have hundreds of digits.
+fn shown(weight: f64) -> String {
+    match weight > LARGEST_WEIGHT {
+        true => format!("{weight:e}"),
+        false => weight.to_string(),
     }
-    Ok(())
+}
+
+/// What is expected of a weight that cannot be used.
+fn check_weight(weight: f64) -> std::result::Result<(), &'static str> {
+    match weight {
+        _ if !(weight.is_finite() && weight > 0.0) => Err("a finite number above 0"),
+        _ if weight > LARGEST_WEIGHT => Err("at most 1e30: sums of larger ones overflow"),
+        _ => Ok(()),
+    }
 }
 
 /// About how many different (anchor, other) there are, from the triplets of some anchors.

@@ -1,7 +1,7 @@
 //! Pairs of rows that are similar or dissimilar, and the triplets that follow from them.
 
-use super::Triplets;
 use super::file::{TripletFormat, each_record, parse_row, wrong_count};
+use super::{Triplets, check_weight, shown};
 use crate::data::input::{Input, quote};
 use crate::data::number::parse_f64;
 use crate::error::{Error, Parsed, Result};
@@ -73,11 +73,8 @@ impl Pairs {
                 "row `{first}` is paired with itself, expected two different rows"
             ));
         }
-        if !(weight.is_finite() && weight > 0.0) {
-            return Err(format!(
-                "weight `{weight}`, expected a finite number above 0"
-            ));
-        }
+        check_weight(weight)
+            .map_err(|want| format!("weight `{}`, expected {want}", shown(weight)))?;
         let key = (first.min(second), first.max(second));
         let place = *self.places.entry(key).or_insert(self.pairs.len());
         if self.pairs.get(place).is_some_and(|p| p.similar != similar) {
@@ -129,11 +126,12 @@ impl Pairs {
             };
             let weight = match weight {
                 None => 1.0,
-                Some(token) => parse_f64(token)
-                    .filter(|number| number.is_finite() && *number > 0.0)
-                    .ok_or_else(|| {
-                        format!("weight {}, expected a finite number above 0", quote(token))
-                    })?,
+                Some(token) => {
+                    let weight = parse_f64(token).unwrap_or(f64::NAN);
+                    check_weight(weight)
+                        .map_err(|want| format!("weight {}, expected {want}", quote(token)))?;
+                    weight
+                }
             };
             let rows = (parse_row(rows[0], n_rows)?, parse_row(rows[1], n_rows)?);
             pairs.add(rows, similar, weight)

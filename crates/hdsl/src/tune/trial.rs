@@ -181,13 +181,8 @@ impl Trial {
         Ok(true)
     }
 
-    /// The last of these segments on all folds. None if there was no time for all of them.
-    fn run(
-        &mut self,
-        segments: &[Grow],
-        folds: &Folds,
-        search: &Search<'_>,
-    ) -> Result<Option<Vec<Segment>>> {
+    /// The tasks of the last of these segments, one for each fold.
+    fn tasks(&self, segments: &[Grow], folds: &Folds, search: &Search<'_>) -> Vec<TrialTask> {
         let task = |fold| TrialTask {
             job: Job {
                 sampled: folds.is_sample,
@@ -207,7 +202,17 @@ impl Trial {
             rung: search.rung,
             order: self.order,
         };
-        let tasks: Vec<TrialTask> = (0..folds.folds.len()).map(task).collect();
+        (0..folds.folds.len()).map(task).collect()
+    }
+
+    /// The last of these segments on all folds. None if there was no time for all of them.
+    fn run(
+        &mut self,
+        segments: &[Grow],
+        folds: &Folds,
+        search: &Search<'_>,
+    ) -> Result<Option<Vec<Segment>>> {
+        let tasks = self.tasks(segments, folds, search);
         if let Some(runner) = search.runner {
             return search.recorded_elsewhere(runner, &tasks);
         }
@@ -260,6 +265,16 @@ impl Trial {
         folds: &Folds,
         search: &Search<'_>,
     ) -> Result<bool> {
+        if let Some(runner) = search.runner {
+            // All segments at once: the next one begins while the one before is evaluated.
+            let segments = 1..=self.planned.len();
+            let tasks = segments.flat_map(|n| self.tasks(&self.planned[..n], folds, search));
+            match search.recorded_elsewhere(runner, &tasks.collect::<Vec<_>>()) {
+                // Dealt with below, segment by segment.
+                Err(Error::Memory { .. } | Error::Data(_)) => {}
+                done => drop(done?),
+            }
+        }
         for segment in self.planned.clone() {
             if !self.grow(number, segment, folds, search)? {
                 return Ok(false);

@@ -28,13 +28,8 @@ use hdsl::baselines::{Finish, Penalty, Sampling};
 use hdsl::solver::Search;
 use hdsl::tune::{Ablation, Preset};
 use hdsl::{LossKind, Normalization, Preprocess, StepRule, Vote};
-use mimalloc::MiMalloc;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-
-/// Workers of a Dask cluster run with settings of the system's allocator that return memory early: a quarter more time.
-#[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// The names that each parameter takes, from the library's own enums.
 fn choices(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {

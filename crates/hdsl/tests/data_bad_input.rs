@@ -476,6 +476,10 @@ fn texts_and_vocabularies() {
     };
     assert_eq!(vocabulary("a\nb\na\n"), "v:3: `a` is repeated");
     assert_eq!(
+        vocabulary("a\r\na\r\r\n"),
+        "v:2: `a\\r` ends with a carriage return"
+    );
+    assert_eq!(
         vocabulary("a\n\nb\n"),
         "v:2: no word, expected one word per line"
     );

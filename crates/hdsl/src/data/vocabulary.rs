@@ -45,6 +45,10 @@ impl Vectorizer {
             if term.trim().is_empty() {
                 return Err(format!("no word, expected {WANT}"));
             }
+            if text.ends_with('\r') {
+                // Written again, the line would end one character earlier.
+                return Err(format!("{} ends with a carriage return", quote(line)));
+            }
             if !seen.insert(term.to_owned()) {
                 return Err(format!("{} is repeated", quote(term.as_bytes())));
             }

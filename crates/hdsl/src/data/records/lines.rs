@@ -125,7 +125,7 @@ impl Parser {
             return wrong(&format!("the line is longer than {} MB", MAX_CELL >> 20));
         }
         if text.contains(ITEM_END) {
-            return wrong("the line has the control character U+001E, expected text");
+            return wrong("the line has the control character U+001F, expected text");
         }
         let mut label = "";
         if labeled {

@@ -477,7 +477,7 @@ fn texts_and_vocabularies() {
     assert_eq!(vocabulary("a\nb\na\n"), "v:3: `a` is repeated");
     assert_eq!(
         vocabulary("a\r\na\r\r\n"),
-        "v:2: `a\\r` ends with a carriage return"
+        "v:2: `a\\r` ends with a carriage return, expected one word per line"
     );
     assert_eq!(
         vocabulary("a\n\nb\n"),

@@ -47,7 +47,10 @@ impl Vectorizer {
             }
             if text.ends_with('\r') {
                 // Written again, the line would end one character earlier.
-                return Err(format!("{} ends with a carriage return", quote(line)));
+                let word = quote(line);
+                return Err(format!(
+                    "{word} ends with a carriage return, expected {WANT}"
+                ));
             }
             if !seen.insert(term.to_owned()) {
                 return Err(format!("{} is repeated", quote(term.as_bytes())));

@@ -90,6 +90,11 @@ impl TrialData {
 
     /// The triplets that [`TrialTask::shared_triplets`] names.
     pub fn mine(&self, task: &TrialTask, cancel: CancelToken<'_>) -> Result<SharedTriplets> {
+        if task.shared_triplets().is_none() {
+            return Err(Error::Elsewhere(
+                "a task without shared triplets".to_owned(),
+            ));
+        }
         let fold = self.fold(task)?;
         let prepared = fold.prepared(task.config.preprocess);
         let all = fold.member(&prepared, &task.config)?;

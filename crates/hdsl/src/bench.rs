@@ -41,10 +41,7 @@ pub fn with_warm_engine<T>(
     let problem = Problem::taking(rows, triplets, scale, loss, CancelToken::NEVER)?;
     let inside = problem.features.internal(run.active.atoms());
     let inside = inside.expect("the solver used these very features");
-    let weighted: Vec<(Atom, f64)> = inside
-        .into_iter()
-        .zip(run.active.weights().iter().copied())
-        .collect();
+    let weighted: Vec<(Atom, f64)> = inside.into_iter().zip(run.active.weights()).collect();
     let at = ActiveSet::from_weighted(&weighted)?;
     let mut engine = Incremental::new(&problem, CancelToken::NEVER)?;
     engine.start_at(at.clone());

@@ -480,6 +480,10 @@ fn texts_and_vocabularies() {
         "v:2: `a\\r` ends with a carriage return, expected one word per line"
     );
     assert_eq!(
+        vocabulary("a\r\tb\n"),
+        "v:1: `a\\r` ends with a carriage return, expected one word per line"
+    );
+    assert_eq!(
         vocabulary("a\n\nb\n"),
         "v:2: no word, expected one word per line"
     );

@@ -203,6 +203,26 @@ fn one_text_column_is_what_a_vectorizer_of_texts_gives() {
     assert!(vectorizer(&plain).takes_texts());
     let labeled = read("t.txt", "__label__a the cat\n__label__b the dog\n");
     assert_eq!(labeled.labels.unwrap().names(), ["a", "b"]);
+    // Columns of plain text are what they are, however few the texts and the classes.
+    for text in [
+        "__label__a the cat\n",
+        "a\nb\na\nb\n",
+        "1\n2\n",
+        "__label__1 1\n__label__2 2\n",
+    ] {
+        let first = read("t.txt", text);
+        let last = if first.labels.is_some() {
+            &[Role::Label, Role::Text][..]
+        } else {
+            &[Role::Text]
+        };
+        assert_eq!(roles(&first), last);
+        assert_eq!(first.labels.is_some(), text.starts_with("__label__"));
+        let mut options = ReadOptions::default();
+        options.records.vectorizer = Some(vectorizer(&first));
+        let again = parse("t.txt", text, &options).unwrap();
+        assert_eq!((again.rows, again.labels), (first.rows, first.labels));
+    }
 }
 
 #[test]

@@ -268,7 +268,7 @@ fn assert_same(local: &Trained, other: &ClusterTrained, what: &str) {
     let (a, b) = (&local.model.path(), &other.trained.model.path());
     let (a, b) = (a.at(a.len()).unwrap(), b.at(b.len()).unwrap());
     assert_eq!(a.atoms(), b.atoms(), "{what}");
-    for (a, b) in a.weights().iter().zip(b.weights()) {
+    for (a, b) in a.weights().zip(b.weights()) {
         assert!((a - b).abs() < 1e-9, "{what}: {a} {b}");
     }
     let (a, b) = (&local.run, &other.trained.run);

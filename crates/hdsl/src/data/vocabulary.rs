@@ -45,9 +45,9 @@ impl Vectorizer {
             if term.trim().is_empty() {
                 return Err(format!("no word, expected {WANT}"));
             }
-            if text.ends_with('\r') {
+            if !with_header && term.ends_with('\r') {
                 // Written again, the line would end one character earlier.
-                let word = quote(line);
+                let word = quote(term.as_bytes());
                 return Err(format!(
                     "{word} ends with a carriage return, expected {WANT}"
                 ));

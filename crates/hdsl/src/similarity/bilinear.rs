@@ -93,7 +93,7 @@ impl BilinearModel {
             entries.extend([(c, atom.i(), 1.0), (c, atom.j(), atom.sign().value())]);
         }
         let columns = Columns::from_features(n_features, active.features());
-        let weights = active.weights().to_vec();
+        let weights = active.weights().collect();
         let learned = Self {
             atoms: active.atoms().to_vec(),
             factors: Factors::new(n_features, scale, weights, columns, &entries),

@@ -208,6 +208,6 @@ fn internal(features: &Features, external: &ActiveSet) -> Result<ActiveSet> {
     let atoms = features.internal(external.atoms()).ok_or_else(|| {
         Error::data("the solution to start from uses a feature that is in none of the rows")
     })?;
-    let weights = external.weights().iter().copied();
-    ActiveSet::from_weighted(&atoms.into_iter().zip(weights).collect::<Vec<_>>())
+    let weighted = atoms.into_iter().zip(external.weights());
+    ActiveSet::from_weighted(&weighted.collect::<Vec<_>>())
 }

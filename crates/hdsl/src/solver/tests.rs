@@ -585,9 +585,9 @@ proptest! {
         let mut problems = Vec::new();
         let run = solver.fit(&rows, &tiny.triplets, &mut |event: &Event<'_>| {
             let Event::Iteration(now, active) = event else { panic!("{event:?}") };
-            let sum: f64 = active.weights().iter().sum();
-            if (sum - 1.0).abs() > 1e-9 || active.weights().iter().any(|&w| w <= 0.0) {
-                problems.push(format!("weights {:?}", active.weights()));
+            let sum: f64 = active.weights().sum();
+            if (sum - 1.0).abs() > 1e-9 || active.weights().any(|w| w <= 0.0) {
+                problems.push(format!("weights {:?}", active.weights().collect::<Vec<_>>()));
             }
             if active.len() > now.iter + 1 || active.n_features() > 2 * (now.iter + 1) {
                 problems.push(format!("{} atoms at iteration {}", active.len(), now.iter));
@@ -838,7 +838,7 @@ fn assert_state_is_correct<'p, E: LocalEngine<'p>>(mut engine: E, what: &str) {
         assert!(s < 1e-8, "{what}: scores drifted by {s}");
         assert_reads(gradient, &h, what);
     }
-    let sum: f64 = active.weights().iter().sum();
+    let sum: f64 = active.weights().sum();
     assert!((sum - 1.0).abs() < 1e-9, "{what}: weights sum to {sum}");
 }
 

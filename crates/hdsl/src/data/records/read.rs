@@ -115,7 +115,7 @@ pub(in crate::data) fn read(
         return Err(Error::file(&path, "has no records, only a header"));
     };
     let dialect = source.dialect();
-    let resolve = || roles::resolve(&path, &columns, sample, &options.roles, dialect);
+    let resolve = || roles::resolve(&path, &columns, sample, &options.roles, format, dialect);
     let guess = match &options.vectorizer {
         Some(vectorizer) if vectorizer.is_bound() || format == Format::Text => {
             known_roles(&path, &columns, sample, vectorizer, options, format)?

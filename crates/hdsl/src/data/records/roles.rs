@@ -4,6 +4,7 @@ use super::batch::Batch;
 use super::{Dialect, UNUSABLE};
 use crate::data::input::quote;
 use crate::data::number::parse_f64;
+use crate::data::read::Format;
 use crate::data::vectorize::ITEM_END;
 use crate::error::{Error, Result};
 use crate::named::named_enum;
@@ -149,22 +150,34 @@ pub(super) fn is_usual_name(name: &str) -> bool {
 /// More classes than this are hardly classes.
 const MOST_CLASSES: usize = 100;
 
-/// What every column is used as. Two columns without names, separated by a tab, are a label and a text, whatever they contain.
+/// What the columns of a file are by its format, whatever they contain: those of plain text, and two columns without names,
+/// separated by a tab, are a label and a text.
+fn by_format(columns: &[String], format: Format, dialect: Dialect) -> Option<ColumnRoles> {
+    let is_text = format == Format::Text;
+    let is_pairs = dialect.delimiter == Some(b'\t') && dialect.header == Some(false);
+    let (label, text) = match columns {
+        [text] if is_text => (None, text),
+        [label, text] if is_text || is_pairs => (Some(label), text),
+        _ => return None,
+    };
+    Some(ColumnRoles {
+        label: label.cloned(),
+        text: vec![text.clone()],
+        ..ColumnRoles::default()
+    })
+}
+
+/// What every column is used as.
 pub(super) fn resolve(
     path: &Path,
     columns: &[String],
     sample: &Batch,
-    roles: &ColumnRoles,
+    given: &ColumnRoles,
+    format: Format,
     dialect: Dialect,
 ) -> Result<Vec<ColumnGuess>> {
-    let pairs = dialect.delimiter == Some(b'\t') && dialect.header == Some(false);
-    let usual = ColumnRoles {
-        label: Some("1".into()),
-        text: vec!["2".into()],
-        ..ColumnRoles::default()
-    };
-    let is_pairs = pairs && columns.len() == 2 && !roles.is_given();
-    let roles = if is_pairs { &usual } else { roles };
+    let by_format = by_format(columns, format, dialect).filter(|_| !given.is_given());
+    let roles = by_format.as_ref().unwrap_or(given);
     let facts: Vec<Facts> = (0..columns.len()).map(|c| Facts::of(sample, c)).collect();
     let mut found: Vec<Option<Role>> = vec![None; columns.len()];
     for (name, role) in roles.given() {
@@ -184,7 +197,7 @@ pub(super) fn resolve(
         .map(|((name, facts), role)| ColumnGuess {
             name: name.clone(),
             role: role.unwrap_or(Role::Ignored),
-            guessed: is_pairs || role.is_none(),
+            guessed: by_format.is_some() || role.is_none(),
             separator: None,
             example: facts.example.clone(),
         })

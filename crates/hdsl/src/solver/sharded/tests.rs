@@ -183,7 +183,7 @@ fn assert_same(local: &Run, other: &Run, what: &str) {
         assert_eq!(kind(a), kind(b), "{what}, step {k}");
     }
     assert_eq!(local.active.atoms(), other.active.atoms(), "{what}");
-    for (a, b) in local.active.weights().iter().zip(other.active.weights()) {
+    for (a, b) in local.active.weights().zip(other.active.weights()) {
         assert!((a - b).abs() < 1e-9, "{what}: {a} {b}");
     }
     for (a, b) in local.trace.iter().zip(&other.trace) {

@@ -29,7 +29,7 @@ def field(path, name):
 def facts():
     memory = field("/proc/meminfo", "MemTotal").split()
     threads_a_core = [line for line in said("lscpu").splitlines() if line.startswith("Thread(s) per core")]
-    packages = ["numpy", "scipy", "scikit-learn", "faiss-cpu"]
+    packages = ["numpy", "scipy", "scikit-learn", "faiss-cpu", "sparse-dot-topn"]
     older = os.environ.get("HDSL_METRIC_LEARN_PYTHON", "")
     probe = "from importlib.metadata import version as v; print('metric-learn', v('metric-learn'), " \
             "'on scikit-learn', v('scikit-learn'), 'and numpy', v('numpy'))"  # fmt: skip

@@ -1,8 +1,9 @@
 """Trials of `hdsl.tune` on the workers of a Dask cluster.
 
 The search runs in the client's process, in Rust. A task of it, one segment of a trial on one fold, becomes Dask tasks: one
-that mines the triplets that it shares with others, one that trains each model, whose result stays on its worker, and one for
-each checkpoint that evaluates them. Placement, transport and the detection of lost workers are Dask's. What a lost worker had is computed again elsewhere, with the same result.
+that mines the triplets that it shares with others, one that trains each model, whose result stays on its worker, and one that
+evaluates them there. Placement, transport and the
+detection of lost workers are Dask's. What a lost worker had is computed again elsewhere, with the same result.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 #: A task: its bytes, its name, the name of the task whose models it continues, the name of the triplets it shares with others,
-#: the number of models, the number of parts of its evaluation, its rung, its place.
-Task = tuple[bytes, str, "str | None", "str | None", int, int, int, int]
+#: the number of models, its rung, its place.
+Task = tuple[bytes, str, "str | None", "str | None", int, int, int]
 
 #: How often a task may be lost until the search gives up. Dask itself starts a task four times before that counts as one.
 MOST_LOSSES = 10
@@ -135,10 +136,10 @@ def train_trial(
         return data.train(task, model, begun, mined, _check())
 
 
-def evaluate_trial(rows: TrialRows, task: bytes, part: int, *states: _core.TrialState) -> bytes:
-    """Evaluate the models of a task at one of its checkpoints; runs on a worker."""
+def evaluate_trial(rows: TrialRows, task: bytes, *states: _core.TrialState) -> bytes:
+    """Evaluate the models of a task on its validation rows; runs on a worker."""
     with rows.data() as data:
-        return data.evaluate(task, part, list(states), _check())
+        return data.evaluate(task, list(states), _check())
 
 
 class TrialCancelled(Exception):
@@ -192,14 +193,11 @@ def remote_trials(client: Any, arguments: dict[str, Any]) -> RemoteTrials:
 
 
 class Started(NamedTuple):
-    """A task on the cluster: its rung, its models as far as they are trained, and the parts of its result."""
+    """A task on the cluster: its rung, its models as far as they are trained, and its result."""
 
     rung: int
     states: list[Future]
-    parts: list[Future]
-
-    def futures(self) -> list[Future]:
-        return [*self.parts, *self.states]
+    result: Future
 
 
 class RemoteTrials:
@@ -220,7 +218,7 @@ class RemoteTrials:
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            started = [future for task in self._started.values() for future in task.futures()]
+            started = [future for task in self._started.values() for future in (task.result, *task.states)]
             self._cancel([*started, *self._mined.values()])
             self._started.clear()
             self._mined.clear()
@@ -245,9 +243,9 @@ class RemoteTrials:
         self._client.replicate([self._data])
         return Batch(self, tasks)
 
-    def start(self, task: Task) -> list[Future]:
-        """Start a task, unless another trial with the same beginning has; the futures are the parts of its result."""
-        body, name, previous, _, n_models, n_parts, rung, order = task
+    def start(self, task: Task) -> Future:
+        """Start a task, unless another trial with the same beginning has; the result of the future is that of the search."""
+        body, name, previous, _, n_models, rung, order = task
         with self._lock:
             if self._client.status != "running":
                 raise RuntimeError(f"the Dask client is {self._client.status}, and the search is not done")
@@ -256,8 +254,8 @@ class RemoteTrials:
             # Models that were not continued in the last rung are never continued.
             self._started = {key: kept for key, kept in self._started.items() if kept.rung >= rung - 1}
             known = self._started.get(name)
-            if known is not None and all(map(_is_there, known.parts)):
-                return known.parts
+            if known is not None and _is_there(known.result):
+                return known.result
             begun: list[Any] = [None] * n_models
             if previous in self._started:
                 states = self._started[previous].states
@@ -265,13 +263,13 @@ class RemoteTrials:
                     begun = states
             mined = self._shared_triplets(task)
             states = [self._submit(train_trial, order, body, model, begun[model], mined) for model in range(n_models)]
-            parts = [self._submit(evaluate_trial, order, body, part, *states) for part in range(n_parts)]
-            self._started[name] = Started(rung, states, parts)
-            return parts
+            result = self._submit(evaluate_trial, order, body, *states)
+            self._started[name] = Started(rung, states, result)
+            return result
 
     def _shared_triplets(self, task: Task) -> Future | None:
         """What `mine_triplets` makes, or will make, for tasks that share these triplets."""
-        body, _, _, name, _, _, _, order = task
+        body, _, _, name, _, _, order = task
         if name is None:
             return None
         mined = self._mined.get(name)
@@ -289,7 +287,7 @@ class RemoteTrials:
         with self._lock:
             started = self._started.pop(task[1], None)
             if started is not None:
-                self._cancel(started.futures())
+                self._cancel([started.result, *started.states])
 
     def _cancel(self, futures: list[Future]) -> None:
         if futures and self._client.status == "running":
@@ -302,31 +300,31 @@ class Batch:
     def __init__(self, trials: RemoteTrials, tasks: list[Task]) -> None:
         self._trials = trials
         self._tasks = tasks
-        self._ready: queue.SimpleQueue[tuple[int, list[bytes] | BaseException]] = queue.SimpleQueue()
-        self._open = set(range(len(tasks)))
+        self._ready: queue.SimpleQueue[tuple[int, bytes | BaseException]] = queue.SimpleQueue()
+        self._futures: dict[int, Future] = {}
         self._losses = [0] * len(tasks)
         for place in range(len(tasks)):
             self._start(place)
 
     def _start(self, place: int) -> None:
-        parts = self._trials.start(self._tasks[place])
-        parts[0].client.loop.add_callback(self._deliver, place, parts)
+        future = self._futures[place] = self._trials.start(self._tasks[place])
+        future.client.loop.add_callback(self._deliver, place, future)
 
-    async def _deliver(self, place: int, parts: list[Future]) -> None:
+    async def _deliver(self, place: int, future: Future) -> None:
         """Wait for a result, in the event loop of the client."""
         try:
-            self._ready.put((place, [await part for part in parts]))
+            self._ready.put((place, await future))
         except BaseException as error:  # asyncio's CancelledError is no Exception
             self._ready.put((place, error))
 
-    def wait(self, seconds: float) -> list[tuple[int, list[bytes]]]:
-        """The place and the parts of the result of a task that is done, if there is one after so many seconds."""
+    def wait(self, seconds: float) -> list[tuple[int, bytes]]:
+        """The place and the result of a task that is done, if there is one after so many seconds."""
         try:
             place, result = self._ready.get(timeout=seconds)
         except queue.Empty:
             return []
-        if isinstance(result, list):
-            self._open.remove(place)
+        del self._futures[place]
+        if isinstance(result, bytes):
             return [(place, result)]
         if not _is_loss(result):
             raise result
@@ -339,7 +337,7 @@ class Batch:
 
     def cancel(self) -> None:
         """Cancel what is not done."""
-        for place in self._open:
+        for place in self._futures:
             self._trials.cancel(self._tasks[place])
 
 

@@ -8,12 +8,15 @@ use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A model, or `identity` for the dot product of rows scaled by `max`
+    /// A model, or `identity` for the dot product of preprocessed rows
     model: PathBuf,
     /// The rows that vote
     train: PathBuf,
     /// The rows to classify
     test: PathBuf,
+    /// For the dot product, as of `hdsl train`
+    #[arg(long, default_value = "max")]
+    preprocess: Preprocess,
     /// Neighbors that vote
     #[arg(short, default_value_t = 3)]
     k: usize,
@@ -31,7 +34,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let preprocess = match &model {
         Some(model) => model.preprocess().clone(),
-        None => Preprocessor::fit(Preprocess::Max, &train.rows),
+        None => Preprocessor::fit(args.preprocess, &train.rows),
     };
     let similarity: &dyn Similarity = match &model {
         Some(model) => model.similarity(),

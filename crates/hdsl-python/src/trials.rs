@@ -17,7 +17,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const PATIENCE: f64 = 0.2;
 
 /// A task for Python: its bytes, the name of what it computes, the name of the task it continues, the name of the triplets
-/// it shares with others, the number of models, the number of parts of its evaluation, the rung, and its place in the order of the rung.
+/// it shares with others, the number of models, the rung, and its place in the order of the rung.
 type Task<'py> = (
     Bound<'py, PyBytes>,
     String,
@@ -26,11 +26,10 @@ type Task<'py> = (
     usize,
     usize,
     usize,
-    usize,
 );
 
 /// The side of the search. `submit(tasks)` of the Python object returns a batch; its `wait(seconds)` gives the results
-/// that are new, as (place, list of bytes), and its `cancel()` ends it.
+/// that are new, as (place, bytes), and its `cancel()` ends it.
 pub(crate) struct Elsewhere {
     runner: Py<PyAny>,
     raised: Mutex<Option<PyErr>>,
@@ -58,7 +57,7 @@ impl Elsewhere {
         py: Python<'_>,
         tasks: &[&TrialTask],
         cancel: CancelToken<'_>,
-        done: &mut dyn FnMut(usize, &[&[u8]]) -> hdsl::Result<()>,
+        done: &mut dyn FnMut(usize, &[u8]) -> hdsl::Result<()>,
     ) -> PyResult<hdsl::Result<()>> {
         let sent: Vec<Task<'_>> = tasks.iter().map(|task| for_python(py, task)).collect();
         let batch = self.runner.bind(py).call_method1("submit", (sent,))?;
@@ -70,10 +69,9 @@ impl Elsewhere {
                 break;
             }
             let ready = batch.call_method1("wait", (PATIENCE,))?;
-            for (place, parts) in ready.extract::<Vec<(usize, Vec<Bound<'_, PyBytes>>)>>()? {
+            for (place, bytes) in ready.extract::<Vec<(usize, Bound<'_, PyBytes>)>>()? {
                 open -= 1;
-                let parts: Vec<&[u8]> = parts.iter().map(|part| part.as_bytes()).collect();
-                if let Err(error) = done(place, &parts) {
+                if let Err(error) = done(place, bytes.as_bytes()) {
                     return Ok(Err(error));
                 }
             }
@@ -89,7 +87,6 @@ fn for_python<'py>(py: Python<'py>, task: &TrialTask) -> Task<'py> {
         task.previous(),
         task.shared_triplets(),
         task.n_models(),
-        task.n_parts(),
         task.rung(),
         task.order(),
     )
@@ -100,7 +97,7 @@ impl TrialRunner for Elsewhere {
         &self,
         tasks: &[&TrialTask],
         cancel: CancelToken<'_>,
-        done: &mut dyn FnMut(usize, &[&[u8]]) -> hdsl::Result<()>,
+        done: &mut dyn FnMut(usize, &[u8]) -> hdsl::Result<()>,
     ) -> hdsl::Result<()> {
         let outcome = Python::attach(|py| Elsewhere::run(self, py, tasks, cancel, done));
         outcome.unwrap_or_else(|error| {
@@ -173,20 +170,17 @@ impl TrialData {
         .map(TrialState)
     }
 
-    /// Evaluates a part of a task whose models are trained, on one thread, with `check` as for `mine`. Returns bytes for the search.
+    /// Evaluates the models of a task, on one thread, with `check` as for `mine`. Returns bytes for the search.
     fn evaluate<'py>(
         &self,
         py: Python<'py>,
         task: &[u8],
-        part: usize,
         states: Vec<Bound<'py, TrialState>>,
         check: Py<PyAny>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let task = TrialTask::from_bytes(task).map_err(to_python)?;
         let states: Vec<&hdsl::tune::TrialState> = states.iter().map(|s| &s.get().0).collect();
-        let bytes = self.run(py, check, |cancel| {
-            self.0.evaluate(&task, part, &states, cancel)
-        })?;
+        let bytes = self.run(py, check, |cancel| self.0.evaluate(&task, &states, cancel))?;
         Ok(PyBytes::new(py, &bytes))
     }
 }

@@ -218,8 +218,8 @@ fn members_elsewhere(
 ) -> Result<Option<Vec<Member>>> {
     let task = TrialTask::last(config.clone(), rung);
     let mut trained = None;
-    let done = runner.run(&[&task], cancel, &mut |_, parts| {
-        trained = Some(remote::members(parts)?);
+    let done = runner.run(&[&task], cancel, &mut |_, bytes| {
+        trained = Some(remote::members(bytes)?);
         Ok(())
     });
     match done {

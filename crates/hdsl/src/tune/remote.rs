@@ -34,19 +34,20 @@ use std::time::Instant;
 pub trait TrialRunner: Sync {
     /// For each task: [`TrialData::train`] for each of its models, given the state of that model after
     /// [`TrialTask::previous`] if it is still there, and what [`TrialData::mine`] made for a task with the same
-    /// [`TrialTask::shared_triplets`]; then [`TrialData::evaluate`] on these states, for each of its parts. Calls
-    /// `done` with the place of the task and the results of all its parts, as they are ready. Returns when all are, or soon after the token is
+    /// [`TrialTask::shared_triplets`]; then [`TrialData::evaluate`] on these states. Calls `done` with the place
+    /// of the task and the result of the evaluation, as they are ready. Returns when all are, or soon after the token is
     /// cancelled. A task that was lost with its worker is run again. Several threads call this at the same time.
     fn run(
         &self,
         tasks: &[&TrialTask],
         cancel: CancelToken<'_>,
-        done: &mut dyn FnMut(usize, &[&[u8]]) -> Result<()>,
+        done: &mut dyn FnMut(usize, &[u8]) -> Result<()>,
     ) -> Result<()>;
 }
 
 /// The rows of a search in a process that runs tasks.
 pub struct TrialData {
+    params: TuneConfig,
     folds: Folds,
     sample: Option<Folds>,
     rules: Vec<PredictionRule>,
@@ -83,6 +84,7 @@ impl TrialData {
             folds,
             memory: memory::budget(params.memory_limit),
             side_by_side: side_by_side.max(1) as u64,
+            params: params.clone(),
         })
     }
 
@@ -182,17 +184,13 @@ impl TrialData {
         })))
     }
 
-    /// A part of the result of a task whose models are trained, for the search to read.
+    /// The result of a task whose models are trained, for the search to read.
     pub fn evaluate(
         &self,
         task: &TrialTask,
-        part: usize,
         states: &[&TrialState],
         cancel: CancelToken<'_>,
     ) -> Result<Vec<u8>> {
-        if part >= task.n_parts() {
-            return Err(Error::Elsewhere(format!("a task without part {part}")));
-        }
         let trained: std::result::Result<Vec<&Trained>, &Failure> =
             states.iter().map(|state| state.0.as_ref()).collect();
         let outcome: Outcome = match trained {
@@ -207,7 +205,7 @@ impl TrialData {
                 let runs: Vec<&MiningRun<'_>> = trained.iter().map(|model| &model.run).collect();
                 let seconds = trained.iter().map(|model| model.seconds).sum();
                 let means = self.means(task, cancel);
-                let segment = task.evaluate(Some(part), &runs, seconds, fold, &prepared, means);
+                let segment = task.evaluate(&runs, seconds, fold, &prepared, means);
                 cancel.check()?;
                 failure(segment)?
             }
@@ -232,6 +230,7 @@ impl TrialData {
         };
         Means {
             rules: &self.rules,
+            max_atoms: self.params.max_atoms,
             memory: self.memory.map(|all| all / share),
             runs_per_thread: 1,
             cancel,
@@ -417,8 +416,8 @@ impl From<Failure> for Error {
 }
 
 /// What [`TrialData::evaluate`] returned for the final training.
-pub(super) fn members(parts: &[&[u8]]) -> Result<Vec<Member>> {
-    let sent: Vec<Sent> = read(parts[0])?;
+pub(super) fn members(bytes: &[u8]) -> Result<Vec<Member>> {
+    let sent: Vec<Sent> = read(bytes)?;
     let member = |sent: Sent| {
         let Trained { run, summary, .. } = sent.received()?;
         let of_a_trial = || Error::Elsewhere("a model of a trial".to_owned());
@@ -432,25 +431,9 @@ pub(super) fn members(parts: &[&[u8]]) -> Result<Vec<Member>> {
     sent.into_iter().map(member).collect()
 }
 
-/// What [`TrialData::evaluate`] returned for the parts of a trial: its checkpoints up to the first that was cancelled.
-pub(super) fn outcome(parts: &[&[u8]]) -> Result<Outcome> {
-    let mut whole: Option<Segment> = None;
-    for part in parts {
-        let part = match read::<Outcome>(part)? {
-            Err(failure) => return Ok(Err(failure)),
-            Ok(part) => part,
-        };
-        match (&mut whole, part) {
-            (Some(whole), None) => {
-                whole.is_whole = false;
-                break;
-            }
-            (None, None) => break,
-            (Some(whole), Some(part)) => whole.checkpoints.extend(part.checkpoints),
-            (None, first) => whole = first,
-        }
-    }
-    Ok(Ok(whole))
+/// What [`TrialData::evaluate`] returned for a trial.
+pub(super) fn outcome(bytes: &[u8]) -> Result<Outcome> {
+    read(bytes)
 }
 
 fn read<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T> {
@@ -510,7 +493,7 @@ mod tests {
             &self,
             tasks: &[&TrialTask],
             cancel: CancelToken<'_>,
-            done: &mut dyn FnMut(usize, &[&[u8]]) -> Result<()>,
+            done: &mut dyn FnMut(usize, &[u8]) -> Result<()>,
         ) -> Result<()> {
             // The last first: a search must not depend on the order.
             for (place, task) in tasks.iter().enumerate().rev() {
@@ -548,10 +531,7 @@ mod tests {
                 let sent: Vec<Vec<u8>> = states.iter().map(TrialState::to_bytes).collect();
                 lock(&self.states).insert(task.name(), sent);
                 let states: Vec<&TrialState> = states.iter().collect();
-                let parts = 0..task.n_parts();
-                let parts = parts.map(|part| worker.evaluate(&task, part, &states, cancel));
-                let parts = parts.collect::<Result<Vec<_>>>()?;
-                done(place, &parts.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+                done(place, &worker.evaluate(&task, &states, cancel)?)?;
             }
             Ok(())
         }
@@ -652,7 +632,7 @@ mod tests {
                 &self,
                 _: &[&TrialTask],
                 _: CancelToken<'_>,
-                _: &mut dyn FnMut(usize, &[&[u8]]) -> Result<()>,
+                _: &mut dyn FnMut(usize, &[u8]) -> Result<()>,
             ) -> Result<()> {
                 Err(Error::Elsewhere("no cluster".into()))
             }

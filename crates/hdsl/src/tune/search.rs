@@ -63,6 +63,7 @@ impl Search<'_> {
         };
         Means {
             rules: &self.rules,
+            max_atoms: self.params.max_atoms,
             memory: self.memory.map(|all| all / side_by_side),
             runs_per_thread,
             cancel: self.cancel_token(),
@@ -125,8 +126,8 @@ impl Search<'_> {
         }
         let unknown: Vec<&TrialTask> = open.iter().map(|&at| &tasks[at]).collect();
         let mut failed = None;
-        runner.run(&unknown, self.cancel_token(), &mut |number, parts| {
-            match outcome(parts)? {
+        runner.run(&unknown, self.cancel_token(), &mut |number, bytes| {
+            match outcome(bytes)? {
                 Ok(Some(segment)) => {
                     self.record(unknown[number].job.clone(), &segment);
                     results[open[number]] = Some(segment);
@@ -147,6 +148,7 @@ impl Search<'_> {
 #[derive(Clone, Copy)]
 pub(super) struct Means<'a> {
     pub(super) rules: &'a [PredictionRule],
+    pub(super) max_atoms: Option<usize>,
     /// Bytes that one run may take: its share, if others go on beside it.
     pub(super) memory: Option<u64>,
     /// How many of the runs of a task are done by one thread, one after the other.

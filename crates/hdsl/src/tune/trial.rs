@@ -196,10 +196,6 @@ impl Trial {
             config: self.config.clone(),
             is_plain: self.is_plain,
             segments: segments.to_vec(),
-            checkpoints: match self.is_plain {
-                true => Vec::new(),
-                false => checkpoints(segments, search.params.max_atoms),
-            },
             is_given: folds.folds[fold].is_given(),
             is_sequential: search.is_sequential,
             is_final: false,
@@ -331,8 +327,6 @@ pub struct TrialTask {
     pub(super) is_plain: bool,
     /// Those of the path up to this one.
     pub(super) segments: Vec<Grow>,
-    /// The iterations of its mining round after which losses are computed; none for a plain similarity.
-    checkpoints: Vec<usize>,
     /// Whether its triplets are given, not those of the configuration.
     pub(super) is_given: bool,
     /// Whether no other task runs beside it.
@@ -356,7 +350,6 @@ impl TrialTask {
             config,
             is_plain: false,
             segments: Vec::new(),
-            checkpoints: Vec::new(),
             is_given: false,
             is_sequential: false,
             is_final: true,
@@ -409,11 +402,6 @@ impl TrialTask {
         }
     }
 
-    /// The number of parts that it can be evaluated in, side by side.
-    pub fn n_parts(&self) -> usize {
-        self.checkpoints.len().max(1)
-    }
-
     /// The number of its rung.
     pub fn rung(&self) -> usize {
         self.rung
@@ -438,18 +426,17 @@ impl TrialTask {
         let trained = trained?;
         let seconds = started.elapsed().as_secs_f64();
         let paths: Vec<&MiningRun<'_>> = trained.iter().collect();
-        let result = self.evaluate(None, &paths, seconds, fold, &prepared, means)?;
+        let result = self.evaluate(&paths, seconds, fold, &prepared, means)?;
         if result.is_some() {
             *models = trained;
         }
         Ok(result)
     }
 
-    /// The losses of trained models at the checkpoints of the segment, or at one of them, or of a plain similarity. None if
-    /// cancelled before the first.
+    /// The losses of trained models at the checkpoints of the segment, or of a plain similarity. None if cancelled before
+    /// the first.
     pub(super) fn evaluate(
         &self,
-        part: Option<usize>,
         trained: &[&MiningRun<'_>],
         seconds: f64,
         fold: &Fold,
@@ -460,13 +447,10 @@ impl TrialTask {
             return plain(fold, prepared, means).map(Some);
         }
         let (config, segments) = (&self.config, &self.segments);
-        let planned = match part {
-            Some(part) => &self.checkpoints[part..=part],
-            None => &self.checkpoints[..],
-        };
+        let planned = checkpoints(segments, means.max_atoms);
         let mut done: Vec<Checkpoint> = Vec::new();
         let mut last = ActiveSet::default();
-        for (&iteration, active) in planned.iter().zip(iterates(trained, segments, planned)?) {
+        for (&iteration, active) in planned.iter().zip(iterates(trained, segments, &planned)?) {
             let losses = match done.last() {
                 // A run that has ended stays where it is.
                 Some(before) if last == active => before.losses.clone(),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import functools
+import pickle
 import types
+import zlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -78,10 +80,31 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
 
     # -- input --------------------------------------------------------------------------------------------------------
 
+    def __getstate__(self) -> dict[str, Any]:
+        # A damaged pickle must not crash the interpreter: numpy and scipy trust what they unpickle. What was learned is a pickle
+        # of its own, with a checksum. Parameters are not part of it, since other picklers take more than this one.
+        state = dict(super().__getstate__())  # type: ignore[misc]
+        learned = {name: state.pop(name) for name in state.keys() - self.get_params(deep=False)}
+        if learned:
+            sealed = pickle.dumps(dict(sorted(learned.items())), protocol=5)
+            state["_learned"] = (zlib.crc32(sealed), sealed)
+        return state
+
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # A damaged pickle must not crash the interpreter: scipy trusts the arrays of a matrix.
+        state = dict(state)
+        if "_learned" in state:
+            checksum, sealed = state.pop("_learned")
+            if zlib.crc32(sealed) != checksum:
+                raise ValueError("the pickle is damaged: its checksum is wrong")
+            state |= pickle.loads(sealed)
         super().__setstate__(state)  # type: ignore[misc]
         check_parts(self.__dict__.get("_fit_X"))
+
+    def __copy__(self) -> Self:
+        # Without a pickle of what was learned.
+        other = type(self).__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        return other
 
     def _rows(self, X: Any) -> Any:
         """Rows to compare, checked by scikit-learn, in CSR form. A model of records takes texts and data frames as well."""

@@ -1,5 +1,6 @@
 """Interrupted fits, checkpoints, and damaged input."""
 
+import copy
 import os
 import pickle
 import signal
@@ -117,6 +118,21 @@ for _ in range(n):
         outcomes["refused"] += 1
 print(outcomes["loaded"], outcomes["refused"])
 """
+
+
+def test_a_damaged_pickle_is_told_by_its_checksum():
+    X, y = planted(60, 100)
+    learner = HDSL(scale=10, max_iter=20).fit(X, y)
+    whole = pickle.dumps(learner)
+    damaged = bytearray(whole)
+    damaged[len(damaged) // 2] ^= 1
+    with pytest.raises(ValueError, match="the pickle is damaged"):
+        pickle.loads(bytes(damaged))
+    # Parameters are pickled as ever: other picklers take functions, too.
+    learner.callback = lambda _: None
+    state = learner.__getstate__()
+    assert callable(state["callback"]) and set(state) == {*learner.get_params(), "_learned"}
+    assert hasattr(learner, "_model") and copy.copy(learner)._fit_X is learner._fit_X
 
 
 def test_damaged_pickles_raise_and_do_not_crash(tmp_path):

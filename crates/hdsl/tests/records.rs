@@ -206,9 +206,9 @@ fn one_text_column_is_what_a_vectorizer_of_texts_gives() {
     // Columns of plain text are what they are, however few the texts and the classes.
     for text in [
         "__label__a the cat\n",
-        "a\nb\na\nb\n",
-        "1\n2\n",
-        "__label__1 1\n__label__2 2\n",
+        "ant\nbee\nant\nbee\n",
+        "10\n20\n",
+        "__label__1 10\n__label__2 20\n",
     ] {
         let first = read("t.txt", text);
         let last = if first.labels.is_some() {

@@ -1,17 +1,20 @@
-//! Rows as the solver stores them: few distinct values take one byte each.
+//! Rows as the solver stores them: values that are equal within each row are stored once per row, and few distinct values take
+//! one byte each.
 
-use super::rows::{CsrRows, Rows};
+use super::rows::{CsrRows, Rows, SparseRow};
 use std::ops::Range;
 
 /// How many distinct values have a code of one byte.
 const CODES: usize = 256;
 
-/// The same as [`Rows`], in less memory where values repeat: counts scaled by their maximum, ones, grades.
+/// The same as [`Rows`], in less memory where values repeat: binary features, also if rows were scaled to unit length; counts
+/// scaled by their maximum; grades.
 pub(crate) type PackedRows = CsrRows<Vec<usize>, Vec<u32>, Values>;
 
-/// The values themselves, or a code for each and the value of every code.
+/// The values themselves, or the one value of each row, or a code for each value and the value of every code.
 pub(crate) enum Values {
     Plain(Vec<f64>),
+    Constant(Vec<f64>),
     Coded(Vec<u8>, Box<[f64; CODES]>),
 }
 
@@ -26,15 +29,19 @@ pub(crate) struct PackedRow<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum PackedValues<'a> {
     Plain(&'a [f64]),
+    Constant(f64),
     Coded(&'a [u8], &'a [f64; CODES]),
 }
 
 impl PackedRows {
     /// Takes rows over.
     pub(crate) fn of(rows: Rows) -> Self {
-        let values = match coded(&rows.values) {
-            Some((codes, table)) => Values::Coded(codes, table),
-            None => Values::Plain(rows.values),
+        let values = if let Some(of_rows) = constant(&rows) {
+            Values::Constant(of_rows)
+        } else if let Some((codes, table)) = coded(&rows.values) {
+            Values::Coded(codes, table)
+        } else {
+            Values::Plain(rows.values)
         };
         Self {
             n_features: rows.n_features,
@@ -55,6 +62,14 @@ impl PackedRows {
         self.range(row).len()
     }
 
+    /// The value of each row, if no row has two different ones.
+    pub(crate) fn constants(&self) -> Option<&[f64]> {
+        match &self.values {
+            Values::Constant(of_rows) => Some(of_rows),
+            _ => None,
+        }
+    }
+
     #[inline]
     pub(crate) fn row(&self, row: usize) -> PackedRow<'_> {
         let range = self.range(row);
@@ -62,6 +77,7 @@ impl PackedRows {
             indices: &self.indices[range.clone()],
             values: match &self.values {
                 Values::Plain(values) => PackedValues::Plain(&values[range]),
+                Values::Constant(of_rows) => PackedValues::Constant(of_rows[row]),
                 Values::Coded(codes, table) => PackedValues::Coded(&codes[range], table),
             },
         }
@@ -84,6 +100,7 @@ impl<'a> PackedValues<'a> {
     pub(crate) fn at(self, place: usize) -> f64 {
         match self {
             Self::Plain(values) => values[place],
+            Self::Constant(value) => value,
             Self::Coded(codes, table) => table[usize::from(codes[place])],
         }
     }
@@ -93,6 +110,7 @@ impl<'a> PackedValues<'a> {
     pub(crate) fn part(self, places: Range<usize>) -> Self {
         match self {
             Self::Plain(values) => Self::Plain(&values[places]),
+            Self::Constant(value) => Self::Constant(value),
             Self::Coded(codes, table) => Self::Coded(&codes[places], table),
         }
     }
@@ -106,12 +124,32 @@ impl<'a> PackedValues<'a> {
     ) {
         match self {
             Self::Plain(values) => others.zip(values).for_each(|(other, &x)| each(other, x)),
+            Self::Constant(x) => others.for_each(|other| each(other, x)),
             Self::Coded(codes, table) => {
                 let values = codes.iter().map(|&code| table[usize::from(code)]);
                 others.zip(values).for_each(|(other, x)| each(other, x));
             }
         }
     }
+}
+
+/// The value of each row, by its bits; none if a row has two different ones.
+fn constant(rows: &Rows) -> Option<Vec<f64>> {
+    let value_of = |row: SparseRow<'_>| {
+        let (first, others) = row.values().split_first()?;
+        let is_constant = others.iter().all(|x| x.to_bits() == first.to_bits());
+        is_constant.then_some(*first)
+    };
+    // A row without values may have any.
+    rows.iter()
+        .map(|row| {
+            if row.nnz() == 0 {
+                Some(0.0)
+            } else {
+                value_of(row)
+            }
+        })
+        .collect()
 }
 
 /// A code for each value, by its bits, and the value of every code; none if there are too many distinct values.
@@ -137,7 +175,6 @@ fn coded(values: &[f64]) -> Option<(Vec<u8>, Box<[f64; CODES]>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::SparseRow;
     use proptest::prelude::*;
 
     /// Rows that take turns with so many different values.
@@ -159,7 +196,7 @@ mod tests {
     proptest! {
         #[test]
         fn packed_rows_are_the_same_rows(
-            lengths in prop::collection::vec(0..100usize, 0..30),
+            lengths in prop::collection::vec(prop_oneof![0..100usize, 0..2usize], 0..30),
             different in prop::sample::select(vec![1, 3, 255, 256, 257, 5_000]),
         ) {
             let rows = rows(&lengths, different);
@@ -179,6 +216,22 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn one_value_per_row_will_do_if_they_are_equal() {
+        let mut rows = Rows::new(9);
+        for (features, value) in [(&[0, 4][..], 0.5), (&[], 0.0), (&[8], 0.25)] {
+            rows.push(SparseRow::new(features, &vec![value; features.len()]));
+        }
+        let packed = PackedRows::of(rows.clone());
+        assert_eq!(packed.constants(), Some(&[0.5, 0.0, 0.25][..]));
+        rows.push(SparseRow::new(&[1, 2], &[0.5, 0.25]));
+        assert_eq!(PackedRows::of(rows.clone()).constants(), None);
+        // Bits count.
+        let mut rows = Rows::new(9);
+        rows.push(SparseRow::new(&[1, 2], &[0.0, -0.0]));
+        assert_eq!(PackedRows::of(rows).constants(), None);
     }
 
     #[test]

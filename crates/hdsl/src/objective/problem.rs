@@ -83,8 +83,6 @@ pub(crate) struct Problem<'a> {
     pub(crate) base: Base,
     /// Whether all values are at least 0, which makes some bounds tighter.
     pub(crate) non_negative: bool,
-    /// Whether every stored value is 1, so that values need not be read.
-    pub(crate) all_ones: bool,
     /// ‖X_j‖_1 and ‖X_j‖_2 of each column.
     norms: Vec<[f64; 2]>,
 }
@@ -135,7 +133,6 @@ impl<'a> Problem<'a> {
                 .collect(),
             features: Features::new(features),
             non_negative: rows.values().iter().all(|&x| x >= 0.0),
-            all_ones: rows.values().iter().all(|&x| x == 1.0),
             rows: PackedRows::of(rows),
             lists,
             triplets,

@@ -546,16 +546,8 @@ impl<'p> PartnerSearch<'p> {
                 let position = |c| values.indices().partition_point(|&j| (j as usize) < c);
                 let positions = if from == 0 { 0 } else { position(from) }..position(to);
                 let indices = &values.indices()[positions.clone()];
-                if problem.all_ones {
-                    for &j in indices {
-                        sums[j as usize - from] += u;
-                    }
-                } else {
-                    values
-                        .values()
-                        .part(positions)
-                        .each_with(indices.iter(), |&j, x| sums[j as usize - from] += u * x);
-                }
+                let values = values.values().part(positions);
+                values.each_with(indices.iter(), |&j, x| sums[j as usize - from] += u * x);
             }
         };
         let threads = current_num_threads();

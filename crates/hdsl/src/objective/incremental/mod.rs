@@ -156,13 +156,15 @@ impl Pairs {
         self.by_place.clear();
         self.by_place.resize(own.indices().len(), [0.0; 2]);
         let sums = &mut self.by_place[..];
+        let others = &self.coefficients.others()[pairs.clone()];
         if let Some(products) = &self.products {
+            let constants = rows.constants();
             for &(local, delta) in &self.changes {
                 let each = |place: usize, x: f64| add(&mut sums[place], delta, x);
-                products.each(pairs.start + local, each);
+                let constant = constants.map(|of_rows| of_rows[others[local] as usize]);
+                products.each(pairs.start + local, constant, each);
             }
         } else {
-            let others = &self.coefficients.others()[pairs];
             self.overlap.learn(own.indices());
             for &(local, delta) in &self.changes {
                 let other = rows.row(others[local] as usize);

@@ -12,7 +12,7 @@ use crate::objective::shard::ShardTriplets;
 pub(crate) const MAX_WORK: usize = 1 << 29;
 
 /// For each pair, the shared features, as places among the values of the anchor's row, and the other row's values. No
-/// values are stored if all values of X are 1.
+/// values are stored if each row of X has only one.
 pub(crate) struct Products {
     starts: Vec<u32>,
     places: Vec<u16>,
@@ -48,7 +48,7 @@ impl Products {
                 let found = overlap.with(other.indices());
                 let places = found.iter().map(|&(place, _)| place as u16);
                 products.places.extend(places);
-                if !problem.all_ones {
+                if rows.constants().is_none() {
                     let values = found.iter().map(|&(_, at)| other.values().at(at as usize));
                     products.values.extend(values);
                 }
@@ -63,13 +63,18 @@ impl Products {
         Ok(Some(products))
     }
 
-    /// Calls `each` with the places and values of a pair.
+    /// Calls `each` with the places and values of a pair. `constant` is the value of its other row, if that has only one.
     #[inline]
-    pub(crate) fn each(&self, pair: usize, mut each: impl FnMut(usize, f64)) {
+    pub(crate) fn each(
+        &self,
+        pair: usize,
+        constant: Option<f64>,
+        mut each: impl FnMut(usize, f64),
+    ) {
         let range = self.starts[pair] as usize..self.starts[pair + 1] as usize;
         let places = self.places[range.clone()].iter();
-        if self.values.is_empty() {
-            places.for_each(|&place| each(usize::from(place), 1.0));
+        if let Some(x) = constant {
+            places.for_each(|&place| each(usize::from(place), x));
         } else {
             for (&place, &x) in places.zip(&self.values[range]) {
                 each(usize::from(place), x);

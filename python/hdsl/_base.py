@@ -47,6 +47,8 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
     """
 
     _constraints: ClassVar[dict[str, Kinds]]
+    #: Attributes that only this process can use.
+    _not_pickled: ClassVar[frozenset[str]] = frozenset()
     _model: _core.Model
     _index: _core.Index
     _fit_X: Any
@@ -84,9 +86,10 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         # A damaged pickle must not crash the interpreter: numpy and scipy trust what they unpickle. What was learned is a pickle
         # of its own, with a checksum. Parameters are not part of it, since other picklers take more than this one.
         state = dict(super().__getstate__())  # type: ignore[misc]
-        learned = {name: state.pop(name) for name in state.keys() - self.get_params(deep=False)}
+        learned = {name: state.pop(name) for name in sorted(state.keys() - self.get_params(deep=False).keys())}
+        learned = {name: value for name, value in learned.items() if name not in self._not_pickled}
         if learned:
-            sealed = pickle.dumps(dict(sorted(learned.items())), protocol=5)
+            sealed = pickle.dumps(learned, protocol=5)
             state["_learned"] = (zlib.crc32(sealed), sealed)
         return state
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 #: Attributes that belong to a cluster: neither pickled nor part of the local estimator.
-ON_CLUSTER = ("_client", "_blocks", "best_so_far_")
+ON_CLUSTER = frozenset({"_client", "_blocks", "best_so_far_"})
 
 #: Seconds to wait for the answer of a worker.
 TIMEOUT = 300.0
@@ -37,6 +37,8 @@ class DaskLearner(InferenceMixin, HDSLLearner):
 
     #: The class of `to_local`.
     _local_class: ClassVar[type[HDSLLearner]]
+    # A copy in this process shares the rows, unlike one in another process.
+    _not_pickled = ON_CLUSTER
 
     _client: Client | None
     _blocks: Blocks | None
@@ -51,16 +53,6 @@ class DaskLearner(InferenceMixin, HDSLLearner):
     @client.setter
     def client(self, client: Client | None) -> None:
         self._client = client
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
-        return {name: value for name, value in state.items() if name not in ON_CLUSTER}
-
-    def _with_model(self, model: Any) -> Self:
-        other = super()._with_model(model)
-        # A copy in this process shares the rows, unlike one in another process.
-        other.__dict__.update({name: self.__dict__[name] for name in ON_CLUSTER if name in self.__dict__})
-        return other
 
     def _fitted_blocks(self) -> Blocks:
         blocks = self.__dict__.get("_blocks")

@@ -85,7 +85,7 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         # A damaged pickle must not crash the interpreter: numpy and scipy trust what they unpickle. What was learned is a pickle
         # of its own, with a checksum. Parameters are not part of it, since other picklers take more than this one.
-        state = dict(super().__getstate__())  # type: ignore[misc]
+        state: dict[str, Any] = {**super().__getstate__()}  # type: ignore[misc,dict-item]
         learned = {name: state.pop(name) for name in sorted(state.keys() - self.get_params(deep=False).keys())}
         learned = {name: value for name, value in learned.items() if name not in self._not_pickled}
         if learned:

@@ -39,6 +39,10 @@ class Explanation(NamedTuple):
     """β of S(x, z) = β <x, z> + x' M z: what two rows gain by each common feature, per unit of each."""
 
 
+def _is_array(value: Any) -> bool:
+    return (isinstance(value, np.ndarray) and not value.dtype.hasobject) or sp.issparse(value)
+
+
 class SimilarityEstimator(TransformerMixin, BaseEstimator):
     """A learned similarity as a scikit-learn transformer.
 
@@ -83,20 +87,20 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
     # -- input --------------------------------------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
-        # A damaged pickle must not crash the interpreter: numpy and scipy trust what they unpickle. What was learned is a pickle
-        # of its own, with a checksum. Parameters are not part of it, since other picklers take more than this one.
+        # A damaged pickle must not crash the interpreter: numpy and scipy trust what they unpickle. Arrays are a pickle of their
+        # own, with a checksum. All else is left to the pickler, since joblib and Dask use cloudpickle, which also takes functions.
         state: dict[str, Any] = {**super().__getstate__()}  # type: ignore[misc,dict-item]
-        learned = {name: state.pop(name) for name in sorted(state.keys() - self.get_params(deep=False).keys())}
-        learned = {name: value for name, value in learned.items() if name not in self._not_pickled}
-        if learned:
-            sealed = pickle.dumps(learned, protocol=5)
-            state["_learned"] = (zlib.crc32(sealed), sealed)
+        state = {name: value for name, value in state.items() if name not in self._not_pickled}
+        arrays = {name: state.pop(name) for name, value in sorted(state.items()) if _is_array(value)}
+        if arrays:
+            sealed = pickle.dumps(arrays, protocol=5)
+            state["_arrays"] = (zlib.crc32(sealed), sealed)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
-        if "_learned" in state:
-            checksum, sealed = state.pop("_learned")
+        if "_arrays" in state:
+            checksum, sealed = state.pop("_arrays")
             if zlib.crc32(sealed) != checksum:
                 raise ValueError("the pickle is damaged: its checksum is wrong")
             state |= pickle.loads(sealed)
@@ -104,7 +108,7 @@ class SimilarityEstimator(TransformerMixin, BaseEstimator):
         check_parts(self.__dict__.get("_fit_X"))
 
     def __copy__(self) -> Self:
-        # Without a pickle of what was learned.
+        # Shares the arrays; the default would pickle them.
         other = type(self).__new__(type(self))
         other.__dict__.update(self.__dict__)
         return other

@@ -203,6 +203,15 @@ fn one_text_column_is_what_a_vectorizer_of_texts_gives() {
     assert!(vectorizer(&plain).takes_texts());
     let labeled = read("t.txt", "__label__a the cat\n__label__b the dog\n");
     assert_eq!(labeled.labels.unwrap().names(), ["a", "b"]);
+    // Also if one of them is given.
+    let one_class = "__label__a cat\n__label__a dog\n";
+    for given in [
+        with_roles(|roles| roles.text = vec!["text".into()]),
+        with_roles(|roles| roles.label = Some("label".into())),
+    ] {
+        let data = parse("t.txt", one_class, &given).unwrap();
+        assert_eq!(roles(&data), [Role::Label, Role::Text]);
+    }
     // Columns of plain text are what they are, however few the texts and the classes.
     for text in [
         "__label__a the cat\n",

@@ -8,15 +8,15 @@ use std::collections::HashMap;
 /// after some thousand steps, and a path whose weights do not sum to 1 up to 1e-3 is not read.
 const LEAST_REST: f64 = 1e-9;
 
-/// The least weight of an active atom. A smaller one counts as 0.
+/// The least weight that a step gives to an atom. Atoms with smaller weights are removed when all weights are multiplied.
 const LEAST_WEIGHT: f64 = 1e-200;
 
-/// Where the common factor σ of the weights is between two changes of all of them. Weights above [`LEAST_WEIGHT`] are then
-/// far above the least number.
+/// Bounds of σ. Outside them it is multiplied into all β, so that no β underflows.
 const LEAST_FACTOR: f64 = 1e-50;
 const LARGEST_FACTOR: f64 = 1e50;
 
-/// When rounding errors may have changed the sum of the weights by more than this, it is made 1 again.
+/// When rounding errors may have changed the sum of the weights by more than this, it is made 1 again; with very many atoms,
+/// by more than a few times what a sum of them rounds.
 const MAX_DRIFT: f64 = 1e-10;
 
 /// A convex combination of atoms: weights above 0 that sum to 1, in order of first use.
@@ -74,11 +74,10 @@ impl ActiveSet {
         set
     }
 
-    /// A given combination; weights must be at least 1e-200 and sum to 1 (to 1e-9).
+    /// A given combination; weights must be above 0 and sum to 1 (to 1e-9). Atoms with weights below 1e-200 are left out.
     pub fn from_weighted(weighted: &[(Atom, f64)]) -> Result<Self> {
-        let fits = |weight: f64| weight.is_finite() && weight >= LEAST_WEIGHT;
-        if let Some((_, weight)) = weighted.iter().find(|w| !fits(w.1)) {
-            let reason = format!("an atom has weight {weight}, expected at least {LEAST_WEIGHT:e}");
+        if let Some((_, weight)) = weighted.iter().find(|w| !(w.1.is_finite() && w.1 > 0.0)) {
+            let reason = format!("an atom has weight {weight}, expected a number above 0");
             return Err(Error::data(reason));
         }
         let (n, total) = (weighted.len(), weighted.iter().map(|w| w.1).sum::<f64>());
@@ -93,7 +92,9 @@ impl ActiveSet {
                 let reason = format!("the atom of features {i} and {j} is listed twice");
                 return Err(Error::data(reason));
             }
-            set.add(atom, weight);
+            if weight >= LEAST_WEIGHT {
+                set.add(atom, weight);
+            }
         }
         set.drift = (total - 1.0).abs() + n as f64 * f64::EPSILON;
         Ok(set)
@@ -208,7 +209,8 @@ impl ActiveSet {
         // A step leaves the sum of the weights at 1, but for rounding errors: those before it, multiplied by the same factor, and
         // a few of its own. One that divides by a small remainder magnifies them.
         self.drift = factor * self.drift + 8.0 * f64::EPSILON * (1.0 + factor);
-        let total = (self.drift > MAX_DRIFT).then(|| self.normalize());
+        let most = MAX_DRIFT.max(4.0 * f64::EPSILON * self.len() as f64);
+        let total = (self.drift > most).then(|| self.normalize());
         if !(LEAST_FACTOR..=LARGEST_FACTOR).contains(&self.factor) {
             self.multiply_all();
         }
@@ -273,6 +275,10 @@ impl ActiveSet {
     fn take(&mut self, atom: Atom, weight: f64) {
         let at = self.active_position(atom);
         self.parts[at] -= weight / self.factor;
+        if self.parts[at] <= 0.0 {
+            // Not after a step that is accepted.
+            self.remove(atom);
+        }
     }
 
     fn add(&mut self, atom: Atom, weight: f64) {

@@ -59,7 +59,7 @@ impl Path {
                 );
             }
             if active.visited > most_visited {
-                let reason = "divides by a small remainder, as too many steps before it do";
+                let reason = "makes it too slow to check: too many of its steps visit all atoms";
                 return refuse(number, reason.into());
             }
         }
@@ -182,6 +182,6 @@ mod tests {
         let path = |n_pairs: usize| Path::new(start.clone(), pair.repeat(n_pairs));
         assert!(path(100).is_ok(), "{:?}", path(100).err());
         let refusal = path(2000).unwrap_err().to_string();
-        assert!(refusal.contains("too many steps before it do"), "{refusal}");
+        assert!(refusal.contains("too slow to check"), "{refusal}");
     }
 }

@@ -62,7 +62,7 @@ impl PackedRows {
         self.range(row).len()
     }
 
-    /// The value of each row, if no row has two different ones.
+    /// The value of all entries of each row, if they are equal within every row.
     pub(crate) fn constants(&self) -> Option<&[f64]> {
         match &self.values {
             Values::Constant(of_rows) => Some(of_rows),
@@ -133,14 +133,14 @@ impl<'a> PackedValues<'a> {
     }
 }
 
-/// The value of each row, by its bits; none if a row has two different ones.
+/// The value of all entries of each row; none if a row has entries with different bits.
 fn constant(rows: &Rows) -> Option<Vec<f64>> {
     let value_of = |row: SparseRow<'_>| {
         let (first, others) = row.values().split_first()?;
         let is_constant = others.iter().all(|x| x.to_bits() == first.to_bits());
         is_constant.then_some(*first)
     };
-    // A row without values may have any.
+    // An empty row has no value; 0 stands in.
     rows.iter()
         .map(|row| {
             if row.nnz() == 0 {

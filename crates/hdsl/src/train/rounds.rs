@@ -141,10 +141,12 @@ impl<'t> MiningRun<'t> {
         let mut steps = self.run.path.steps().to_vec();
         steps.extend_from_slice(next.path.steps());
         self.run.path = Path::new(self.run.path.start().to_vec(), steps)?;
+        // The last digits of these weights may differ from those of the run that was appended, which began with others. What
+        // follows continues from the path, also in another process.
+        self.run.active = self.run.path.at(self.run.path.len())?;
         // The objective of the last iterate over the old triplets gives way to that over all.
         self.run.trace.pop();
         self.run.trace.extend(next.trace);
-        self.run.active = next.active;
         self.run.stop = next.stop;
         self.run.seconds += next.seconds;
         self.ends.push(self.run.path.len());

@@ -167,6 +167,20 @@ fn by_format(columns: &[String], format: Format, dialect: Dialect) -> Option<Col
     })
 }
 
+/// The given roles, and those by the format where none is given. Of a table without names, either all are given or none.
+fn with_format(given: &ColumnRoles, usual: Option<ColumnRoles>, format: Format) -> ColumnRoles {
+    let Some(usual) = usual.filter(|_| format == Format::Text || !given.is_given()) else {
+        return given.clone();
+    };
+    let is_free = |name: &String| given.given().all(|(given, _)| given != name);
+    let mut roles = given.clone();
+    roles.label = given.label.clone().or(usual.label.filter(is_free));
+    if given.features().next().is_none() {
+        roles.text = usual.text.into_iter().filter(is_free).collect();
+    }
+    roles
+}
+
 /// What every column is used as.
 pub(super) fn resolve(
     path: &Path,
@@ -176,8 +190,7 @@ pub(super) fn resolve(
     format: Format,
     dialect: Dialect,
 ) -> Result<Vec<ColumnGuess>> {
-    let by_format = by_format(columns, format, dialect).filter(|_| !given.is_given());
-    let roles = by_format.as_ref().unwrap_or(given);
+    let roles = &with_format(given, by_format(columns, format, dialect), format);
     let facts: Vec<Facts> = (0..columns.len()).map(|c| Facts::of(sample, c)).collect();
     let mut found: Vec<Option<Role>> = vec![None; columns.len()];
     for (name, role) in roles.given() {
@@ -197,7 +210,7 @@ pub(super) fn resolve(
         .map(|((name, facts), role)| ColumnGuess {
             name: name.clone(),
             role: role.unwrap_or(Role::Ignored),
-            guessed: by_format.is_some() || role.is_none(),
+            guessed: given.given().all(|(given, _)| given != name),
             separator: None,
             example: facts.example.clone(),
         })

@@ -12,7 +12,7 @@ use crate::objective::shard::ShardTriplets;
 pub(crate) const MAX_WORK: usize = 1 << 29;
 
 /// For each pair, the shared features, as places among the values of the anchor's row, and the other row's values. No
-/// values are stored if each row of X has only one.
+/// values are stored if the values within each row of X are equal.
 pub(crate) struct Products {
     starts: Vec<u32>,
     places: Vec<u16>,
@@ -63,7 +63,8 @@ impl Products {
         Ok(Some(products))
     }
 
-    /// Calls `each` with the places and values of a pair. `constant` is the value of its other row, if that has only one.
+    /// Calls `each` with the places and values of a pair. `constant` is the value of all entries of its other row, if
+    /// they are equal.
     #[inline]
     pub(crate) fn each(
         &self,

@@ -11,6 +11,8 @@ import sysconfig
 from importlib.util import find_spec
 from pathlib import Path
 
+# The package as it is installed, not its source beside this file.
+del sys.path[0]
 readme = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
 section = readme[readme.index("\n## Python\n") :]
 example = re.search(r"```python\n(.*?)```", section, re.DOTALL)

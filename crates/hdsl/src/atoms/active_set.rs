@@ -4,8 +4,8 @@ use super::{Atom, Step};
 use crate::error::{Error, Result};
 use std::collections::HashMap;
 
-/// The least weight of all other atoms for an away step of the solver. Rounding errors of a sum of weights are about 1e-13
-/// after some thousand steps, and a path whose weights do not sum to 1 up to 1e-3 is not read.
+/// The least weight of all other atoms for an away step of the solver. The step divides by it, which magnifies a drift of the
+/// sum of weights of 1e-13 to 1e-4, and a path is refused from 1e-3 on.
 const LEAST_REST: f64 = 1e-9;
 
 /// The least weight that a step gives to an atom. Atoms with smaller weights are removed when all weights are multiplied.
@@ -92,10 +92,12 @@ impl ActiveSet {
                 let reason = format!("the atom of features {i} and {j} is listed twice");
                 return Err(Error::data(reason));
             }
-            if weight >= LEAST_WEIGHT {
-                set.add(atom, weight);
-            }
+            set.add(atom, weight);
         }
+        for &(atom, _) in weighted.iter().filter(|w| w.1 < LEAST_WEIGHT) {
+            set.remove(atom);
+        }
+        set.close_gaps();
         set.drift = (total - 1.0).abs() + n as f64 * f64::EPSILON;
         Ok(set)
     }

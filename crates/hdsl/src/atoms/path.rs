@@ -12,7 +12,8 @@ const MAX_VISITS: u64 = 100;
 
 /// A start and the steps from there, from which every iterate can be computed without training again.
 ///
-/// Iterate 0 is the start, and iterate `n` comes after step `n`. Replaying gives the weights of the solver bit for bit.
+/// Iterate 0 is the start, and iterate `n` comes after step `n`. Replaying the path of one run gives the weights
+/// of the solver bit for bit.
 ///
 /// ```
 /// use hdsl::atoms::{Atom, Path, Step};

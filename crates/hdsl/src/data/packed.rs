@@ -135,21 +135,15 @@ impl<'a> PackedValues<'a> {
 
 /// The value of all entries of each row; none if a row has entries with different bits.
 fn constant(rows: &Rows) -> Option<Vec<f64>> {
-    let value_of = |row: SparseRow<'_>| {
-        let (first, others) = row.values().split_first()?;
-        let is_constant = others.iter().all(|x| x.to_bits() == first.to_bits());
-        is_constant.then_some(*first)
+    let value_of = |row: SparseRow<'_>| match row.values() {
+        // An empty row has no value; 0 stands in.
+        [] => Some(0.0),
+        [first, others @ ..] => {
+            let are_equal = others.iter().all(|x| x.to_bits() == first.to_bits());
+            are_equal.then_some(*first)
+        }
     };
-    // An empty row has no value; 0 stands in.
-    rows.iter()
-        .map(|row| {
-            if row.nnz() == 0 {
-                Some(0.0)
-            } else {
-                value_of(row)
-            }
-        })
-        .collect()
+    rows.iter().map(value_of).collect()
 }
 
 /// A code for each value, by its bits, and the value of every code; none if there are too many distinct values.

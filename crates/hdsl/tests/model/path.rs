@@ -74,8 +74,8 @@ fn weights_cannot_be_driven_away_from_sum_one() {
     assert!(Path::new(skewed, away(1e3)).is_ok());
 }
 
-/// As many steps as atoms, each of a few megabytes: the time to load it is linear in the file, see
-/// `many_steps_visit_few_atoms`.
+/// A file of more than a megabyte, with as many steps as atoms. That the time to load it is linear in its length is tested by
+/// the number of visited atoms, in `active_set.rs`.
 #[test]
 fn a_large_path_is_read() {
     use hdsl::{Model, ModelParts};

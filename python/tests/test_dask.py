@@ -44,18 +44,27 @@ def client(cluster):
         yield client
 
 
+@pytest.fixture(scope="module")
+def mortal_cluster():
+    """For tests that kill workers. Dask starts new ones in their place."""
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        yield cluster
+
+
 @pytest.fixture
-def mortal():
-    """A client of a cluster of its own, for a test that kills workers."""
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
+def mortal(mortal_cluster):
+    with Client(mortal_cluster, set_as_default=False) as client:
+        wait_for_workers(client, 2)
         yield client
 
 
 def workers(client):
     return sorted(client.scheduler_info(n_workers=-1)["workers"])
+
+
+def wait_for_workers(client, n):
+    while len(workers(client)) != n:
+        time.sleep(0.05)
 
 
 def blocks(X, cuts=CUTS):
@@ -151,18 +160,14 @@ def test_one_to_four_workers_and_the_same_bytes_for_a_number_of_shards(cluster, 
     params = dict(scale=10, triplets="random:10", base="auto", max_iter=25)
     expected = hdsl.HDSL(**params).fit(X, y)
     of_three = set()
-    for n in (1, 2, 3, 4):
+    for n in (1, 3, 4, 2):
         cluster.scale(n)
-        while len(workers(client)) != n:
-            time.sleep(0.05)
+        wait_for_workers(client, n)
         found = hdsl.dask.HDSL(**params).fit(lazy(X), y, client=client)
         assert found.distributed_["n_shards"] == n
         assert_same(found, expected)
         of_three.add(hdsl.dask.HDSL(**params).fit(lazy(X), y, client=client, n_shards=3)._model.to_bytes())
     assert len(of_three) == 1
-    cluster.scale(2)
-    while len(workers(client)) != 2:
-        time.sleep(0.05)
 
 
 def test_what_is_left_open_is_chosen_as_in_one_process(client):

@@ -1,6 +1,6 @@
 //! The columns that occur at all.
 
-use super::map::map_rows;
+use super::map::change_rows;
 use super::rows::{Rows, RowsView};
 
 const ABSENT: u32 = u32::MAX;
@@ -90,20 +90,18 @@ impl Columns {
     }
 
     /// The same rows with compact numbers for features. Values of other columns are left out.
-    pub(crate) fn compact(&self, rows: &Rows) -> Rows {
-        map_rows(
-            rows,
-            self.len(),
-            || (),
-            |(), row, indices, values| {
-                for (feature, value) in row.iter() {
-                    if let Some(number) = self.number(feature) {
-                        indices.push(number);
-                        values.push(value);
-                    }
+    pub(crate) fn compact(&self, rows: Rows) -> Rows {
+        let compact = |_: &mut (), indices: &mut [u32], values: &mut [f64]| {
+            let mut n = 0;
+            for at in 0..indices.len() {
+                if let Some(number) = self.number(indices[at]) {
+                    (indices[n], values[n]) = (number, values[at]);
+                    n += 1;
                 }
-            },
-        )
+            }
+            n
+        };
+        change_rows(rows, self.len(), || (), compact)
     }
 }
 
@@ -133,7 +131,7 @@ mod tests {
             assert_eq!((columns.number(last), columns.number(8)), (Some(1), None));
             assert_eq!(columns.features()[1], last);
             let expected = Rows::from_parts(2, vec![0, 2, 3], vec![0, 1, 0], vec![1.0, 2.0, 3.0]);
-            assert_eq!(columns.compact(&rows), expected.unwrap());
+            assert_eq!(columns.compact(rows), expected.unwrap());
             assert_eq!(
                 columns,
                 Columns::from_features(n_features, vec![last, 7, last, u32::MAX])

@@ -291,13 +291,17 @@ impl Preprocessor {
 
     /// Preprocesses all rows, in parallel.
     pub fn apply<'a>(&self, rows: impl Into<RowsView<'a>>) -> Rows {
-        let rows = rows.into();
+        self.apply_in_place(rows.into().to_rows())
+    }
+
+    /// [`Preprocessor::apply`] without a second copy of the rows.
+    pub(crate) fn apply_in_place(&self, rows: Rows) -> Rows {
         if self.kind == Preprocess::None && rows.n_features() == self.n_features {
-            return rows.to_rows();
+            return rows;
         }
         let apply =
             |_: &mut (), indices: &mut [u32], values: &mut [f64]| self.scale(indices, values);
-        change_rows(rows.to_rows(), self.n_features, || (), apply)
+        change_rows(rows, self.n_features, || (), apply)
     }
 
     /// Preprocesses one row: its features and values.

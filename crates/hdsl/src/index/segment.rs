@@ -103,7 +103,7 @@ pub(super) fn encode(contents: Contents, mapping: &Mapping) -> Vec<u8> {
         true => ((0..n as u32).collect(), Vec::new(), Vec::new()),
         false => {
             let mapped = mapping.map(&rows);
-            let order = similar_together(&Columns::of(&mapped).compact(&mapped), None);
+            let order = similar_together(&Columns::of(&mapped).compact(mapped.clone()), None);
             let (directory, columns) = columns::encode(&mapped.select(&order));
             (order, directory, columns)
         }

@@ -18,6 +18,7 @@ use super::{Neighbor, order};
 use crate::cancel::CancelToken;
 use crate::data::{Columns, Rows, SparseRow};
 use crate::error::Result;
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -58,24 +59,25 @@ impl Index {
     /// Indexes rows that the feature map of the similarity was applied to. If classes are given, each class is a range
     /// of positions, in the order of class codes.
     pub(super) fn new(
-        items: &Rows,
+        items: Cow<'_, Rows>,
         classes: Option<&[u32]>,
         cancel: CancelToken<'_>,
     ) -> Result<Self> {
-        Self::with_tree(items, classes, items.n_rows() >= MIN_TREE_ROWS, cancel)
+        let with_tree = items.n_rows() >= MIN_TREE_ROWS;
+        Self::with_tree(items, classes, with_tree, cancel)
     }
 
     /// [`Index::new`], where `with_tree` says whether to build a tree. Without effect if a tree is not worthwhile for
     /// these rows.
     pub(super) fn with_tree(
-        items: &Rows,
+        items: Cow<'_, Rows>,
         classes: Option<&[u32]>,
         with_tree: bool,
         cancel: CancelToken<'_>,
     ) -> Result<Self> {
         cancel.check()?;
-        let columns = Columns::of(items);
-        let mut rows = columns.compact(items);
+        let columns = Columns::of(&*items);
+        let mut rows = columns.compact(items.into_owned());
         cancel.check()?;
         let with_tree = with_tree && Tree::is_worthwhile(&rows);
         let order =

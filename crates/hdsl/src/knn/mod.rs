@@ -40,6 +40,7 @@ use crate::parallel::prelude::*;
 use crate::similarity::Similarity;
 use index::{Index, Request, Scratch};
 pub(crate) use order::similar_together;
+use std::borrow::Cow;
 pub(crate) use top::TopK;
 
 /// One neighbor of a query.
@@ -75,10 +76,14 @@ pub struct KnnIndex<'s, S: ?Sized> {
 impl<'s, S: Similarity + ?Sized> KnnIndex<'s, S> {
     /// Maps and indexes the rows to search.
     pub fn new(similarity: &'s S, rows: &Rows) -> Self {
+        Self::of_items(similarity, similarity.items(rows))
+    }
+
+    /// Indexes rows that are mapped already.
+    fn of_items(similarity: &'s S, items: Cow<'_, Rows>) -> Self {
         Self {
             similarity,
-            index: Index::new(&similarity.items(rows), None, CancelToken::NEVER)
-                .expect("it is never cancelled"),
+            index: Index::new(items, None, CancelToken::NEVER).expect("it is never cancelled"),
             cancel: CancelToken::NEVER,
         }
     }
@@ -163,7 +168,7 @@ pub(crate) fn class_neighbors<S: Similarity + ?Sized>(
     counts: [usize; 2],
     cancel: CancelToken<'_>,
 ) -> Result<Vec<Vec<Vec<Neighbor>>>> {
-    let index = Index::new(&similarity.items(rows), Some(labels.codes()), cancel)?;
+    let index = Index::new(similarity.items(rows), Some(labels.codes()), cancel)?;
     class_lists(&index, &similarity.queries(rows), labels, counts, cancel)
 }
 
@@ -238,7 +243,7 @@ pub fn class_neighbors_between<S: Similarity + ?Sized>(
     let n_classes = n_classes.map_or(0, |&most| most as usize + 1);
     let starts = group_starts(n_classes, of_items.iter().copied());
     let cancel = CancelToken::NEVER;
-    let index = Index::new(&similarity.items(items.rows), Some(of_items), cancel)?;
+    let index = Index::new(similarity.items(items.rows), Some(of_items), cancel)?;
     let mapped = similarity.queries(queries.rows);
     let number = |row: u32| row + items.first;
     search_all(&mapped, cancel, |scratch, query, row| {

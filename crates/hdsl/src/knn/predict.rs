@@ -6,6 +6,7 @@ use crate::data::{Columns, Groups, Labels, Rows, SparseRow};
 use crate::error::{Error, Result};
 use crate::parallel::prelude::*;
 use crate::similarity::{Dot, Normalization, Similarity};
+use std::borrow::Cow;
 
 /// The predicted class of each query, in terms of the names of the training rows' labels.
 ///
@@ -92,35 +93,45 @@ impl<'a> Predictor<'a> {
         let mut codes = vec![Vec::new(); rules.len()];
         let items = similarity.items(self.train);
         let queries = similarity.queries(self.queries);
-        for normalization in Normalization::ALL {
-            let mut group: Vec<_> = rules.iter().zip(&mut codes).collect();
-            group.retain(|(rule, _)| rule.normalization == normalization);
-            if group.is_empty() {
-                continue;
-            }
-            // Both maps are done, so what is left of the similarity is a dot product.
-            let normalized = normalization.of(&Dot);
-            let (items, queries) = (normalized.items(&items), normalized.queries(&queries));
-            let k = group.iter().filter(|(rule, _)| rule.vote.has_k());
-            let near = match k.map(|(rule, _)| rule.k).max() {
-                Some(k) => {
-                    let index = KnnIndex::new(&Dot, &items).with_cancel(self.cancel);
-                    Some(index.neighbors(&queries, k)?)
-                }
-                None => None,
-            };
-            for (rule, codes) in group {
-                *codes = match &near {
-                    Some(near) if rule.vote.has_k() => (0..near.len())
-                        .into_par_iter()
-                        .with_min_len(256)
-                        .map(|query| predict_class(rule.vote, &near[query][..rule.k], self.labels))
-                        .collect(),
-                    _ => ClassMeans::new(&items, self.labels)?.nearest(&queries)?,
-                };
-            }
+        let (cosine, dot): (Vec<_>, Vec<_>) = rules
+            .iter()
+            .zip(&mut codes)
+            .partition(|(rule, _)| rule.normalization == Normalization::Cosine);
+        if !dot.is_empty() {
+            self.predict(Cow::Borrowed(&*items), &queries, dot)?;
+        }
+        if !cosine.is_empty() {
+            let [items, queries] = [items, queries].map(|rows| Normalization::Cosine.apply(rows));
+            self.predict(items, &queries, cosine)?;
         }
         Ok(codes)
+    }
+
+    /// The class codes by rules of one normalization. All maps are done, so what is left of the similarity is a dot product.
+    fn predict(
+        &self,
+        items: Cow<'_, Rows>,
+        queries: &Rows,
+        rules: Vec<(&PredictionRule, &mut Vec<u32>)>,
+    ) -> Result<()> {
+        let (by_neighbors, by_means): (Vec<_>, Vec<_>) =
+            rules.into_iter().partition(|(rule, _)| rule.vote.has_k());
+        for (_, codes) in by_means {
+            *codes = ClassMeans::new(&items, self.labels)?.nearest(queries)?;
+        }
+        let Some(k) = by_neighbors.iter().map(|(rule, _)| rule.k).max() else {
+            return Ok(());
+        };
+        let index = KnnIndex::of_items(&Dot, items).with_cancel(self.cancel);
+        let near = index.neighbors(queries, k)?;
+        for (rule, codes) in by_neighbors {
+            *codes = (0..near.len())
+                .into_par_iter()
+                .with_min_len(256)
+                .map(|query| predict_class(rule.vote, &near[query][..rule.k], self.labels))
+                .collect();
+        }
+        Ok(())
     }
 }
 
@@ -212,7 +223,7 @@ impl ClassMeans {
         Ok(Self {
             within: squares / classes.len() as f64,
             classes,
-            index: KnnIndex::new(&Dot, &rows),
+            index: KnnIndex::of_items(&Dot, Cow::Owned(rows)),
         })
     }
 

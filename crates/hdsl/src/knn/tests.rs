@@ -3,6 +3,7 @@
 use super::*;
 use crate::similarity::Dot;
 use proptest::prelude::*;
+use std::borrow::Cow;
 
 /// Rows whose scores tie, cancel and vanish often.
 fn whole(n: std::ops::Range<usize>) -> impl Strategy<Value = Rows> {
@@ -40,7 +41,8 @@ fn brute_force(
 
 fn check_lists(rows: &Rows, labels: &Labels, k: [usize; 2], with_tree: bool) {
     let never = CancelToken::NEVER;
-    let index = Index::with_tree(rows, Some(labels.codes()), with_tree, never).unwrap();
+    let index =
+        Index::with_tree(Cow::Borrowed(rows), Some(labels.codes()), with_tree, never).unwrap();
     let lists = class_lists(&index, rows, labels, k, never).unwrap();
     let class = labels.codes();
     for (query, row) in rows.iter().enumerate() {
@@ -78,7 +80,7 @@ proptest! {
         for with_tree in [true, false] {
             let index = KnnIndex {
                 similarity: &Dot,
-                index: Index::with_tree(&train, None, with_tree, CancelToken::NEVER).unwrap(),
+                index: Index::with_tree(Cow::Borrowed(&train), None, with_tree, CancelToken::NEVER).unwrap(),
                 cancel: CancelToken::NEVER,
             };
             let found = index.neighbors(&queries, k).unwrap();
@@ -139,7 +141,7 @@ fn trees_of_several_levels_like_brute_force() {
     for signed in [false, true] {
         let (rows, labels) = crowded(8_300, signed);
         let class = labels.codes();
-        let index = Index::new(&rows, Some(class), CancelToken::NEVER).unwrap();
+        let index = Index::new(Cow::Borrowed(&rows), Some(class), CancelToken::NEVER).unwrap();
         assert_eq!(index.tree_height(), 5);
         let lists = mine(&rows, &labels);
         for query in (0..rows.n_rows()).step_by(97).chain([5, 9]) {

@@ -32,6 +32,17 @@ impl Normalization {
             similarity,
         }
     }
+
+    /// Mapped rows, each divided by its length if this is `cosine`.
+    pub(crate) fn apply(self, mapped: Cow<'_, Rows>) -> Cow<'_, Rows> {
+        match self {
+            Self::Dot => mapped,
+            Self::Cosine => {
+                let unit = Preprocessor::fit(Preprocess::Unit, &*mapped);
+                Cow::Owned(unit.apply_in_place(mapped.into_owned()))
+            }
+        }
+    }
 }
 
 /// A similarity with a [`Normalization`]; [`Normalization::of`] makes it.
@@ -55,17 +66,6 @@ impl Normalization {
 pub struct Normalized<'a, S: ?Sized> {
     normalization: Normalization,
     similarity: &'a S,
-}
-
-impl<S: ?Sized> Normalized<'_, S> {
-    fn apply<'a>(&self, mapped: Cow<'a, Rows>) -> Cow<'a, Rows> {
-        match self.normalization {
-            Normalization::Dot => mapped,
-            Normalization::Cosine => {
-                Cow::Owned(Preprocessor::fit(Preprocess::Unit, &*mapped).apply(&*mapped))
-            }
-        }
-    }
 }
 
 impl Normalized<'_, BilinearModel> {
@@ -127,11 +127,11 @@ impl<S: Similarity + ?Sized> Similarity for Normalized<'_, S> {
     }
 
     fn queries<'a>(&self, rows: &'a Rows) -> Cow<'a, Rows> {
-        self.apply(self.similarity.queries(rows))
+        self.normalization.apply(self.similarity.queries(rows))
     }
 
     fn items<'a>(&self, rows: &'a Rows) -> Cow<'a, Rows> {
-        self.apply(self.similarity.items(rows))
+        self.normalization.apply(self.similarity.items(rows))
     }
 }
 

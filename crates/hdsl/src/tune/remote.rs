@@ -43,6 +43,12 @@ pub trait TrialRunner: Sync {
         cancel: CancelToken<'_>,
         done: &mut dyn FnMut(usize, &[u8]) -> Result<()>,
     ) -> Result<()>;
+
+    /// Says which tasks [`TrialRunner::run`] may soon be called with, the most promising first. Those of an earlier call
+    /// that are not among them are not wanted any more. A runner with an idle process may begin them.
+    fn expect(&self, _tasks: &[TrialTask]) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// The rows of a search in a process that runs tasks.
@@ -473,6 +479,9 @@ mod tests {
         states: Mutex<HashMap<String, Vec<Vec<u8>>>>,
         mined: Mutex<HashMap<String, Vec<u8>>>,
         n_final: AtomicUsize,
+        /// The rung in which a task was expected first, and how many were run in a later one.
+        expected: Mutex<HashMap<String, usize>>,
+        n_expected: AtomicUsize,
     }
 
     impl InTurn {
@@ -484,6 +493,8 @@ mod tests {
                 states: Mutex::default(),
                 mined: Mutex::default(),
                 n_final: AtomicUsize::new(0),
+                expected: Mutex::default(),
+                n_expected: AtomicUsize::new(0),
             }
         }
     }
@@ -500,6 +511,10 @@ mod tests {
                 let number = self.next.fetch_add(1, Ordering::SeqCst);
                 let worker = &self.workers[number % 2];
                 let task = TrialTask::from_bytes(&task.to_bytes())?;
+                let expected = lock(&self.expected).get(&task.name()).copied();
+                let is_expected = expected.is_some_and(|rung| rung < task.rung);
+                self.n_expected
+                    .fetch_add(usize::from(is_expected), Ordering::SeqCst);
                 let begun = task
                     .previous()
                     .and_then(|name| lock(&self.states).get(&name).cloned());
@@ -535,6 +550,14 @@ mod tests {
             }
             Ok(())
         }
+
+        fn expect(&self, tasks: &[TrialTask]) -> Result<()> {
+            let mut expected = lock(&self.expected);
+            for task in tasks {
+                expected.entry(task.name()).or_insert(task.rung);
+            }
+            Ok(())
+        }
     }
 
     fn board(tuned: &Tuned) -> Vec<String> {
@@ -550,7 +573,7 @@ mod tests {
             labels: Some(&labels),
             index_base: crate::data::IndexBase::Zero,
         };
-        let (mut n_mined, mut n_final) = (0, 0);
+        let (mut n_mined, mut n_final, mut n_expected) = (0, 0, 0);
         let data = TrainData::new(labeled);
         for (validation, ablate) in [
             (ValidationScheme::CrossValidation(2), vec![]),
@@ -575,10 +598,12 @@ mod tests {
                 assert!(there.finished && there.expected_error == here.expected_error);
                 assert!(there.trained.model.to_bytes() == here.trained.model.to_bytes());
                 n_final += runner.n_final.load(Ordering::SeqCst);
+                n_expected += runner.n_expected.load(Ordering::SeqCst);
             }
         }
         assert!(n_mined > 0, "some trials have mining rounds");
         assert!(n_final > 0, "some final trainings are ensembles");
+        assert!(n_expected > 0, "some tasks could begin before their rung");
     }
 
     #[test]

@@ -205,6 +205,18 @@ impl Trial {
         (0..folds.folds.len()).map(task).collect()
     }
 
+    /// The tasks of one more segment.
+    pub(super) fn next_tasks(
+        &self,
+        segment: Grow,
+        folds: &Folds,
+        search: &Search<'_>,
+    ) -> Vec<TrialTask> {
+        let mut segments = self.segments.clone();
+        segments.push(segment);
+        self.tasks(&segments, folds, search)
+    }
+
     /// The last of these segments on all folds. None if there was no time for all of them.
     fn run(
         &mut self,

@@ -111,6 +111,6 @@ impl Similarity for DiagonalModel {
     }
 
     fn items<'a>(&self, rows: &'a Rows) -> Cow<'a, Rows> {
-        Cow::Owned(self.columns.compact(rows))
+        Cow::Owned(self.columns.compact(rows.clone()))
     }
 }

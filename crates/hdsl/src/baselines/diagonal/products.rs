@@ -48,7 +48,7 @@ impl Products {
             shares: (0..triplets.len())
                 .map(|t| triplets.weight(t) / total)
                 .collect(),
-            pairs: multiply(&columns.compact(rows), &pairs),
+            pairs: multiply(&columns.compact(rows.clone()), &pairs),
             columns,
         })
     }

@@ -352,6 +352,7 @@ def report(
     names: list[str] | None = ...,
     train: tuple[Any, _Classes | None, list[str] | None] | None = ...,
     test: tuple[Any, _Classes | None, list[str] | None] | None = ...,
+    judgments: list[tuple[int, int, float]] | None = ...,
     train_seconds: float | None = ...,
     n_threads: int = ...,
 ) -> None: ...

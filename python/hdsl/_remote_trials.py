@@ -220,8 +220,7 @@ class RemoteTrials:
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            started = [future for task in self._started.values() for future in (task.result, *task.states)]
-            self._cancel([*started, *self._mined.values()])
+            self._cancel([task.result for task in self._started.values()])
             self._started.clear()
             self._mined.clear()
             self._expected.clear()
@@ -311,11 +310,13 @@ class RemoteTrials:
         with self._lock:
             started = self._started.pop(name, None)
             if started is not None:
-                self._cancel([started.result, *started.states])
+                self._cancel([started.result])
 
-    def _cancel(self, futures: list[Future]) -> None:
-        if futures and self._client.status == "running":
-            self._client.cancel(futures)
+    def _cancel(self, results: list[Future]) -> None:
+        """Cancel evaluations. Dask ends what they wait for when its futures are gone; to cancel that, too, fails where a task
+        that depends on it is not wanted any more."""
+        if results and self._client.status == "running":
+            self._client.cancel(results)
 
 
 class Batch:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from hdsl import _core
 
@@ -29,6 +29,7 @@ class ReportMixin:
         feature_names: ArrayLike | None = None,
         train_texts: Any = None,
         test_texts: Any = None,
+        judgments: Any = None,
         n_neighbors: int | None = None,
     ) -> None:
         """Write a report of the similarity: one HTML file.
@@ -55,6 +56,10 @@ class ReportMixin:
             Names of the input features, as for :meth:`explain`.
         train_texts, test_texts : sequence of str or None, default=None
             Texts of the rows, shown with the words in use highlighted.
+        judgments : (query, document, gain) or None, default=None
+            Three arrays with an entry for each judgment, or what :func:`hdsl.datasets.read_judgments` returns. Documents are
+            training rows. Queries are test rows, or training rows if there is no `X_test`. The page then has nDCG@10, MAP,
+            recall and MRR of the rankings.
         n_neighbors : int or None, default=None
             The number of neighbors that vote; by default the `n_neighbors` of the estimator.
 
@@ -82,6 +87,10 @@ class ReportMixin:
         if X_test is not None:
             rows = self._rows(X_test)  # type: ignore[attr-defined]
             test = (rows, _classes(y_test, rows, "y_test"), _texts(test_texts, rows, "test_texts"))
+        if judgments is not None:
+            if train is None:
+                raise ValueError("judgments are given, but there are no documents: pass X_train as well.")
+            judgments = _gains(judgments, test if test is not None else train, train)
         found = self._decides("n_neighbors", 3)  # type: ignore[attr-defined]
         k = found if n_neighbors is None else n_neighbors
         if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
@@ -99,6 +108,7 @@ class ReportMixin:
             names=names,
             train=train,
             test=test,
+            judgments=judgments,
             train_seconds=getattr(self, "_train_seconds", None),
             n_threads=self._threads(),  # type: ignore[attr-defined]
         )
@@ -145,6 +155,35 @@ def _classes(y: ArrayLike | None, rows: Any, name: str) -> Any:
         raise ValueError(f"{name} has {len(column)} classes for {rows.shape[0]} rows")
     classes, codes = np.unique(column, return_inverse=True)
     return [str(c) for c in classes], np.ascontiguousarray(codes, dtype=np.int64)
+
+
+def _gains(judgments: Any, queries: Any, documents: Any) -> list[tuple[int, int, float]]:
+    """Judgments as (query, document, gain), checked."""
+    if hasattr(judgments, "gain"):
+        judgments = (judgments.query, judgments.document, judgments.gain)
+    if len(judgments) != 3:
+        raise ValueError(f"judgments are {len(judgments)} arrays, expected three: query, document and gain")
+    query, document, gain = (column_or_1d(part) for part in judgments)
+    check_consistent_length(query, document, gain)
+    for name, numbers, n_rows in [
+        ("queries", query, queries[0].shape[0]),
+        ("documents", document, documents[0].shape[0]),
+    ]:
+        if numbers.dtype.kind not in "iu" or (numbers < 0).any() or (numbers >= n_rows).any():
+            raise ValueError(f"the {name} of judgments are rows from 0 to {n_rows - 1}, got {_first_wrong(numbers, n_rows)}")
+    gain = gain.astype(float)
+    if not (np.isfinite(gain) & (gain >= 0)).all():
+        raise ValueError("the gains of judgments are numbers of at least 0")
+    pairs = list(zip(query.tolist(), document.tolist()))
+    if len(set(pairs)) < len(pairs):
+        raise ValueError("judgments name a query and a document twice")
+    return [(q, d, g) for (q, d), g in zip(pairs, gain.tolist())]
+
+
+def _first_wrong(numbers: Any, n_rows: int) -> Any:
+    if numbers.dtype.kind not in "iu":
+        return f"values of type {numbers.dtype}"
+    return numbers[(numbers < 0) | (numbers >= n_rows)][0]
 
 
 def _texts(texts: Any, rows: Any, name: str) -> list[str] | None:

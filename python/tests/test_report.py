@@ -11,9 +11,11 @@ import pytest
 import sklearn
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
+from sklearn.utils import Bunch
 
 from conftest import planted
 from hdsl import HDSL, HDSLClassifier, TripletHDSL
+from hdsl.metrics import ndcg_score
 
 HOSTILE = "</script><script>alert(1)</script>"
 
@@ -141,3 +143,40 @@ def test_notebooks_show_sklearns_picture_and_what_was_learned(fitted):
     with sklearn.config_context(display="text"):
         assert "text/html" not in learner._repr_mimebundle_()
         assert not hasattr(learner, "_repr_html_")
+
+
+def test_judgments_are_measured(fitted, tmp_path):
+    learner, X, _ = fitted
+    rng = np.random.default_rng(3)
+    pairs = np.unique(rng.integers(0, [20, 200], (300, 2)), axis=0)
+    gain = rng.integers(0, 3, len(pairs))
+    path = tmp_path / "report.html"
+    learner.report(path, X[200:220], judgments=(*pairs.T, gain))
+    _, data, _ = figures(path)
+    learned = next(found for found in data["judged"]["similarities"] if "learned" in found["name"])
+    # Documents that are not judged have gain 0.
+    gains = np.zeros((20, 200))
+    gains[tuple(pairs.T)] = gain
+    scores, rows = learner.kneighbors(X[200:220], n_neighbors=200)
+    expected = ndcg_score(np.take_along_axis(gains, rows, 1), scores)
+    assert learned["ndcg"] == pytest.approx(expected)
+    # Without test rows, queries are training rows, and only judged documents are ranked.
+    learner.report(path, judgments=Bunch(query=pairs[:, 0], document=pairs[:, 1], gain=gain))
+    _, data, _ = figures(path)
+    assert data["judged"]["n_documents"] == len(np.unique(pairs[:, 1]))
+
+
+def test_wrong_judgments_are_refused(fitted, tmp_path):
+    learner, X, _ = fitted
+    path = tmp_path / "report.html"
+    for judgments, wanted in [
+        (([0], [200], [1]), "documents of judgments are rows from 0 to 199, got 200"),
+        (([-1], [0], [1]), "queries of judgments are rows from 0 to 9, got -1"),
+        (([0.5], [0], [1]), "queries of judgments are rows from 0 to 9, got values of type float64"),
+        (([0, 0], [1, 1], [1, 2]), "twice"),
+        (([0], [1], [-1]), "at least 0"),
+        (([0], [1]), "expected three"),
+    ]:
+        with pytest.raises(ValueError, match=wanted):
+            learner.report(path, X[200:210], X_train=X[:200], judgments=judgments)
+    assert not path.exists()

@@ -7,7 +7,7 @@ use crate::training::{Classes, to_labels};
 use crate::work::detached;
 use hdsl::data::OutputFile;
 use hdsl::{Labels, Rows, TripletSource};
-use hdsl_report::{Input, Interface, Part};
+use hdsl_report::{Input, Interface, JudgedQueries, Part};
 use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::io::Write;
@@ -15,6 +15,10 @@ use std::path::PathBuf;
 
 /// Rows, their classes, their texts.
 type Given<'py> = (Csr<'py>, Option<Classes<'py>>, Option<Vec<String>>);
+
+/// Judgments: the query, the document and the gain of each. Documents are training rows. Queries are test rows, or training rows
+/// if there are no test rows.
+type Gains = Vec<(u32, u32, f64)>;
 
 /// Rows copied for the page, to be read without the interpreter.
 struct Owned {
@@ -47,7 +51,7 @@ impl Owned {
 /// Writes the report of a model atomically. `made_by` is the estimator, `calls` how it is fitted: from
 /// labels, and from given triplets.
 #[pyfunction]
-#[pyo3(signature = (model, path, *, title, made_by, calls, k, names=None, train=None, test=None, train_seconds=None, n_threads=1))]
+#[pyo3(signature = (model, path, *, title, made_by, calls, k, names=None, train=None, test=None, judgments=None, train_seconds=None, n_threads=1))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn report(
     py: Python<'_>,
@@ -60,6 +64,7 @@ pub(crate) fn report(
     names: Option<Vec<String>>,
     train: Option<Given<'_>>,
     test: Option<Given<'_>>,
+    judgments: Option<Gains>,
     train_seconds: Option<f64>,
     n_threads: usize,
 ) -> PyResult<()> {
@@ -77,6 +82,19 @@ pub(crate) fn report(
         input.names = names.as_deref();
         input.train = train.as_ref().map(|part| part.part("X_train"));
         input.test = test.as_ref().map(|part| part.part("X_test"));
+        input.judged = match (&train, &test, judgments) {
+            (_, Some(queries), Some(gains)) => Some(JudgedQueries::of_gains(
+                &queries.rows,
+                gains.into_iter(),
+                "judgments",
+            )),
+            (Some(rows), None, Some(gains)) => Some(JudgedQueries::among(
+                &rows.rows,
+                gains.into_iter(),
+                "judgments",
+            )),
+            _ => None,
+        };
         input.rule.k = k;
         input.train_seconds = train_seconds;
         input.made_by = Some(&made_by);

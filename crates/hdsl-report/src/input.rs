@@ -3,6 +3,7 @@
 use hdsl::model::CommandFiles;
 use hdsl::ranking::{Judged, Judgments};
 use hdsl::{Dataset, Labels, Model, PredictionRule, Rows, Triplets, triplets};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Training rows or test rows, before preprocessing.
 #[derive(Clone, Copy, Debug)]
@@ -71,19 +72,50 @@ impl<'a> JudgedQueries<'a> {
     /// Queries and documents that are rows of the same data, as for training with `judgments:FILE`. The documents of a
     /// ranking are those that the judgments name, without the query itself unless it is judged.
     pub fn of_rows(rows: &'a Rows, judgments: &triplets::Judgments, source: &'a str) -> Self {
-        let judged = judgments.queries().iter().map(|query| {
-            let mut gains = judgments.gains(query);
-            gains.sort_unstable_by_key(|judged| judged.0);
-            let is_itself = gains.iter().any(|judged| judged.0 == query.query);
-            let left_out = if is_itself { vec![] } else { vec![query.query] };
-            (query.query, Judged { gains, left_out })
-        });
-        let mut judged: Vec<(u32, Judged)> = judged.collect();
-        judged.sort_unstable_by_key(|of| of.0);
+        let of_query = |query| {
+            let gains = judgments.gains(query).into_iter();
+            gains.map(|(document, gain)| (query.query, document, gain))
+        };
+        Self::among(rows, judgments.queries().iter().flat_map(of_query), source)
+    }
+
+    /// [`JudgedQueries::of_rows`], given (query, document, gain), each pair of a query and a document once.
+    pub fn among(
+        rows: &'a Rows,
+        gains: impl Iterator<Item = (u32, u32, f64)>,
+        source: &'a str,
+    ) -> Self {
+        let mut given = Self::of_gains(rows, gains, source);
+        let all = given.judged.iter().flat_map(|(_, of)| &of.gains);
+        let documents: BTreeSet<u32> = all.map(|judged| judged.0).collect();
+        given.documents = Some(documents.into_iter().collect());
+        for (query, of) in &mut given.judged {
+            if of.gain(*query).is_none() {
+                of.left_out.push(*query);
+            }
+        }
+        given
+    }
+
+    /// Queries that are rows of their own, and the gains of documents: (query, document, gain), each pair of a query and a
+    /// document once.
+    pub fn of_gains(
+        queries: &'a Rows,
+        gains: impl Iterator<Item = (u32, u32, f64)>,
+        source: &'a str,
+    ) -> Self {
+        let mut judged: BTreeMap<u32, Judged> = BTreeMap::new();
+        for (query, document, gain) in gains {
+            let of_query = judged.entry(query).or_default();
+            of_query.gains.push((document, gain));
+        }
+        for of_query in judged.values_mut() {
+            of_query.gains.sort_unstable_by_key(|judged| judged.0);
+        }
         Self {
-            queries: rows,
-            judged,
-            documents: Some(judgments.documents()),
+            queries,
+            judged: judged.into_iter().collect(),
+            documents: None,
             names: None,
             source,
         }
@@ -206,7 +238,7 @@ impl<'a> Input<'a> {
             Missing::Triplets => ("--triplets FILE", "triplets from labels"),
             Missing::Judgments => (
                 "--train DOCUMENTS, --queries FILE and --judgments FILE",
-                "judgments to hdsl report on the command line",
+                "X_train, X_test and judgments",
             ),
         };
         match self.interface {

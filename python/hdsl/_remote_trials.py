@@ -211,8 +211,6 @@ class RemoteTrials:
         self._started: dict[str, Started] = {}
         #: Triplets that tasks share, by name.
         self._mined: dict[str, Future] = {}
-        #: Names of started tasks that nobody waits for yet.
-        self._expected: set[str] = set()
         self._data = self._scattered()
 
     def __enter__(self) -> RemoteTrials:
@@ -223,7 +221,6 @@ class RemoteTrials:
             self._cancel([task.result for task in self._started.values()])
             self._started.clear()
             self._mined.clear()
-            self._expected.clear()
             del self._data
 
     def _scattered(self) -> Future:
@@ -255,7 +252,6 @@ class RemoteTrials:
                 self._data = self._scattered()
             # Models that were not continued in the last rung are never continued.
             self._started = {key: kept for key, kept in self._started.items() if kept.rung >= rung - 1}
-            self._expected.discard(name)
             known = self._started.get(name)
             if known is not None and _is_there(known.result):
                 self._started[name] = known._replace(rung=rung)
@@ -286,25 +282,6 @@ class RemoteTrials:
         # Higher priorities first: trials begin in their order.
         return self._client.submit(function, self._data, *arguments, key=name, pure=False, priority=-order)
 
-    def expect(self, tasks: list[Task]) -> None:
-        """Start tasks that are likely to be next while threads are idle, and cancel those that are so no more."""
-        with self._lock:
-            for name in self._expected.difference(task[1] for task in tasks):
-                self._expected.remove(name)
-                self.cancel(name)
-            idle = self._n_idle() if tasks else 0
-            for task in tasks:
-                if idle > 0 and task[1] not in self._started:
-                    self.start(task)
-                    self._expected.add(task[1])
-                    idle -= max(task[4], 1)
-
-    def _n_idle(self) -> int:
-        """The number of threads of workers without a task."""
-        n_threads = sum(self._client.nthreads().values())
-        pending = [task for task in self._started.values() if task.result.status == "pending"]
-        return n_threads - sum(max(len(task.states), 1) for task in pending)
-
     def cancel(self, name: str) -> None:
         """Cancel a task, and end it if it runs."""
         with self._lock:
@@ -313,8 +290,8 @@ class RemoteTrials:
                 self._cancel([started.result])
 
     def _cancel(self, results: list[Future]) -> None:
-        """Cancel evaluations. Dask ends what they wait for when its futures are gone; to cancel that, too, fails where a task
-        that depends on it is not wanted any more."""
+        """Cancel evaluations only: Dask ends the training tasks when their last future is dropped. To cancel these as well fails
+        in its scheduler if a task that depends on them is already released."""
         if results and self._client.status == "running":
             self._client.cancel(results)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -57,9 +58,9 @@ class ReportMixin:
         train_texts, test_texts : sequence of str or None, default=None
             Texts of the rows, shown with the words in use highlighted.
         judgments : (query, document, gain) or None, default=None
-            Three arrays with an entry for each judgment, or what :func:`hdsl.datasets.read_judgments` returns. Documents are
-            training rows. Queries are test rows, or training rows if there is no `X_test`. The page then has nDCG@10, MAP,
-            recall and MRR of the rankings.
+            Three arrays with an entry for each judgment, or a table of these columns. Documents are training rows, and queries
+            are test rows. Without `X_test`, queries are training rows, too, as :func:`hdsl.datasets.read_judgments` reads
+            them, and the documents are those that are judged. The page then has nDCG@10, MAP, recall and MRR of the rankings.
         n_neighbors : int or None, default=None
             The number of neighbors that vote; by default the `n_neighbors` of the estimator.
 
@@ -159,8 +160,8 @@ def _classes(y: ArrayLike | None, rows: Any, name: str) -> Any:
 
 def _gains(judgments: Any, queries: Any, documents: Any) -> list[tuple[int, int, float]]:
     """Judgments as (query, document, gain), checked."""
-    if hasattr(judgments, "gain"):
-        judgments = (judgments.query, judgments.document, judgments.gain)
+    if hasattr(judgments, "keys"):
+        judgments = [judgments[name] for name in ("query", "document", "gain")]
     if len(judgments) != 3:
         raise ValueError(f"judgments are {len(judgments)} arrays, expected three: query, document and gain")
     query, document, gain = (column_or_1d(part) for part in judgments)
@@ -173,10 +174,12 @@ def _gains(judgments: Any, queries: Any, documents: Any) -> list[tuple[int, int,
             raise ValueError(f"the {name} of judgments are rows from 0 to {n_rows - 1}, got {_first_wrong(numbers, n_rows)}")
     gain = gain.astype(float)
     if not (np.isfinite(gain) & (gain >= 0)).all():
-        raise ValueError("the gains of judgments are numbers of at least 0")
+        wrong = gain[~(np.isfinite(gain) & (gain >= 0))][0]
+        raise ValueError(f"the gains of judgments are numbers of at least 0, got {wrong}")
     pairs = list(zip(query.tolist(), document.tolist()))
-    if len(set(pairs)) < len(pairs):
-        raise ValueError("judgments name a query and a document twice")
+    for (q, d), n in Counter(pairs).items():
+        if n > 1:
+            raise ValueError(f"judgments name query {q} and document {d} twice")
     return [(q, d, g) for (q, d), g in zip(pairs, gain.tolist())]
 
 

@@ -173,8 +173,8 @@ def test_wrong_judgments_are_refused(fitted, tmp_path):
         (([0], [200], [1]), "documents of judgments are rows from 0 to 199, got 200"),
         (([-1], [0], [1]), "queries of judgments are rows from 0 to 9, got -1"),
         (([0.5], [0], [1]), "queries of judgments are rows from 0 to 9, got values of type float64"),
-        (([0, 0], [1, 1], [1, 2]), "twice"),
-        (([0], [1], [-1]), "at least 0"),
+        (([0, 0], [1, 1], [1, 2]), "query 0 and document 1 twice"),
+        (([0], [1], [-1]), "at least 0, got -1"),
         (([0], [1]), "expected three"),
     ]:
         with pytest.raises(ValueError, match=wanted):

@@ -29,7 +29,7 @@ type Task<'py> = (
 );
 
 /// The side of the search. `submit(tasks)` of the Python object returns a batch; its `wait(seconds)` gives the results
-/// that are new, as (place, bytes), and its `cancel()` ends it. `expect(tasks)` says which tasks may be next.
+/// that are new, as (place, bytes), and its `cancel()` ends it.
 pub(crate) struct Elsewhere {
     runner: Py<PyAny>,
     raised: Mutex<Option<PyErr>>,
@@ -46,13 +46,6 @@ impl Elsewhere {
     /// The exception that ended the search, if one did.
     pub(crate) fn raised(&self) -> Option<PyErr> {
         self.lock().take()
-    }
-
-    /// An exception as the error that ends the search.
-    fn failed(&self, error: PyErr) -> hdsl::Error {
-        let message = error.to_string();
-        self.lock().get_or_insert(error);
-        hdsl::Error::Elsewhere(message)
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<PyErr>> {
@@ -107,16 +100,11 @@ impl TrialRunner for Elsewhere {
         done: &mut dyn FnMut(usize, &[u8]) -> hdsl::Result<()>,
     ) -> hdsl::Result<()> {
         let outcome = Python::attach(|py| Elsewhere::run(self, py, tasks, cancel, done));
-        outcome.unwrap_or_else(|error| Err(self.failed(error)))
-    }
-
-    fn expect(&self, tasks: &[TrialTask]) -> hdsl::Result<()> {
-        let done = Python::attach(|py| {
-            let sent: Vec<Task<'_>> = tasks.iter().map(|task| for_python(py, task)).collect();
-            self.runner.bind(py).call_method1("expect", (sent,))?;
-            Ok(())
-        });
-        done.map_err(|error| self.failed(error))
+        outcome.unwrap_or_else(|error| {
+            let message = error.to_string();
+            self.lock().get_or_insert(error);
+            Err(hdsl::Error::Elsewhere(message))
+        })
     }
 }
 

@@ -238,7 +238,7 @@ impl<'a> Input<'a> {
             Missing::Triplets => ("--triplets FILE", "triplets from labels"),
             Missing::Judgments => (
                 "--train DOCUMENTS, --queries FILE and --judgments FILE",
-                "X_train, X_test and judgments",
+                "X_train and judgments",
             ),
         };
         match self.interface {

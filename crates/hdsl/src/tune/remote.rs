@@ -43,12 +43,6 @@ pub trait TrialRunner: Sync {
         cancel: CancelToken<'_>,
         done: &mut dyn FnMut(usize, &[u8]) -> Result<()>,
     ) -> Result<()>;
-
-    /// Says which tasks [`TrialRunner::run`] may soon be called with, the most promising first. Those of an earlier call
-    /// that are not among them are not wanted any more. A runner with an idle process may begin them.
-    fn expect(&self, _tasks: &[TrialTask]) -> Result<()> {
-        Ok(())
-    }
 }
 
 /// The rows of a search in a process that runs tasks.
@@ -131,8 +125,8 @@ impl TrialData {
             None => {}
         }
         let begun = match begun.map(|state| &state.0) {
-            None => Ok(None),
-            Some(Err(failure)) => return Ok(TrialState(Err(failure.clone()))),
+            // A segment that was refused beside others was then run alone, by another name.
+            None | Some(Err(_)) => Ok(None),
             Some(Ok(begun)) if begun.has_triplets => Ok(Some(begun.run.clone())),
             Some(Ok(begun)) => {
                 let run = begun.run.clone();
@@ -465,6 +459,7 @@ mod tests {
     use super::super::tests::{planted, searched_with};
     use super::super::{Ablation, Tuned, ValidationScheme};
     use super::*;
+    use crate::solver::SolverParams;
     use crate::train::Labeled;
     use std::collections::HashMap;
     use std::sync::Mutex;
@@ -478,23 +473,31 @@ mod tests {
         loses_every: usize,
         states: Mutex<HashMap<String, Vec<Vec<u8>>>>,
         mined: Mutex<HashMap<String, Vec<u8>>>,
+        /// What is known is not computed again.
+        results: Mutex<HashMap<String, Vec<u8>>>,
         n_final: AtomicUsize,
-        /// The rung in which a task was expected first, and how many were run in a later one.
-        expected: Mutex<HashMap<String, usize>>,
-        n_expected: AtomicUsize,
     }
 
     impl InTurn {
         fn new(data: &TrainData<'_>, params: &TuneConfig, loses_every: usize) -> Self {
+            Self::with_shares(data, params, loses_every, 1)
+        }
+
+        /// Workers in which so many tasks share the memory.
+        fn with_shares(
+            data: &TrainData<'_>,
+            params: &TuneConfig,
+            loses_every: usize,
+            shares: usize,
+        ) -> Self {
             Self {
-                workers: [0, 1].map(|_| TrialData::new(data, params, 1).unwrap()),
+                workers: [0, 1].map(|_| TrialData::new(data, params, shares).unwrap()),
                 next: AtomicUsize::new(1),
                 loses_every,
                 states: Mutex::default(),
                 mined: Mutex::default(),
+                results: Mutex::default(),
                 n_final: AtomicUsize::new(0),
-                expected: Mutex::default(),
-                n_expected: AtomicUsize::new(0),
             }
         }
     }
@@ -511,10 +514,11 @@ mod tests {
                 let number = self.next.fetch_add(1, Ordering::SeqCst);
                 let worker = &self.workers[number % 2];
                 let task = TrialTask::from_bytes(&task.to_bytes())?;
-                let expected = lock(&self.expected).get(&task.name()).copied();
-                let is_expected = expected.is_some_and(|rung| rung < task.rung);
-                self.n_expected
-                    .fetch_add(usize::from(is_expected), Ordering::SeqCst);
+                let known = lock(&self.results).get(&task.name()).cloned();
+                if let Some(bytes) = known {
+                    done(place, &bytes)?;
+                    continue;
+                }
                 let begun = task
                     .previous()
                     .and_then(|name| lock(&self.states).get(&name).cloned());
@@ -546,15 +550,9 @@ mod tests {
                 let sent: Vec<Vec<u8>> = states.iter().map(TrialState::to_bytes).collect();
                 lock(&self.states).insert(task.name(), sent);
                 let states: Vec<&TrialState> = states.iter().collect();
-                done(place, &worker.evaluate(&task, &states, cancel)?)?;
-            }
-            Ok(())
-        }
-
-        fn expect(&self, tasks: &[TrialTask]) -> Result<()> {
-            let mut expected = lock(&self.expected);
-            for task in tasks {
-                expected.entry(task.name()).or_insert(task.rung);
+                let result = worker.evaluate(&task, &states, cancel)?;
+                lock(&self.results).insert(task.name(), result.clone());
+                done(place, &result)?;
             }
             Ok(())
         }
@@ -573,7 +571,7 @@ mod tests {
             labels: Some(&labels),
             index_base: crate::data::IndexBase::Zero,
         };
-        let (mut n_mined, mut n_final, mut n_expected) = (0, 0, 0);
+        let (mut n_mined, mut n_final) = (0, 0);
         let data = TrainData::new(labeled);
         for (validation, ablate) in [
             (ValidationScheme::CrossValidation(2), vec![]),
@@ -598,12 +596,10 @@ mod tests {
                 assert!(there.finished && there.expected_error == here.expected_error);
                 assert!(there.trained.model.to_bytes() == here.trained.model.to_bytes());
                 n_final += runner.n_final.load(Ordering::SeqCst);
-                n_expected += runner.n_expected.load(Ordering::SeqCst);
             }
         }
         assert!(n_mined > 0, "some trials have mining rounds");
         assert!(n_final > 0, "some final trainings are ensembles");
-        assert!(n_expected > 0, "some tasks could begin before their rung");
     }
 
     #[test]
@@ -647,6 +643,38 @@ mod tests {
         let runner = InTurn::new(&data, &params, usize::MAX);
         let none = searched_with(&data, &params, Some(&runner));
         assert!(none.leaderboard.iter().all(|c| c.is_reference) && !none.finished);
+    }
+
+    #[test]
+    fn what_is_too_large_beside_others_runs_alone() {
+        let (rows, labels) = planted();
+        let data = TrainData::new(Labeled {
+            rows: rows.view(),
+            labels: Some(&labels),
+            index_base: IndexBase::Zero,
+        });
+        let triplets = Triplets::at_random(&rows, &labels, 100, 1).unwrap();
+        let solver = SolverParams::new(1.0).build().unwrap();
+        let one_run = solver.memory_needed(&rows, &triplets);
+        let params = |memory| TuneConfig {
+            validation: ValidationScheme::CrossValidation(2),
+            round_iter: Some(12),
+            memory_limit: Some(memory),
+            ..TuneConfig::default()
+        };
+        let here = searched_with(&data, &params(u64::MAX), None);
+        let tight = params(one_run);
+        let runner = InTurn::with_shares(&data, &tight, usize::MAX, 4);
+        let there = searched_with(&data, &tight, Some(&runner));
+        let errors = |tuned: &Tuned| -> Vec<(f64, usize)> {
+            let board = tuned.leaderboard.iter();
+            board.map(|c| (c.error, c.features)).collect()
+        };
+        assert!(there.finished);
+        assert_eq!(errors(&there), errors(&here));
+        assert!(there.trained.model.to_bytes() == here.trained.model.to_bytes());
+        let results = lock(&runner.results);
+        assert!(results.keys().any(|name| name.ends_with(" alone")));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::configuration;
 use super::folds::Folds;
 use super::params::{Ablation, Preset, TuneConfig};
 use super::search::{Search, lock};
-use super::trial::{Grow, Reached, Trial, TrialTask};
+use super::trial::{Grow, Reached, Trial};
 use crate::data::Preprocess;
 use crate::error::{Error, Result};
 use crate::observer::Event;
@@ -397,11 +397,6 @@ impl Search<'_> {
             configurations: active.len(),
             rows: found.folds.folds[0].train.n_rows(),
         });
-        let begins = active.iter().flat_map(|&(at, work)| match work {
-            Work::Grow(grow) => found.trials[at].next_tasks(grow, found.folds, self),
-            Work::Evaluate | Work::Replay => Vec::new(),
-        });
-        self.expect(begins)?;
         self.trials(found, active)?;
         let is_large =
             |found: &mut Found<'_>, at: usize| std::mem::take(&mut found.trials[at].is_too_large);
@@ -426,7 +421,6 @@ impl Search<'_> {
         let folds = found.folds;
         let search = &*self;
         let n_done = Mutex::new(0);
-        let expected = Mutex::new(Expected::default());
         let run = |(number, trial, work): (usize, &mut Trial, Work)| {
             let before = trial.points.len();
             let complete = match work {
@@ -434,11 +428,6 @@ impl Search<'_> {
                 Work::Grow(grow) => trial.grow(number, grow, folds, search),
                 Work::Replay => trial.replay(number, folds, search),
             }?;
-            if let Work::Grow(_) = work {
-                let mut expected = lock(&expected);
-                expected.add(trial, folds, search);
-                search.expect(expected.tasks(active.len()))?;
-            }
             let mut n_done = lock(&n_done);
             *n_done += 1;
             if trial.points.len() > before {
@@ -489,33 +478,6 @@ impl Search<'_> {
         let more_rows = self.all_rows as f64 / found.folds.folds[0].train.n_rows() as f64;
         let per_fold = found.trials[best].seconds / found.folds.folds.len() as f64;
         RESERVE * more_rows * 2.0 * per_fold
-    }
-}
-
-/// What the trials of a rung that are done would do in the next one. Other processes may begin it while they wait for the
-/// rest of the rung.
-#[derive(Default)]
-struct Expected(Vec<(f64, Vec<TrialTask>)>);
-
-impl Expected {
-    fn add(&mut self, trial: &Trial, folds: &Folds, search: &Search<'_>) {
-        if let Some(grow) = next(trial) {
-            let tasks = trial.next_tasks(grow, folds, search);
-            self.0.push((trial.error(folds.n_validation), tasks));
-        }
-    }
-
-    /// The tasks of the trials with the lowest errors first, after so many trials of this rung.
-    fn tasks(&mut self, n_before: usize) -> impl Iterator<Item = TrialTask> {
-        self.0.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let trials = self.0.iter().enumerate();
-        trials.flat_map(move |(rank, (_, tasks))| {
-            let ordered = move |task: &TrialTask| TrialTask {
-                order: n_before + rank,
-                ..task.clone()
-            };
-            tasks.iter().map(ordered)
-        })
     }
 }
 

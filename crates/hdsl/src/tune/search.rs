@@ -109,16 +109,6 @@ impl Search<'_> {
         }
     }
 
-    /// Says which tasks are likely to be next, see [`TrialRunner::expect`].
-    pub(super) fn expect(&self, tasks: impl Iterator<Item = TrialTask>) -> Result<()> {
-        let Some(runner) = self.runner else {
-            return Ok(());
-        };
-        let mut tasks: Vec<TrialTask> = tasks.collect();
-        tasks.retain(|task| !lock(&self.journal).finished.contains_key(&task.job));
-        runner.expect(&tasks)
-    }
-
     /// The results of tasks: those in the journal, or else what other processes return, recorded likewise. None if
     /// cancelled.
     pub(super) fn recorded_elsewhere(

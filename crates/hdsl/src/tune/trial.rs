@@ -205,18 +205,6 @@ impl Trial {
         (0..folds.folds.len()).map(task).collect()
     }
 
-    /// The tasks of one more segment.
-    pub(super) fn next_tasks(
-        &self,
-        segment: Grow,
-        folds: &Folds,
-        search: &Search<'_>,
-    ) -> Vec<TrialTask> {
-        let mut segments = self.segments.clone();
-        segments.push(segment);
-        self.tasks(&segments, folds, search)
-    }
-
     /// The last of these segments on all folds. None if there was no time for all of them.
     fn run(
         &mut self,
@@ -370,7 +358,8 @@ impl TrialTask {
         }
     }
 
-    /// A name of its own for what is computed.
+    /// A name of its own for what is computed. A task that was refused because it needs more memory than its share is another
+    /// one when it runs alone.
     pub fn name(&self) -> String {
         let Job {
             sampled,
@@ -378,10 +367,12 @@ impl TrialTask {
             fold,
             segments,
         } = &self.job;
-        format!("{configuration} {sampled} {fold} {segments}")
+        let alone = if self.is_sequential { " alone" } else { "" };
+        format!("{configuration} {sampled} {fold} {segments}{alone}")
     }
 
-    /// The name of the task whose models this one continues, if there is one.
+    /// The name of the task whose models this one continues, if there is one. If that one ran alone, its models are not found
+    /// by this name, and the segments before are run again.
     pub fn previous(&self) -> Option<String> {
         let (_, before) = self.segments.split_last()?;
         let job = Job {
@@ -390,6 +381,7 @@ impl TrialTask {
         };
         let previous = Self {
             job,
+            is_sequential: false,
             ..self.clone()
         };
         (!before.is_empty()).then(|| previous.name())

@@ -282,10 +282,10 @@ class RemoteTrials:
         # Higher priorities first: trials begin in their order.
         return self._client.submit(function, self._data, *arguments, key=name, pure=False, priority=-order)
 
-    def cancel(self, name: str) -> None:
+    def cancel(self, task: Task) -> None:
         """Cancel a task, and end it if it runs."""
         with self._lock:
-            started = self._started.pop(name, None)
+            started = self._started.pop(task[1], None)
             if started is not None:
                 self._cancel([started.result])
 
@@ -340,7 +340,7 @@ class Batch:
     def cancel(self) -> None:
         """Cancel what is not done."""
         for place in self._futures:
-            self._trials.cancel(self._tasks[place][1])
+            self._trials.cancel(self._tasks[place])
 
 
 def _is_there(future: Future) -> bool:

@@ -160,8 +160,12 @@ def _classes(y: ArrayLike | None, rows: Any, name: str) -> Any:
 
 def _gains(judgments: Any, queries: Any, documents: Any) -> list[tuple[int, int, float]]:
     """Judgments as (query, document, gain), checked."""
+    names = ("query", "document", "gain")
     if hasattr(judgments, "keys"):
-        judgments = [judgments[name] for name in ("query", "document", "gain")]
+        for name in names:
+            if name not in judgments:
+                raise ValueError(f"judgments have no column {name!r}, expected query, document and gain")
+        judgments = [judgments[name] for name in names]
     if len(judgments) != 3:
         raise ValueError(f"judgments are {len(judgments)} arrays, expected three: query, document and gain")
     query, document, gain = (column_or_1d(part) for part in judgments)
@@ -173,9 +177,9 @@ def _gains(judgments: Any, queries: Any, documents: Any) -> list[tuple[int, int,
         if numbers.dtype.kind not in "iu" or (numbers < 0).any() or (numbers >= n_rows).any():
             raise ValueError(f"the {name} of judgments are rows from 0 to {n_rows - 1}, got {_first_wrong(numbers, n_rows)}")
     gain = gain.astype(float)
-    if not (np.isfinite(gain) & (gain >= 0)).all():
-        wrong = gain[~(np.isfinite(gain) & (gain >= 0))][0]
-        raise ValueError(f"the gains of judgments are numbers of at least 0, got {wrong}")
+    wrong = gain[~(np.isfinite(gain) & (gain >= 0))]
+    if len(wrong):
+        raise ValueError(f"the gains of judgments are numbers of at least 0, got {wrong[0]}")
     pairs = list(zip(query.tolist(), document.tolist()))
     for (q, d), n in Counter(pairs).items():
         if n > 1:

@@ -176,6 +176,7 @@ def test_wrong_judgments_are_refused(fitted, tmp_path):
         (([0, 0], [1, 1], [1, 2]), "query 0 and document 1 twice"),
         (([0], [1], [-1]), "at least 0, got -1"),
         (([0], [1]), "expected three"),
+        ({"query": [0], "document": [1], "grade": [1]}, "no column 'gain'"),
     ]:
         with pytest.raises(ValueError, match=wanted):
             learner.report(path, X[200:210], X_train=X[:200], judgments=judgments)

@@ -161,7 +161,7 @@ mod tests {
             for size in [0, 1, n - 1, n + 1, 2 * n, usize::MAX] {
                 assert!(decompress(codec, &data, size).is_err(), "{codec:?} {size}");
             }
-            for end in [0, 1, 7, 8, 20, data.len() / 2, data.len() - 1] {
+            for end in [0, 1, 7, 8, 20, data.len() / 2, data.len() - 5] {
                 assert!(
                     decompress(codec, &data[..end], n).is_err(),
                     "{codec:?} {end}"

@@ -186,7 +186,7 @@ impl Delta {
             left = left.saturating_sub(per_part as u64);
         }
         let after = numbers.data.slice(numbers.at..);
-        (numbers.at, numbers.part) = (at, parts);
+        (numbers.at, numbers.part, numbers.left_in_part) = (at, parts, 0);
         Some((numbers, after))
     }
 
@@ -692,13 +692,13 @@ mod tests {
 
     #[test]
     fn decimals() {
-        // One vector of three doubles: 1.5, 1.7, and an exception.
+        // One vector of three doubles: 1.5, 1.6, and an exception.
         let mut data = vec![0, 0, 10, 3, 0, 0, 0, 4, 0, 0, 0, 1, 0, 1, 0];
         data.extend(15u64.to_le_bytes());
-        data.extend([2, 0b00_10_00, 2, 0]);
+        data.extend([2, 0b00_01_00, 2, 0]);
         data.extend(f64::NAN.to_le_bytes());
         let values = Values::new(Physical::Double, 10, Bytes::from(data)).unwrap();
-        let expected = [1.5, 1.7, f64::NAN].map(|x| x.to_le_bytes().to_vec());
+        let expected = [1.5, 1.6, f64::NAN].map(|x| x.to_le_bytes().to_vec());
         let mut values = values;
         let mut space = [0; 8];
         for value in expected {

@@ -214,3 +214,61 @@ impl Source for Columnar {
         Ok(found)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::data::{Format, ReadOptions, parse_dataset};
+
+    /// Files by pyarrow, see testdata/README.md.
+    const FILES: [(Format, &[u8]); 4] = [
+        (
+            Format::Parquet,
+            include_bytes!("../../../../../../testdata/records.parquet"),
+        ),
+        (
+            Format::Parquet,
+            include_bytes!("../../../../../../testdata/records_zstd.parquet"),
+        ),
+        (
+            Format::Arrow,
+            include_bytes!("../../../../../../testdata/records.feather"),
+        ),
+        (
+            Format::Arrow,
+            include_bytes!("../../../../../../testdata/records.arrows"),
+        ),
+    ];
+
+    fn is_read(format: Format, bytes: &[u8]) -> bool {
+        let options = ReadOptions {
+            format: Some(format),
+            ..ReadOptions::default()
+        };
+        parse_dataset("x".as_ref(), bytes, &options).is_ok()
+    }
+
+    #[test]
+    fn no_damage_is_a_panic() {
+        for (format, bytes) in FILES {
+            assert!(is_read(format, bytes));
+            for at in 0..bytes.len() {
+                let mut damaged = bytes.to_vec();
+                for value in [0, 0x7f, 0x80, 0xff, bytes[at] ^ 1] {
+                    damaged[at] = value;
+                    is_read(format, &damaged);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn files_that_end_early_are_refused() {
+        for (at, (format, bytes)) in FILES.into_iter().enumerate() {
+            for end in 0..bytes.len() {
+                let read = is_read(format, &bytes[..end]);
+                // A stream may end after any message, and without the mark of its end.
+                assert!(!read || at == 3 && end + 8 >= bytes.len(), "{at}: {end}");
+            }
+        }
+    }
+}

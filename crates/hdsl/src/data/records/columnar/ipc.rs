@@ -7,7 +7,7 @@ use super::super::batch::Batch;
 use super::codecs::{Codec, decompress};
 use super::column::{Bits, Column, Dictionary, Number, Values};
 use super::flatbuffer::{Table, array};
-use super::{Reader, Wrong};
+use super::{PER_ROW, Reader, Wrong};
 use crate::data::input::reading_limit;
 use crate::error::Parsed;
 use bytes::Bytes;
@@ -250,6 +250,7 @@ struct Block {
 /// Blocks of a file's footer.
 fn blocks(footer: Table<'_>, number: usize, size: usize) -> Parsed<Vec<Block>> {
     let mut blocks = Vec::new();
+    let mut left = size;
     for item in footer.items(number, 24).into_iter().flatten() {
         let block = || {
             let start = usize::try_from(i64::from_le_bytes(array(item, 0)?)).ok()?;
@@ -259,7 +260,10 @@ fn blocks(footer: Table<'_>, number: usize, size: usize) -> Parsed<Vec<Block>> {
             let end = body.checked_add(length)?;
             (end <= size).then_some(Block { start, body, end })
         };
-        blocks.push(block().ok_or(WRONG)?);
+        let block = block().ok_or(WRONG)?;
+        // None is there twice.
+        left = left.checked_sub(block.end - block.start).ok_or(WRONG)?;
+        blocks.push(block);
     }
     Ok(blocks)
 }
@@ -546,6 +550,8 @@ pub(super) struct Ipc {
     columns: Vec<Option<Column>>,
     n_rows: usize,
     row: usize,
+    /// The rows of all batches so far.
+    all_rows: u64,
 }
 
 impl Ipc {
@@ -569,6 +575,7 @@ impl Ipc {
             columns: Vec::new(),
             n_rows: 0,
             row: 0,
+            all_rows: 0,
             bytes,
         };
         Ok((file, names))
@@ -599,6 +606,11 @@ impl Ipc {
             let mut data = Data::new(batch, message.body, message.is_old())?;
             self.n_rows = data.length(batch.i64(0))?;
             self.row = 0;
+            self.all_rows = self.all_rows.saturating_add(self.n_rows as u64);
+            let needed = self.all_rows.saturating_mul(PER_ROW);
+            if needed > reading_limit() {
+                return Err(Wrong::TooLarge(needed));
+            }
             self.columns.clear();
             for (field, &is_selected) in self.fields.iter().zip(&self.is_selected) {
                 self.columns.push(match is_selected {

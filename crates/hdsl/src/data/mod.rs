@@ -18,6 +18,8 @@ pub(crate) mod number;
 mod output;
 mod overlap;
 mod packed;
+#[cfg(feature = "columnar")]
+mod parquet_table;
 mod planted;
 mod preprocess;
 mod read;

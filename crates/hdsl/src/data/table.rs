@@ -123,7 +123,13 @@ pub fn write_table(
         TableFormat::Csv => write_separated(&mut out, columns, n_rows, b','),
         TableFormat::Tsv => write_separated(&mut out, columns, n_rows, b'\t'),
         TableFormat::JsonLines => write_json_lines(&mut out, columns, n_rows),
-        TableFormat::Parquet => return write_parquet(out, columns),
+        #[cfg(feature = "columnar")]
+        TableFormat::Parquet => super::parquet_table::write(&mut out, columns, n_rows),
+        #[cfg(not(feature = "columnar"))]
+        TableFormat::Parquet => {
+            let reason = "Parquet is not supported: hdsl was built without `columnar`";
+            return Err(Error::data(reason));
+        }
     };
     written
         .and_then(|()| out.flush())
@@ -168,40 +174,4 @@ fn write_json_lines(
         writeln!(out)?;
     }
     Ok(())
-}
-
-#[cfg(feature = "columnar")]
-fn write_parquet(out: impl Write + Send, columns: &[(&str, TableColumn)]) -> Result<()> {
-    use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
-    use parquet::arrow::ArrowWriter;
-    use parquet::basic::Compression;
-    use parquet::file::properties::WriterProperties;
-    use std::sync::Arc;
-
-    let array = |column: &TableColumn| -> ArrayRef {
-        match column {
-            TableColumn::Integers(list) => Arc::new(Int64Array::from(list.clone())),
-            TableColumn::Numbers(list) => Arc::new(Float64Array::from(list.clone())),
-            TableColumn::Texts(list) => Arc::new(StringArray::from_iter(list)),
-        }
-    };
-    let arrays = columns.iter().map(|(name, column)| (*name, array(column)));
-    let write = || {
-        let batch = RecordBatch::try_from_iter(arrays)?;
-        let properties = WriterProperties::builder().set_compression(Compression::SNAPPY);
-        let mut writer = ArrowWriter::try_new(out, batch.schema(), Some(properties.build()))?;
-        writer.write(&batch)?;
-        writer.close()
-    };
-    match write() {
-        Ok(_) => Ok(()),
-        Err(error) => Err(Error::data(format!("cannot write Parquet: {error}"))),
-    }
-}
-
-#[cfg(not(feature = "columnar"))]
-fn write_parquet(_: impl Write + Send, _: &[(&str, TableColumn)]) -> Result<()> {
-    Err(Error::data(
-        "Parquet is not supported: hdsl was built without `columnar`",
-    ))
 }

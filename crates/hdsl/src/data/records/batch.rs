@@ -66,6 +66,19 @@ impl Batch {
         self.text.push_str(text);
     }
 
+    /// Adds a number to the current cell.
+    #[cfg(feature = "columnar")]
+    pub(super) fn write(&mut self, number: impl std::fmt::Display) {
+        use std::fmt::Write;
+        write!(self.text, "{number}").expect("text can always be written to");
+    }
+
+    /// How many bytes the current cell has so far.
+    #[cfg(feature = "columnar")]
+    pub(super) fn cell_size(&self) -> usize {
+        self.text.len() - self.ends.last().copied().unwrap_or(0)
+    }
+
     pub(super) fn end_cell(&mut self) {
         self.ends.push(self.text.len());
     }

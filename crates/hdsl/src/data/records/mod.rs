@@ -3,8 +3,7 @@
 //! | file | job |
 //! |---|---|
 //! | `batch.rs` | some records in memory |
-//! | `csv.rs`, `lines.rs`, `columnar.rs` | readers, one per kind of file |
-//! | `ipc.rs` | whether an Arrow file is damaged |
+//! | `csv.rs`, `lines.rs`, `columnar/` | readers, one per kind of file |
 //! | `roles.rs` | which column is what: given, or guessed |
 //! | `vectorizer.rs` | from columns to features |
 //! | `read.rs` | from a file to rows |
@@ -14,11 +13,7 @@ mod batch;
 #[cfg(feature = "columnar")]
 mod columnar;
 pub(super) mod csv;
-#[cfg(feature = "columnar")]
-mod ipc;
 mod lines;
-#[cfg(feature = "columnar")]
-mod pages;
 mod read;
 mod roles;
 mod stored;

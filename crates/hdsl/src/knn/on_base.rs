@@ -1,0 +1,208 @@
+//! Search under many similarities β <x, x'> + xᵀ M x' of the same rows, which differ in β and M.
+//!
+//! The mapped rows [√β x, learned coordinates] of two such similarities differ in a factor and in the few learned
+//! coordinates. So the rows are indexed once, and the learned coordinates for each similarity; mapped rows are not stored.
+//! Sums in single precision serve both normalizations. The scores are the double-precision sums that
+//! [`Index`](super::index::Index) computes, bit for bit.
+
+use super::inverted::{InvertedIndex, select};
+use super::query::{ColumnMaxima, Query, slack};
+use super::{Neighbor, index::Request, search_all};
+use crate::cancel::CancelToken;
+use crate::data::{Columns, Rows};
+use crate::error::Result;
+use crate::similarity::BilinearModel;
+use std::ops::Range;
+
+/// The lengths of rows and √β are in this range (or 0), and the lengths of mapped rows in the square of it. Products are then
+/// far within the range of single precision.
+const RANGE: Range<f64> = 1e-5..1e5;
+
+/// A bound of the underflow in one term of a score in single precision, given values in these ranges.
+const UNDERFLOW: f64 = 1e-28;
+
+/// An index of rows that are not mapped.
+pub(crate) struct BaseIndex {
+    inverted: InvertedIndex,
+    maxima: ColumnMaxima,
+    /// Those of the rows divided by their lengths.
+    unit_maxima: ColumnMaxima,
+}
+
+impl BaseIndex {
+    /// None if the rows are out of range, or their features too many to have a number each.
+    pub(crate) fn new(rows: &Rows) -> Option<Self> {
+        let lengths: Vec<f64> = rows.iter().map(|row| row.norm()).collect();
+        let in_range = |&length: &f64| length == 0.0 || RANGE.contains(&length);
+        (Columns::have_table(rows) && lengths.iter().all(in_range)).then(|| Self {
+            inverted: InvertedIndex::new(rows),
+            maxima: ColumnMaxima::of(rows),
+            unit_maxima: ColumnMaxima::scaled(rows, |row| 1.0 / not_zero(lengths[row])),
+        })
+    }
+}
+
+/// A length to divide by: a row of zeros stays as it is.
+fn not_zero(length: f64) -> f64 {
+    if length == 0.0 { 1.0 } else { length }
+}
+
+/// The rows under one similarity.
+pub(super) struct OnBase<'a> {
+    index: &'a BaseIndex,
+    rows: &'a Rows,
+    /// √β.
+    root: f64,
+    learned: Rows,
+    learned_index: InvertedIndex,
+    /// The largest learned coordinates, and those of mapped rows divided by their lengths.
+    learned_maxima: [ColumnMaxima; 2],
+    /// Those of mapped rows; 1 for rows of zeros.
+    lengths: Vec<f64>,
+    inverse_lengths: Vec<f32>,
+    shortest: f64,
+}
+
+/// Buffers of one thread.
+#[derive(Default)]
+struct Scratch {
+    query: Query,
+    scores: Vec<f32>,
+}
+
+impl<'a> OnBase<'a> {
+    /// The rows of an index under a similarity with a base. None if they are out of range.
+    pub(super) fn new(index: &'a BaseIndex, rows: &'a Rows, model: &BilinearModel) -> Option<Self> {
+        let root = model.base().sqrt();
+        if !RANGE.contains(&root) || model.n_features() != rows.n_features() {
+            return None;
+        }
+        let learned = model.learned_rows(rows);
+        let mut mapped = Self {
+            index,
+            rows,
+            root,
+            learned_index: InvertedIndex::new(&learned),
+            learned_maxima: [(); 2].map(|()| ColumnMaxima::of(&learned)),
+            learned,
+            lengths: Vec::new(),
+            inverse_lengths: Vec::new(),
+            shortest: 1.0,
+        };
+        // As rows are made unit vectors.
+        let length = |row| (mapped.row(row).map(|(_, y)| y * y).sum::<f64>()).sqrt();
+        let lengths = (0..rows.n_rows()).map(|row| not_zero(length(row)));
+        mapped.lengths = lengths.collect();
+        mapped.shortest = mapped.lengths.iter().copied().fold(1.0, f64::min);
+        let all_in_range = (mapped.lengths.iter()).all(|y| RANGE.contains(&y.sqrt()));
+        mapped.inverse_lengths = mapped.lengths.iter().map(|y| (1.0 / y) as f32).collect();
+        mapped.learned_maxima[1] =
+            ColumnMaxima::scaled(&mapped.learned, |row| 1.0 / mapped.lengths[row]);
+        all_in_range.then_some(mapped)
+    }
+
+    /// The number of coordinates.
+    pub(super) fn n_columns(&self) -> usize {
+        self.rows.n_features() + self.learned.n_features()
+    }
+
+    /// A mapped row. Values of rows are too small to overflow.
+    fn row(&self, row: usize) -> impl Iterator<Item = (u32, f64)> + use<'_> {
+        let first = self.rows.n_features() as u32;
+        let base = self.rows.row(row).iter();
+        let learned = self.learned.row(row).iter();
+        base.map(|(column, x)| (column, self.root * x))
+            .chain(learned.map(move |(column, y)| (first + column, y)))
+    }
+
+    /// A mapped row divided by its length, or not.
+    pub(super) fn normalized(
+        &self,
+        row: usize,
+        is_cosine: bool,
+    ) -> impl Iterator<Item = (u32, f64)> + use<'_> {
+        let length = if is_cosine { self.lengths[row] } else { 1.0 };
+        self.row(row).map(move |(column, y)| (column, y / length))
+    }
+
+    /// For each query the `k[0]` nearest rows by the dot product and the `k[1]` nearest by the cosine. Queries are mapped,
+    /// and those of the cosine are divided by their lengths.
+    pub(super) fn neighbors(
+        &self,
+        [queries, unit_queries]: [&Rows; 2],
+        k: [usize; 2],
+        cancel: CancelToken<'_>,
+    ) -> Result<Vec<[Vec<Neighbor>; 2]>> {
+        search_all(queries, cancel, |scratch: &mut Scratch, number, row| {
+            let Scratch { query, scores } = scratch;
+            query.set(row.iter(), self.n_columns());
+            self.score_all(scores, query);
+            let slacks = self.slacks(query);
+            let by_dot = self.select(query, scores, slacks[0], k[0], false);
+            for (score, inverse) in scores.iter_mut().zip(&self.inverse_lengths) {
+                *score *= inverse;
+            }
+            query.set(unit_queries.row(number).iter(), self.n_columns());
+            let by_cosine = self.select(query, scores, slacks[1], k[1], true);
+            [by_dot, by_cosine]
+        })
+    }
+
+    /// The score of every row in single precision.
+    fn score_all(&self, scores: &mut Vec<f32>, query: &Query) {
+        scores.clear();
+        scores.resize(self.rows.n_rows(), 0.0);
+        let first = self.rows.n_features() as u32;
+        let split = query.columns.partition_point(|entry| entry.0 < first);
+        let (base, learned) = query.columns.split_at(split);
+        let base = base.iter().map(|&(c, x)| (c, (self.root * x) as f32));
+        self.index.inverted.add_scores(scores, base);
+        let learned = learned.iter().map(|&(c, x)| (c - first, x as f32));
+        self.learned_index.add_scores(scores, learned);
+    }
+
+    /// For scores by the dot product, and for those divided by the lengths of the rows: the largest difference to the score in
+    /// double precision.
+    fn slacks(&self, query: &Query) -> [f64; 2] {
+        let first = self.rows.n_features() as u32;
+        let of = |base: &ColumnMaxima, root: f64, learned: &ColumnMaxima| {
+            let largest = |column: u32| match column < first {
+                true => root * base.of_column(column),
+                false => learned.of_column(column - first),
+            };
+            slack(query.columns.iter().map(|&(c, x)| (x, largest(c))))
+        };
+        let [learned, unit_learned] = &self.learned_maxima;
+        let by_dot = of(&self.index.maxima, self.root, learned);
+        // √β x is at most as large a part of a mapped row as x is of the row.
+        let by_cosine = of(&self.index.unit_maxima, 1.0, unit_learned);
+        let underflow = query.columns.len() as f64 * UNDERFLOW;
+        let most = |inverse: f64| move |slack: f64| slack + underflow * inverse;
+        // Without a slack single precision says nothing, and all rows remain.
+        [
+            by_dot.map_or(f64::INFINITY, most(1.0)),
+            by_cosine.map_or(f64::INFINITY, most(1.0 / self.shortest)),
+        ]
+    }
+
+    /// The nearest rows, given their scores in single precision.
+    fn select(
+        &self,
+        query: &Query,
+        scores: &[f32],
+        slack: f64,
+        k: usize,
+        is_cosine: bool,
+    ) -> Vec<Neighbor> {
+        if k == 0 {
+            return Vec::new();
+        }
+        let request = Request {
+            k,
+            positions: [0..self.rows.n_rows(), 0..0],
+            allowed: &|_| true,
+        };
+        let exact = |row| query.add_dot(0.0, self.normalized(row, is_cosine));
+        select(scores, slack, &request, |row| row as u32, exact)
+    }
+}

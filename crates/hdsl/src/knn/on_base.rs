@@ -1,9 +1,9 @@
-//! Search under many similarities β <x, x'> + xᵀ M x' of the same rows, which differ in β and M.
+//! Search under many similarities β <x, x'> + xᵀ M x' of the same rows and queries, which differ in β and M.
 //!
 //! The mapped rows [√β x, learned coordinates] of two such similarities differ in a factor and in the few learned
-//! coordinates. So the rows are indexed once, and the learned coordinates for each similarity; mapped rows are not stored.
-//! Sums in single precision serve both normalizations. The scores are the double-precision sums that
-//! [`Index`](super::index::Index) computes, bit for bit.
+//! coordinates. So <x, x'> is computed once in single precision, and the learned coordinates are indexed for each similarity;
+//! mapped rows are not stored. Sums in single precision serve both normalizations. The scores are the double-precision sums
+//! that [`Index`](super::index::Index) computes, bit for bit.
 
 use super::inverted::{InvertedIndex, select};
 use super::query::{ColumnMaxima, Query, slack};
@@ -11,6 +11,7 @@ use super::{Neighbor, index::Request, search_all};
 use crate::cancel::CancelToken;
 use crate::data::{Columns, Rows};
 use crate::error::Result;
+use crate::parallel::prelude::*;
 use crate::similarity::BilinearModel;
 use std::ops::Range;
 
@@ -21,9 +22,13 @@ const RANGE: Range<f64> = 1e-5..1e5;
 /// A bound of the underflow in one term of a score in single precision, given values in these ranges.
 const UNDERFLOW: f64 = 1e-28;
 
-/// An index of rows that are not mapped.
+/// Products are stored up to this number, 16 MB: five folds of 5,000 rows have as many each. With more, the sums are computed
+/// again for each similarity.
+const MOST_PRODUCTS: usize = 1 << 22;
+
+/// An index of rows and queries that are not mapped.
 pub(crate) struct BaseIndex {
-    inverted: InvertedIndex,
+    scores: BaseScores,
     maxima: ColumnMaxima,
     /// Those of the rows divided by their lengths.
     unit_maxima: ColumnMaxima,
@@ -31,14 +36,61 @@ pub(crate) struct BaseIndex {
 
 impl BaseIndex {
     /// None if the rows are out of range, or their features too many to have a number each.
-    pub(crate) fn new(rows: &Rows) -> Option<Self> {
+    pub(crate) fn new(rows: &Rows, queries: &Rows) -> Option<Self> {
+        Self::with_products(rows, queries, MOST_PRODUCTS)
+    }
+
+    /// [`BaseIndex::new`], where at most so many products are stored.
+    pub(super) fn with_products(rows: &Rows, queries: &Rows, most: usize) -> Option<Self> {
         let lengths: Vec<f64> = rows.iter().map(|row| row.norm()).collect();
         let in_range = |&length: &f64| length == 0.0 || RANGE.contains(&length);
         (Columns::have_table(rows) && lengths.iter().all(in_range)).then(|| Self {
-            inverted: InvertedIndex::new(rows),
+            scores: BaseScores::new(rows, queries, most),
             maxima: ColumnMaxima::of(rows),
             unit_maxima: ColumnMaxima::scaled(rows, |row| 1.0 / not_zero(lengths[row])),
         })
+    }
+}
+
+/// <x, x'> of queries and rows, in single precision.
+enum BaseScores {
+    /// One per query and row.
+    Products(Vec<f32>),
+    /// Of the rows.
+    Inverted(InvertedIndex),
+}
+
+impl BaseScores {
+    fn new(rows: &Rows, queries: &Rows, most: usize) -> Self {
+        let inverted = InvertedIndex::new(rows);
+        let n = rows.n_rows();
+        if n == 0 || queries.n_rows().saturating_mul(n) > most {
+            return Self::Inverted(inverted);
+        }
+        let mut products = vec![0.0; queries.n_rows() * n];
+        let each = products.par_chunks_mut(n).enumerate();
+        each.for_each(|(query, scores)| {
+            let columns = queries.row(query).iter();
+            inverted.add_scores(scores, columns.map(|(column, x)| (column, x as f32)));
+        });
+        Self::Products(products)
+    }
+
+    /// The scores of a query of this number, whose columns are √β x, with all rows.
+    fn of(&self, scores: &mut Vec<f32>, query: usize, columns: &[(u32, f64)], root: f64, n: usize) {
+        scores.clear();
+        match self {
+            Self::Products(products) => {
+                let base = (root * root) as f32;
+                let products = &products[query * n..(query + 1) * n];
+                scores.extend(products.iter().map(|product| base * product));
+            }
+            Self::Inverted(inverted) => {
+                scores.resize(n, 0.0);
+                let columns = columns.iter().map(|&(c, x)| (c, (root * x) as f32));
+                inverted.add_scores(scores, columns);
+            }
+        }
     }
 }
 
@@ -125,8 +177,8 @@ impl<'a> OnBase<'a> {
         self.row(row).map(move |(column, y)| (column, y / length))
     }
 
-    /// For each query the `k[0]` nearest rows by the dot product and the `k[1]` nearest by the cosine. Queries are mapped,
-    /// and those of the cosine are divided by their lengths.
+    /// For each query the `k[0]` nearest rows by the dot product and the `k[1]` nearest by the cosine. The queries are those of
+    /// the index, mapped; and the same divided by their lengths.
     pub(super) fn neighbors(
         &self,
         [queries, unit_queries]: [&Rows; 2],
@@ -136,7 +188,7 @@ impl<'a> OnBase<'a> {
         search_all(queries, cancel, |scratch: &mut Scratch, number, row| {
             let Scratch { query, scores } = scratch;
             query.set(row.iter(), self.n_columns());
-            self.score_all(scores, query);
+            self.score_all(scores, number, query);
             let slacks = self.slacks(query);
             let by_dot = self.select(query, scores, slacks[0], k[0], false);
             for (score, inverse) in scores.iter_mut().zip(&self.inverse_lengths) {
@@ -149,14 +201,12 @@ impl<'a> OnBase<'a> {
     }
 
     /// The score of every row in single precision.
-    fn score_all(&self, scores: &mut Vec<f32>, query: &Query) {
-        scores.clear();
-        scores.resize(self.rows.n_rows(), 0.0);
+    fn score_all(&self, scores: &mut Vec<f32>, number: usize, query: &Query) {
         let first = self.rows.n_features() as u32;
         let split = query.columns.partition_point(|entry| entry.0 < first);
         let (base, learned) = query.columns.split_at(split);
-        let base = base.iter().map(|&(c, x)| (c, (self.root * x) as f32));
-        self.index.inverted.add_scores(scores, base);
+        let n_rows = self.rows.n_rows();
+        (self.index.scores).of(scores, number, base, self.root, n_rows);
         let learned = learned.iter().map(|&(c, x)| (c - first, x as f32));
         self.learned_index.add_scores(scores, learned);
     }

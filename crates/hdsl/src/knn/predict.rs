@@ -108,7 +108,7 @@ impl<'a> Predictor<'a> {
         Ok(codes)
     }
 
-    /// [`Predictor::predictions`] under a similarity with a base, given an index of the training rows.
+    /// [`Predictor::predictions`] under a similarity with a base, given an index of the training rows and queries.
     pub(crate) fn predictions_on_base(
         &self,
         index: &BaseIndex,

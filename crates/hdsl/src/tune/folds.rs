@@ -185,7 +185,7 @@ impl Fold {
         let index = || {
             prepared
                 .base_index
-                .get_or_init(|| BaseIndex::new(&prepared.train))
+                .get_or_init(|| BaseIndex::new(&prepared.train, &prepared.validation))
         };
         let on_base = model.base() > 0.0 && !self.is_given();
         let Some(index) = on_base.then(index).and_then(Option::as_ref) else {

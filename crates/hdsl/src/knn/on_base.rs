@@ -15,7 +15,7 @@ use crate::parallel::prelude::*;
 use crate::similarity::BilinearModel;
 use std::ops::Range;
 
-/// The lengths of rows and √β are in this range (or 0), and the lengths of mapped rows in the square of it. Products are then
+/// The lengths of rows and queries and √β are in this range (or 0), and the lengths of mapped rows in the square of it. Products are then
 /// far within the range of single precision.
 const RANGE: Range<f64> = 1e-5..1e5;
 
@@ -35,7 +35,7 @@ pub(crate) struct BaseIndex {
 }
 
 impl BaseIndex {
-    /// None if the rows are out of range, or their features too many to have a number each.
+    /// None if rows or queries are out of range, or the features too many to have a number each.
     pub(crate) fn new(rows: &Rows, queries: &Rows) -> Option<Self> {
         Self::with_products(rows, queries, MOST_PRODUCTS)
     }
@@ -43,8 +43,12 @@ impl BaseIndex {
     /// [`BaseIndex::new`], where at most so many products are stored.
     pub(super) fn with_products(rows: &Rows, queries: &Rows, most: usize) -> Option<Self> {
         let lengths: Vec<f64> = rows.iter().map(|row| row.norm()).collect();
-        let in_range = |&length: &f64| length == 0.0 || RANGE.contains(&length);
-        (Columns::have_table(rows) && lengths.iter().all(in_range)).then(|| Self {
+        let in_range = |length: f64| length == 0.0 || RANGE.contains(&length);
+        let suits = Columns::have_table(rows)
+            && lengths.iter().copied().all(in_range)
+            && queries.iter().all(|row| in_range(row.norm()))
+            && queries.n_features() <= rows.n_features();
+        suits.then(|| Self {
             scores: BaseScores::new(rows, queries, most),
             maxima: ColumnMaxima::of(rows),
             unit_maxima: ColumnMaxima::scaled(rows, |row| 1.0 / not_zero(lengths[row])),
@@ -112,6 +116,7 @@ pub(super) struct OnBase<'a> {
     /// Those of mapped rows; 1 for rows of zeros.
     lengths: Vec<f64>,
     inverse_lengths: Vec<f32>,
+    /// The shortest length, but at most 1.
     shortest: f64,
 }
 
@@ -189,7 +194,11 @@ impl<'a> OnBase<'a> {
             let Scratch { query, scores } = scratch;
             query.set(row.iter(), self.n_columns());
             self.score_all(scores, number, query);
-            let slacks = self.slacks(query);
+            // Without a slack single precision says nothing, and all rows remain.
+            let slacks = self.slacks(query).unwrap_or_else(|| {
+                scores.fill(0.0);
+                [f64::INFINITY; 2]
+            });
             let by_dot = self.select(query, scores, slacks[0], k[0], false);
             for (score, inverse) in scores.iter_mut().zip(&self.inverse_lengths) {
                 *score *= inverse;
@@ -212,8 +221,8 @@ impl<'a> OnBase<'a> {
     }
 
     /// For scores by the dot product, and for those divided by the lengths of the rows: the largest difference to the score in
-    /// double precision.
-    fn slacks(&self, query: &Query) -> [f64; 2] {
+    /// double precision. None if single precision does not have the range.
+    fn slacks(&self, query: &Query) -> Option<[f64; 2]> {
         let first = self.rows.n_features() as u32;
         let of = |base: &ColumnMaxima, root: f64, learned: &ColumnMaxima| {
             let largest = |column: u32| match column < first {
@@ -223,16 +232,11 @@ impl<'a> OnBase<'a> {
             slack(query.columns.iter().map(|&(c, x)| (x, largest(c))))
         };
         let [learned, unit_learned] = &self.learned_maxima;
-        let by_dot = of(&self.index.maxima, self.root, learned);
+        let by_dot = of(&self.index.maxima, self.root, learned)?;
         // √β x is at most as large a part of a mapped row as x is of the row.
-        let by_cosine = of(&self.index.unit_maxima, 1.0, unit_learned);
+        let by_cosine = of(&self.index.unit_maxima, 1.0, unit_learned)?;
         let underflow = query.columns.len() as f64 * UNDERFLOW;
-        let most = |inverse: f64| move |slack: f64| slack + underflow * inverse;
-        // Without a slack single precision says nothing, and all rows remain.
-        [
-            by_dot.map_or(f64::INFINITY, most(1.0)),
-            by_cosine.map_or(f64::INFINITY, most(1.0 / self.shortest)),
-        ]
+        Some([by_dot + underflow, by_cosine + underflow / self.shortest])
     }
 
     /// The nearest rows, given their scores in single precision.

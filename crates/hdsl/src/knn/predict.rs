@@ -1,7 +1,7 @@
 //! Class predictions from labeled rows, by many prediction rules at the price of one search.
 
 use super::on_base::{BaseIndex, OnBase};
-use super::{KnnIndex, Neighbor, PredictionRule, Vote};
+use super::{KnnIndex, Neighbor, PredictionRule, TopK, Vote};
 use crate::cancel::CancelToken;
 use crate::data::{Columns, Groups, Labels, Rows, SparseRow};
 use crate::error::{Error, Result};
@@ -243,7 +243,10 @@ pub struct ClassMeans {
     /// The classes that have rows.
     classes: Vec<u32>,
     within: f64,
-    index: KnnIndex<'static, Dot>,
+    /// The features in which a mean is not 0.
+    columns: Columns,
+    /// For each of them, the classes, as places in `classes`, and their means.
+    means: Groups<(u32, f64)>,
 }
 
 impl ClassMeans {
@@ -279,29 +282,63 @@ impl ClassMeans {
             .par_iter()
             .map(|&class| mean(members.of(class as usize), n_columns, &values, &feature))
             .collect();
-        let mut rows = Rows::new(n_features);
-        for (indices, values) in &means {
-            rows.push(SparseRow::new(indices, values));
-        }
-        let squares: f64 = rows.iter().map(|mean| mean.dot(mean)).sum();
+        let rows = means.iter().map(|mean| SparseRow::new(&mean.0, &mean.1));
+        let squares: f64 = rows.clone().map(|mean| mean.dot(mean)).sum();
+        let features = rows.clone().flat_map(|mean| mean.indices()).copied();
+        let columns = Columns::from_features(n_features, features.collect());
+        let number = |feature| columns.number(feature).expect("all features are numbered");
+        let entries = (0u32..).zip(rows).flat_map(|(place, mean)| {
+            let values = mean.indices().iter().zip(mean.values());
+            values.map(move |(&feature, &y)| (feature, (place, y)))
+        });
+        let entries = entries.map(|(feature, entry)| (number(feature), entry));
         Ok(Self {
             within: squares / classes.len() as f64,
+            means: Groups::new(columns.len(), entries),
+            columns,
             classes,
-            index: KnnIndex::of_items(&Dot, Cow::Owned(rows)),
         })
     }
 
     /// The class of the highest mean similarity, the first of equals, for queries as [`Similarity::queries`] maps them.
     pub fn nearest(&self, queries: &Rows) -> Result<Vec<u32>> {
-        let near = self.index.neighbors(queries, 1)?;
-        Ok(near.iter().map(|n| self.class(&n[0])).collect())
+        let class = |near: Vec<Neighbor>| self.class(&near[0]);
+        Ok(self.ranked(queries, 1, class))
     }
 
     /// The mean similarity of each query to each class that has rows: (class, mean), the highest first.
     pub fn scores(&self, queries: &Rows) -> Result<Vec<Vec<(u32, f64)>>> {
-        let near = self.index.neighbors(queries, self.classes.len())?;
-        let one = |list: &Vec<Neighbor>| list.iter().map(|n| (self.class(n), n.score)).collect();
-        Ok(near.iter().map(one).collect())
+        let one = |near: Vec<Neighbor>| near.iter().map(|n| (self.class(n), n.score)).collect();
+        Ok(self.ranked(queries, self.classes.len(), one))
+    }
+
+    /// The `k` classes of the highest mean similarity to each query.
+    fn ranked<T: Send>(
+        &self,
+        queries: &Rows,
+        k: usize,
+        of: impl Fn(Vec<Neighbor>) -> T + Sync,
+    ) -> Vec<T> {
+        let rank = |query| {
+            let mut top = TopK::new(k);
+            let scores = (0..).zip(self.products(queries.row(query)));
+            scores.for_each(|(place, score)| top.push(place, score));
+            of(top.into_sorted())
+        };
+        let queries = (0..queries.n_rows()).into_par_iter();
+        queries.with_min_len(64).map(rank).collect()
+    }
+
+    /// The dot product of a query with the mean of each class, summed by increasing column.
+    fn products(&self, query: SparseRow<'_>) -> Vec<f64> {
+        let mut sums = vec![0.0; self.classes.len()];
+        for (feature, x) in query.iter() {
+            let column = self.columns.number(feature);
+            for &(place, y) in column.map_or(&[][..], |column| self.means.of(column as usize)) {
+                sums[place as usize] += x * y;
+            }
+        }
+        sums
     }
 
     /// The mean squared norm of the class means, which is the scale of their scores. Where queries are mapped as items

@@ -5,10 +5,6 @@
 
 use crate::data::{Rows, SparseRow};
 
-/// In a row with this many times as many values as the query, those of the query's columns are searched for. Class means
-/// are such rows.
-const LONG: usize = 16;
-
 /// A query without the features that occur in no row.
 #[derive(Default)]
 pub(super) struct Query {
@@ -45,9 +41,6 @@ impl Query {
     /// The score of a row, bitwise equal to [`SparseRow::dot`]. Columns that are not in the query add ±0, which leaves
     /// the sum unchanged because it is never -0.
     pub(super) fn dot(&self, row: SparseRow<'_>) -> f64 {
-        if row.nnz() > LONG * self.columns.len() {
-            return self.dot_with_long(row);
-        }
         self.add_dot(0.0, row.iter())
     }
 
@@ -55,20 +48,6 @@ impl Query {
     pub(super) fn add_dot(&self, sum: f64, row: impl Iterator<Item = (u32, f64)>) -> f64 {
         row.map(|(column, y)| self.dense[column as usize] * y)
             .fold(sum, |sum, term| sum + term)
-    }
-
-    /// [`Query::dot`] by a binary search for each column of the query.
-    fn dot_with_long(&self, row: SparseRow<'_>) -> f64 {
-        let (mut indices, mut values) = (row.indices(), row.values());
-        let mut sum = 0.0;
-        for &(column, x) in &self.columns {
-            let at = indices.partition_point(|&other| other < column);
-            (indices, values) = (&indices[at..], &values[at..]);
-            if indices.first() == Some(&column) {
-                sum += x * values[0];
-            }
-        }
-        sum
     }
 }
 

@@ -1,7 +1,6 @@
 //! All searches against brute force, with and without a tree.
 
 use super::on_base::OnBase;
-use super::query::Query;
 use super::*;
 use crate::atoms::{ActiveSet, Atom};
 use crate::data::{Preprocess, Preprocessor};
@@ -254,7 +253,7 @@ proptest! {
     }
 }
 
-/// Rows with values of many sizes, and models on a base with atoms of their features.
+/// A model on a base with atoms of these features.
 fn on_base(rows: &Rows, atoms: &[(u32, u32)], base: f64) -> BilinearModel {
     let mut active = ActiveSet::default();
     for (at, &(i, j)) in atoms.iter().enumerate() {
@@ -308,13 +307,25 @@ proptest! {
     }
 
     #[test]
-    fn the_score_of_a_long_row_is_its_dot_product(row in whole(1..2), long in prop::collection::vec(-3i32..4, 300)) {
-        let (indices, values): (Vec<u32>, Vec<f64>) = (0u32..).zip(long).filter(|(at, _)| at % 11 != 3)
-            .map(|(at, y)| (at, f64::from(y) / 7.0)).unzip();
-        let long = SparseRow::new(&indices, &values);
-        let mut query = Query::default();
-        query.set(row.row(0).iter(), 300);
-        prop_assert_eq!(query.dot(long).to_bits(), row.row(0).dot(long).to_bits());
+    fn the_scores_of_class_means_are_dot_products(rows in whole(4..60), queries in whole(1..6), classes in 1usize..5) {
+        let labels = Labels::from_names((0..rows.n_rows()).map(|r| (r * r % 7 % classes).to_string()));
+        let means = ClassMeans::new(&rows, &labels).unwrap();
+        let (nearest, scores) = (means.nearest(&queries).unwrap(), means.scores(&queries).unwrap());
+        let mut sums = vec![vec![0.0; 12]; labels.names().len()];
+        for (row, &class) in rows.iter().zip(labels.codes()) {
+            row.iter().for_each(|(column, value)| sums[class as usize][column as usize] += value);
+        }
+        let mut of_classes = Rows::new(12);
+        for (sums, count) in sums.iter().zip(labels.counts()) {
+            let mean: Vec<f64> = sums.iter().map(|sum| sum / count as f64).collect();
+            of_classes.push(SparseRow::new(&(0..12).collect::<Vec<u32>>(), &mean));
+        }
+        for (query, row) in queries.iter().enumerate() {
+            let wanted = brute_force(&of_classes, row, sums.len(), |_| true);
+            let wanted: Vec<(u32, f64)> = wanted.iter().map(|near| (near.row, near.score)).collect();
+            prop_assert_eq!(nearest[query], wanted[0].0);
+            prop_assert_eq!(&scores[query], &wanted);
+        }
     }
 }
 
@@ -324,6 +335,7 @@ fn rows_out_of_range_are_mapped() {
     assert!(BaseIndex::new(&rows(1e4), &rows(1.0)).is_some());
     for value in [1e-7, 1e7] {
         assert!(BaseIndex::new(&rows(value), &rows(1.0)).is_none());
+        assert!(BaseIndex::new(&rows(1.0), &rows(value)).is_none());
     }
     let (rows, index) = (rows(1.0), BaseIndex::new(&rows(1.0), &rows(1.0)).unwrap());
     for base in [1e-12, 1e12] {

@@ -58,6 +58,11 @@ impl Columns {
         Self { features, table }
     }
 
+    /// Whether those of these rows would be looked up in a table, so that one number per feature is not too much.
+    pub(crate) fn have_table(rows: &Rows) -> bool {
+        table_pays(rows.n_features(), rows.nnz())
+    }
+
     /// How many columns occur.
     pub(crate) fn len(&self) -> usize {
         self.features.len()

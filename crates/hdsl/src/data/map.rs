@@ -18,8 +18,13 @@ pub(crate) fn map_rows<'a, S: Send>(
         .into_par_iter()
         .map(|b| {
             let mut state = state();
-            let (mut ends, mut indices, mut values) = (Vec::new(), Vec::new(), Vec::new());
-            for row in b * block..((b + 1) * block).min(rows.n_rows()) {
+            let block = b * block..((b + 1) * block).min(rows.n_rows());
+            // Most maps keep the stored values.
+            let nnz = rows.range(block.end - 1).end - rows.range(block.start).start;
+            let mut ends = Vec::with_capacity(block.len());
+            let mut indices = Vec::with_capacity(nnz);
+            let mut values = Vec::with_capacity(nnz);
+            for row in block {
                 each(&mut state, rows.row(row), &mut indices, &mut values);
                 ends.push(indices.len());
             }

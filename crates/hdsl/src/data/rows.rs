@@ -191,7 +191,17 @@ impl<S: AsRef<[usize]>, I: AsRef<[u32]>, V: AsRef<[f64]>> CsrRows<S, I, V> {
 
     /// A copy of some rows, in the given order.
     pub fn select(&self, which: &[u32]) -> Rows {
-        let mut rows = Rows::new(self.n_features);
+        let nnz = which
+            .iter()
+            .map(|&row| self.range(row as usize).len())
+            .sum();
+        let mut rows = Rows {
+            n_features: self.n_features,
+            starts: Vec::with_capacity(which.len() + 1),
+            indices: Vec::with_capacity(nnz),
+            values: Vec::with_capacity(nnz),
+        };
+        rows.starts.push(0);
         for &row in which {
             rows.push(self.row(row as usize));
         }

@@ -71,11 +71,16 @@ impl InvertedIndex {
     pub(super) fn score_all(&self, scores: &mut Vec<f32>, query: &Query) {
         scores.clear();
         scores.resize(self.n_rows, 0.0);
-        let scores = &mut scores[..];
+        let columns = query.non_negative.iter().chain(&query.negative);
+        self.add_scores(scores, columns.copied());
+    }
+
+    /// Adds the products with these columns of a query to the score at every position.
+    pub(super) fn add_scores(&self, scores: &mut [f32], columns: impl Iterator<Item = (u32, f32)>) {
         // Dense vectors are added four at a time, which loads and stores each score once instead of four times.
         let mut pending: [(f32, &[f32]); 4] = [(0.0, &[]); 4];
         let mut n_pending = 0;
-        for &(column, x) in query.non_negative.iter().chain(&query.negative) {
+        for (column, x) in columns {
             match &self.columns[column as usize] {
                 Column::Dense(values) => {
                     pending[n_pending] = (x, values);

@@ -20,6 +20,7 @@
 mod evaluation;
 mod index;
 mod inverted;
+mod on_base;
 mod order;
 mod predict;
 mod query;
@@ -39,6 +40,7 @@ use crate::error::{Error, Result};
 use crate::parallel::prelude::*;
 use crate::similarity::Similarity;
 use index::{Index, Request, Scratch};
+pub(crate) use on_base::BaseIndex;
 pub(crate) use order::similar_together;
 use std::borrow::Cow;
 pub(crate) use top::TopK;
@@ -138,14 +140,18 @@ impl<'s, S: Similarity + ?Sized> KnnIndex<'s, S> {
             return Err(Error::param("k", k, "a whole number above 0"));
         }
         let queries = self.similarity.queries(queries);
-        search_all(&queries, self.cancel, |scratch, query, row| {
-            let request = Request {
-                k,
-                positions: [0..self.n_rows(), 0..0],
-                allowed: &|row| allowed(query as u32, row),
-            };
-            self.index.search(scratch, row, &[request]).remove(0)
-        })
+        search_all(
+            &queries,
+            self.cancel,
+            |scratch: &mut Scratch, query, row| {
+                let request = Request {
+                    k,
+                    positions: [0..self.n_rows(), 0..0],
+                    allowed: &|row| allowed(query as u32, row),
+                };
+                self.index.search(scratch, row, &[request]).remove(0)
+            },
+        )
     }
 }
 
@@ -182,7 +188,7 @@ fn class_lists(
 ) -> Result<Vec<Vec<Vec<Neighbor>>>> {
     let class = labels.codes();
     let starts = group_starts(labels.names().len(), class.iter().copied());
-    search_all(queries, cancel, |scratch, query, row| {
+    search_all(queries, cancel, |scratch: &mut Scratch, query, row| {
         let code = class[query] as usize;
         let (start, end) = (starts[code], starts[code + 1]);
         let same = Request {
@@ -246,7 +252,7 @@ pub fn class_neighbors_between<S: Similarity + ?Sized>(
     let index = Index::new(similarity.items(items.rows), Some(of_items), cancel)?;
     let mapped = similarity.queries(queries.rows);
     let number = |row: u32| row + items.first;
-    search_all(&mapped, cancel, |scratch, query, row| {
+    search_all(&mapped, cancel, |scratch: &mut Scratch, query, row| {
         let code = of_queries[query] as usize;
         let (start, end) = (starts[code], starts[code + 1]);
         let itself = queries.first + query as u32;
@@ -281,15 +287,15 @@ pub fn merge_neighbors<'a>(
 }
 
 /// Runs all queries in parallel.
-fn search_all<T: Send>(
+fn search_all<S: Default + Send, T: Send>(
     queries: &Rows,
     cancel: CancelToken<'_>,
-    search: impl Fn(&mut Scratch, usize, SparseRow<'_>) -> T + Sync,
+    search: impl Fn(&mut S, usize, SparseRow<'_>) -> T + Sync,
 ) -> Result<Vec<T>> {
     (0..queries.n_rows())
         .into_par_iter()
         .with_min_len(8)
-        .map_init(Scratch::default, |scratch, query| {
+        .map_init(S::default, |scratch, query| {
             cancel.check()?;
             Ok(search(scratch, query, queries.row(query)))
         })

@@ -1,11 +1,12 @@
 //! Class predictions from labeled rows, by many prediction rules at the price of one search.
 
-use super::{KnnIndex, Neighbor, PredictionRule, Vote};
+use super::on_base::{BaseIndex, OnBase};
+use super::{KnnIndex, Neighbor, PredictionRule, TopK, Vote};
 use crate::cancel::CancelToken;
 use crate::data::{Columns, Groups, Labels, Rows, SparseRow};
 use crate::error::{Error, Result};
 use crate::parallel::prelude::*;
-use crate::similarity::{Dot, Normalization, Similarity};
+use crate::similarity::{BilinearModel, Dot, Normalization, Similarity};
 use std::borrow::Cow;
 
 /// The predicted class of each query, in terms of the names of the training rows' labels.
@@ -107,6 +108,55 @@ impl<'a> Predictor<'a> {
         Ok(codes)
     }
 
+    /// [`Predictor::predictions`] under a similarity with a base, given an index of the training rows and queries.
+    pub(crate) fn predictions_on_base(
+        &self,
+        index: &BaseIndex,
+        similarity: &BilinearModel,
+        rules: &[PredictionRule],
+    ) -> Result<Vec<Vec<u32>>> {
+        let Some(items) = OnBase::new(index, self.train, similarity) else {
+            return self.predictions(similarity, rules);
+        };
+        for rule in rules {
+            rule.check(self.train.n_rows())?;
+        }
+        let queries = similarity.queries(self.queries);
+        let unit_queries = Normalization::Cosine.apply(Cow::Borrowed(&*queries));
+        let queries = [&*queries, &*unit_queries];
+        let place =
+            |rule: &PredictionRule| usize::from(rule.normalization == Normalization::Cosine);
+        let mut k = [0; 2];
+        for rule in rules.iter().filter(|rule| rule.vote.has_k()) {
+            k[place(rule)] = k[place(rule)].max(rule.k);
+        }
+        let near = items.neighbors(queries, k, self.cancel)?;
+        let predicted = |rule: &PredictionRule| {
+            let at = place(rule);
+            if rule.vote.has_k() {
+                return Ok(self.votes(rule, |query| &near[query][at]));
+            }
+            let values = |row| items.normalized(row, at == 1);
+            let (n, labels) = (items.n_columns(), self.labels);
+            ClassMeans::of_values(n, labels, n, values, |column| column as u32)?
+                .nearest(queries[at])
+        };
+        rules.iter().map(predicted).collect()
+    }
+
+    /// The classes that the neighbors of each query vote for.
+    fn votes<'n>(
+        &self,
+        rule: &PredictionRule,
+        near: impl Fn(usize) -> &'n [Neighbor] + Sync,
+    ) -> Vec<u32> {
+        (0..self.queries.n_rows())
+            .into_par_iter()
+            .with_min_len(256)
+            .map(|query| predict_class(rule.vote, &near(query)[..rule.k], self.labels))
+            .collect()
+    }
+
     /// The class codes by rules of one normalization. All maps are done, so what is left of the similarity is a dot product.
     fn predict(
         &self,
@@ -125,11 +175,7 @@ impl<'a> Predictor<'a> {
         let index = KnnIndex::of_items(&Dot, items).with_cancel(self.cancel);
         let near = index.neighbors(queries, k)?;
         for (rule, codes) in by_neighbors {
-            *codes = (0..near.len())
-                .into_par_iter()
-                .with_min_len(256)
-                .map(|query| predict_class(rule.vote, &near[query][..rule.k], self.labels))
-                .collect();
+            *codes = self.votes(rule, |query| &near[query]);
         }
         Ok(())
     }
@@ -197,12 +243,34 @@ pub struct ClassMeans {
     /// The classes that have rows.
     classes: Vec<u32>,
     within: f64,
-    index: KnnIndex<'static, Dot>,
+    /// The features in which a mean is not 0.
+    columns: Columns,
+    /// For each of them, the classes, as places in `classes`, and their means.
+    means: Groups<(u32, f64)>,
 }
 
 impl ClassMeans {
     /// From rows as [`Similarity::items`] maps them, and their labels.
     pub fn new(items: &Rows, labels: &Labels) -> Result<Self> {
+        let columns = Columns::of(items);
+        let number = |feature| {
+            columns
+                .number(feature)
+                .expect("stored columns are numbered")
+        };
+        let values = |row| (items.row(row).iter()).map(|(feature, y)| (number(feature), y));
+        let feature = |column: usize| columns.features()[column];
+        Self::of_values(items.n_features(), labels, columns.len(), values, feature)
+    }
+
+    /// The same, given the values of each row by the numbers of their columns, and the feature of each column.
+    fn of_values<I: Iterator<Item = (u32, f64)>>(
+        n_features: usize,
+        labels: &Labels,
+        n_columns: usize,
+        values: impl Fn(usize) -> I + Sync,
+        feature: impl Fn(usize) -> u32 + Sync,
+    ) -> Result<Self> {
         let n_classes = labels.names().len();
         let members = Groups::new(n_classes, labels.codes().iter().copied().zip(0u32..));
         let mut classes: Vec<u32> = (0..n_classes as u32).collect();
@@ -210,34 +278,67 @@ impl ClassMeans {
         if classes.is_empty() {
             return Err(Error::data("there are no training rows to predict from"));
         }
-        let columns = Columns::of(items);
         let means: Vec<(Vec<u32>, Vec<f64>)> = classes
             .par_iter()
-            .map(|&class| mean(items, members.of(class as usize), &columns))
+            .map(|&class| mean(members.of(class as usize), n_columns, &values, &feature))
             .collect();
-        let mut rows = Rows::new(items.n_features());
-        for (indices, values) in &means {
-            rows.push(SparseRow::new(indices, values));
-        }
-        let squares: f64 = rows.iter().map(|mean| mean.dot(mean)).sum();
+        let rows = means.iter().map(|mean| SparseRow::new(&mean.0, &mean.1));
+        let squares: f64 = rows.clone().map(|mean| mean.dot(mean)).sum();
+        let features = rows.clone().flat_map(|mean| mean.indices()).copied();
+        let columns = Columns::from_features(n_features, features.collect());
+        let number = |feature| columns.number(feature).expect("all features are numbered");
+        let entries = (0u32..).zip(rows).flat_map(|(place, mean)| {
+            let values = mean.indices().iter().zip(mean.values());
+            values.map(move |(&feature, &y)| (feature, (place, y)))
+        });
+        let entries = entries.map(|(feature, entry)| (number(feature), entry));
         Ok(Self {
             within: squares / classes.len() as f64,
+            means: Groups::new(columns.len(), entries),
+            columns,
             classes,
-            index: KnnIndex::of_items(&Dot, Cow::Owned(rows)),
         })
     }
 
     /// The class of the highest mean similarity, the first of equals, for queries as [`Similarity::queries`] maps them.
     pub fn nearest(&self, queries: &Rows) -> Result<Vec<u32>> {
-        let near = self.index.neighbors(queries, 1)?;
-        Ok(near.iter().map(|n| self.class(&n[0])).collect())
+        let class = |near: Vec<Neighbor>| self.class(&near[0]);
+        Ok(self.ranked(queries, 1, class))
     }
 
     /// The mean similarity of each query to each class that has rows: (class, mean), the highest first.
     pub fn scores(&self, queries: &Rows) -> Result<Vec<Vec<(u32, f64)>>> {
-        let near = self.index.neighbors(queries, self.classes.len())?;
-        let one = |list: &Vec<Neighbor>| list.iter().map(|n| (self.class(n), n.score)).collect();
-        Ok(near.iter().map(one).collect())
+        let one = |near: Vec<Neighbor>| near.iter().map(|n| (self.class(n), n.score)).collect();
+        Ok(self.ranked(queries, self.classes.len(), one))
+    }
+
+    /// The `k` classes of the highest mean similarity to each query.
+    fn ranked<T: Send>(
+        &self,
+        queries: &Rows,
+        k: usize,
+        of: impl Fn(Vec<Neighbor>) -> T + Sync,
+    ) -> Vec<T> {
+        let rank = |query| {
+            let mut top = TopK::new(k);
+            let scores = (0..).zip(self.products(queries.row(query)));
+            scores.for_each(|(place, score)| top.push(place, score));
+            of(top.into_sorted())
+        };
+        let queries = (0..queries.n_rows()).into_par_iter();
+        queries.with_min_len(64).map(rank).collect()
+    }
+
+    /// The dot product of a query with the mean of each class, summed by increasing column.
+    fn products(&self, query: SparseRow<'_>) -> Vec<f64> {
+        let mut sums = vec![0.0; self.classes.len()];
+        for (feature, x) in query.iter() {
+            let column = self.columns.number(feature);
+            for &(place, y) in column.map_or(&[][..], |column| self.means.of(column as usize)) {
+                sums[place as usize] += x * y;
+            }
+        }
+        sums
     }
 
     /// The mean squared norm of the class means, which is the scale of their scores. Where queries are mapped as items
@@ -252,24 +353,24 @@ impl ClassMeans {
 }
 
 /// The mean of some rows, which are summed in order.
-fn mean(rows: &Rows, members: &[u32], columns: &Columns) -> (Vec<u32>, Vec<f64>) {
-    let mut sums = vec![0.0; columns.len()];
+fn mean<I: Iterator<Item = (u32, f64)>>(
+    members: &[u32],
+    n_columns: usize,
+    values: impl Fn(usize) -> I,
+    feature: impl Fn(usize) -> u32,
+) -> (Vec<u32>, Vec<f64>) {
+    let mut sums = vec![0.0; n_columns];
     for &row in members {
-        for (feature, value) in rows.row(row as usize).iter() {
-            let number = columns
-                .number(feature)
-                .expect("stored columns are numbered");
-            sums[number as usize] += value;
-        }
+        values(row as usize).for_each(|(column, value)| sums[column as usize] += value);
     }
     let n = members.len() as f64;
     sums.iter()
-        .zip(columns.features())
-        .filter(|(sum, _)| **sum != 0.0)
-        .map(|(sum, &feature)| {
+        .enumerate()
+        .filter(|(_, sum)| **sum != 0.0)
+        .map(|(column, sum)| {
             // Sums beyond the largest number become it; infinities of both signs cancel.
             let known = if sum.is_nan() { 0.0 } else { *sum };
-            (feature, known.clamp(f64::MIN, f64::MAX) / n)
+            (feature(column), known.clamp(f64::MIN, f64::MAX) / n)
         })
         .unzip()
 }

@@ -1,7 +1,10 @@
-//! Both searches against brute force, with and without a tree.
+//! All searches against brute force, with and without a tree.
 
+use super::on_base::OnBase;
 use super::*;
-use crate::similarity::Dot;
+use crate::atoms::{ActiveSet, Atom};
+use crate::data::{Preprocess, Preprocessor};
+use crate::similarity::{BilinearModel, Dot, Normalization};
 use proptest::prelude::*;
 use std::borrow::Cow;
 
@@ -247,5 +250,103 @@ proptest! {
                 }
             }
         }
+    }
+}
+
+/// A model on a base with atoms of these features.
+fn on_base(rows: &Rows, atoms: &[(u32, u32)], base: f64) -> BilinearModel {
+    let mut active = ActiveSet::default();
+    for (at, &(i, j)) in atoms.iter().enumerate() {
+        let atom = match at % 2 {
+            0 => Atom::plus(i.min(j), i.max(j)),
+            _ => Atom::minus(i.min(j), i.max(j)),
+        };
+        if let Some(atom) = atom.ok().filter(|atom| !active.atoms().contains(atom)) {
+            let weights = active.atoms().to_vec().into_iter().zip(active.weights());
+            let halved: Vec<_> = weights.map(|(a, w)| (a, w / 2.0)).collect();
+            let own = if halved.is_empty() { 1.0 } else { 0.5 };
+            let all: Vec<_> = halved.into_iter().chain([(atom, own)]).collect();
+            active = ActiveSet::from_weighted(&all).unwrap();
+        }
+    }
+    BilinearModel::on_base(rows.n_features(), 7.0, &active, base).unwrap()
+}
+
+proptest! {
+    #[test]
+    fn predictions_on_a_base_are_those_of_mapped_rows(
+        rows in whole(3..90), queries in whole(1..6), base in 1u32..400, unit in prop::bool::ANY,
+        atoms in prop::collection::vec((0u32..12, 0u32..12), 0..9),
+    ) {
+        let kind = if unit { Preprocess::Unit } else { Preprocess::None };
+        let [rows, queries] = [rows, queries].map(|rows| Preprocessor::fit(kind, &rows).apply(&rows));
+        let labels = Labels::from_names((0..rows.n_rows()).map(|r| (r * r % 7 % 3).to_string()));
+        let model = on_base(&rows, &atoms, f64::from(base) / 37.0);
+        let votes = [(1, Vote::Majority), (3, Vote::Weighted), (2, Vote::Squared), (1, Vote::ClassMean)];
+        let rules = Normalization::ALL.into_iter().flat_map(|normalization| {
+            votes.map(|(k, vote)| PredictionRule { k, vote, normalization })
+        });
+        let rules: Vec<PredictionRule> = rules.collect();
+        let mapped = [Normalization::Dot, Normalization::Cosine].map(|n| {
+            [&rows, &queries].map(|rows| n.apply(model.queries(rows)).into_owned())
+        });
+        let predictor = Predictor::new(&rows, &labels, &queries).unwrap();
+        for most in [0, usize::MAX] {
+            let index = BaseIndex::with_products(&rows, &queries, most).unwrap();
+            let found = OnBase::new(&index, &rows, &model).unwrap();
+            let found = found.neighbors([&mapped[0][1], &mapped[1][1]], [3, 2], CancelToken::NEVER).unwrap();
+            for (query, lists) in found.iter().enumerate() {
+                for (at, (list, k)) in lists.iter().zip([3, 2]).enumerate() {
+                    let [items, queries] = &mapped[at];
+                    prop_assert_eq!(list, &brute_force(items, queries.row(query), k, |_| true));
+                }
+            }
+            let predicted = predictor.predictions_on_base(&index, &model, &rules).unwrap();
+            prop_assert_eq!(predicted, predictor.predictions(&model, &rules).unwrap());
+        }
+    }
+
+    #[test]
+    fn the_scores_of_class_means_are_dot_products(rows in whole(4..60), queries in whole(1..6), classes in 1usize..5) {
+        let labels = Labels::from_names((0..rows.n_rows()).map(|r| (r * r % 7 % classes).to_string()));
+        let means = ClassMeans::new(&rows, &labels).unwrap();
+        let (nearest, scores) = (means.nearest(&queries).unwrap(), means.scores(&queries).unwrap());
+        let mut sums = vec![vec![0.0; 12]; labels.names().len()];
+        for (row, &class) in rows.iter().zip(labels.codes()) {
+            row.iter().for_each(|(column, value)| sums[class as usize][column as usize] += value);
+        }
+        let mut of_classes = Rows::new(12);
+        for (sums, count) in sums.iter().zip(labels.counts()) {
+            let mean: Vec<f64> = sums.iter().map(|sum| sum / count as f64).collect();
+            of_classes.push(SparseRow::new(&(0..12).collect::<Vec<u32>>(), &mean));
+        }
+        for (query, row) in queries.iter().enumerate() {
+            let wanted = brute_force(&of_classes, row, sums.len(), |_| true);
+            let wanted: Vec<(u32, f64)> = wanted.iter().map(|near| (near.row, near.score)).collect();
+            prop_assert_eq!(nearest[query], wanted[0].0);
+            prop_assert_eq!(&scores[query], &wanted);
+        }
+    }
+}
+
+#[test]
+fn rows_out_of_range_are_mapped() {
+    let rows = |value| Rows::from_parts(2, vec![0, 1, 2], vec![0, 1], vec![value, 1.0]).unwrap();
+    assert!(BaseIndex::new(&rows(1e4), &rows(1.0)).is_some());
+    for value in [1e-7, 1e7] {
+        assert!(BaseIndex::new(&rows(value), &rows(1.0)).is_none());
+        assert!(BaseIndex::new(&rows(1.0), &rows(value)).is_none());
+    }
+    let (rows, index) = (rows(1.0), BaseIndex::new(&rows(1.0), &rows(1.0)).unwrap());
+    for base in [1e-12, 1e12] {
+        let model = on_base(&rows, &[(0, 1)], base);
+        assert!(OnBase::new(&index, &rows, &model).is_none());
+        let labels = Labels::from_names(["a", "b"]);
+        let predictor = Predictor::new(&rows, &labels, &rows).unwrap();
+        let rules = [PredictionRule::nearest(1)];
+        let predicted = predictor
+            .predictions_on_base(&index, &model, &rules)
+            .unwrap();
+        assert_eq!(predicted, predictor.predictions(&model, &rules).unwrap());
     }
 }

@@ -260,6 +260,11 @@ impl BilinearModel {
         self.factors.transform_rows(rows)
     }
 
+    /// [`BilinearModel::transform_rows`] without the coordinates of the base.
+    pub(crate) fn learned_rows(&self, rows: &Rows) -> Rows {
+        self.factors.learned_rows(rows)
+    }
+
     /// M, the learned part without the base, as a sparse list of (row, column, value), both halves, sorted by row and then column. Entries where
     /// a plus and a minus atom cancel exactly are left out.
     ///

@@ -119,7 +119,16 @@ impl Factors {
     /// sqrt(λ value_c) (v_c · x). A coordinate beyond the range of `f64` becomes the largest number, and 0 where
     /// infinities of both signs meet.
     pub(super) fn transform_rows(&self, rows: &Rows) -> Rows {
-        let (n_base, base_root) = (self.n_base(), self.base.sqrt());
+        self.coordinates(rows, self.n_base())
+    }
+
+    /// The coordinates without those of the base.
+    pub(super) fn learned_rows(&self, rows: &Rows) -> Rows {
+        self.coordinates(rows, 0)
+    }
+
+    fn coordinates(&self, rows: &Rows, n_base: usize) -> Rows {
+        let base_root = self.base.sqrt();
         map_rows(
             rows,
             n_base + self.values.len(),

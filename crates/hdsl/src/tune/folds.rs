@@ -6,9 +6,9 @@ use super::supervision::{Given, Held};
 use crate::cancel::CancelToken;
 use crate::data::{Labels, Preprocess, Preprocessor, Rows, RowsView, stratified_split};
 use crate::error::{Error, Result};
-use crate::knn::{PredictionRule, Predictor};
+use crate::knn::{BaseIndex, PredictionRule, Predictor};
 use crate::model::TrainConfig;
-use crate::similarity::Similarity;
+use crate::similarity::{BilinearModel, Similarity};
 use crate::train::hold_out;
 use crate::train::subsample::{sampled_anchors, sampled_rows};
 use crate::triplets::{TripletSource, Triplets};
@@ -57,6 +57,8 @@ pub(super) struct Prepared {
     validation: Rows,
     /// Triplets of neighbors, which take long to mine.
     neighbors: OnceLock<Triplets>,
+    /// For evaluations of similarities with a base; none if the rows do not suit it.
+    base_index: OnceLock<Option<BaseIndex>>,
 }
 
 impl Prepared {
@@ -151,6 +153,7 @@ impl Fold {
             train: fitted.apply(&*self.train),
             validation: fitted.apply(&self.validation),
             neighbors: OnceLock::new(),
+            base_index: OnceLock::new(),
         });
         known().entry(kind).or_insert(prepared).clone()
     }
@@ -166,11 +169,40 @@ impl Fold {
         if let Some((_, held)) = &self.given {
             return Ok(held.losses(&prepared.train, similarity, rules, self.first));
         }
-        let predictor = Predictor::new(&prepared.train, &self.labels, &prepared.validation)?;
-        let predicted = predictor
-            .with_cancel(cancel)
-            .predictions(similarity, rules)?;
+        let predictor = self.predictor(prepared, cancel)?;
+        let predicted = predictor.predictions(similarity, rules)?;
         Ok(predicted.iter().map(|p| self.wrong(p)).collect())
+    }
+
+    /// [`Fold::losses`] of a learned similarity.
+    pub(super) fn losses_of_model(
+        &self,
+        prepared: &Prepared,
+        model: &BilinearModel,
+        rules: &[PredictionRule],
+        cancel: CancelToken<'_>,
+    ) -> Result<Vec<Losses>> {
+        let index = || {
+            prepared
+                .base_index
+                .get_or_init(|| BaseIndex::new(&prepared.train, &prepared.validation))
+        };
+        let on_base = model.base() > 0.0 && !self.is_given();
+        let Some(index) = on_base.then(index).and_then(Option::as_ref) else {
+            return self.losses(prepared, model, rules, cancel);
+        };
+        let predictor = self.predictor(prepared, cancel)?;
+        let predicted = predictor.predictions_on_base(index, model, rules)?;
+        Ok(predicted.iter().map(|p| self.wrong(p)).collect())
+    }
+
+    fn predictor<'a>(
+        &'a self,
+        prepared: &'a Prepared,
+        cancel: CancelToken<'a>,
+    ) -> Result<Predictor<'a>> {
+        let predictor = Predictor::new(&prepared.train, &self.labels, &prepared.validation)?;
+        Ok(predictor.with_cancel(cancel))
     }
 
     /// The validation rows that are predicted wrong, by their number among those of all folds.

@@ -462,7 +462,7 @@ impl TrialTask {
                     let (lambda, n_features) = (config.lambda[0], prepared.train.n_features());
                     let base = config.solver(lambda, 0)?.base;
                     let similarity = BilinearModel::on_base(n_features, lambda, &active, base)?;
-                    match fold.losses(prepared, &similarity, means.rules, means.cancel) {
+                    match fold.losses_of_model(prepared, &similarity, means.rules, means.cancel) {
                         Err(Error::Stopped) => break,
                         losses => losses?,
                     }

@@ -27,6 +27,7 @@ import dask.bag as db  # noqa: E402
 from distributed import Client, LocalCluster  # noqa: E402
 
 import hdsl.dask  # noqa: E402
+from hdsl.dask._cluster import Cluster, Source  # noqa: E402
 
 #: Blocks of uneven sizes, one of them of a single row.
 CUTS = [0, 30, 31, 90, 120, 200]
@@ -445,6 +446,15 @@ def test_a_killed_worker_does_not_change_the_model(mortal, tmp_path, case):
     found = hdsl.dask.HDSL(**params, callback=killer).fit(rows, y, client=client, n_shards=2, timeout=30)
     assert len(killer.killed) == 1 and found.distributed_["recoveries"] >= 1
     assert_same(found, expected)
+
+
+def test_tasks_that_no_worker_can_run_are_given_up(client):
+    shards = Cluster(client, None, None, Source("random", (1,)), classes=None, options={}, n_shards=1, timeout=0.5)
+    # Longer than the timeout, but a worker is at it.
+    shards._await([client.submit(time.sleep, 1.5, pure=False)])
+    stuck = client.submit(int, resources={"which no worker has": 1}, key="stuck", pure=False)
+    with pytest.raises(hdsl.dask.WorkerLost, match="no worker has worked on stuck for 0.5 s"):
+        shards._await([stuck])
 
 
 def test_lost_data_is_named_and_the_best_model_so_far_is_kept(mortal):

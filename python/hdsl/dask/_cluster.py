@@ -587,8 +587,9 @@ class Cluster:
     # -- waiting ----------------------------------------------------------------------------------------------------------------
 
     def _await(self, futures: list[Future], pinned: set[str] | None = None) -> None:
-        """Wait for tasks. Those that are pinned to workers fail if one of these is gone."""
-        pending = futures
+        """Wait for tasks. Those that are pinned to workers fail if one of these is gone, and all fail if no worker of the
+        cluster works on anything for `timeout` seconds: what they need may have been lost without notice."""
+        pending, active = futures, time.monotonic()
         while pending:
             try:
                 with self.client.as_current():
@@ -607,6 +608,10 @@ class Cluster:
                 known = set(workers_of(self.client, self.timeout))
                 for address in (pinned or set()) - known:
                     raise WorkerLost(f"{address} is gone")
+                if any(self.client.processing().values()):
+                    active = time.monotonic()
+                elif time.monotonic() > active + self.timeout:
+                    raise WorkerLost(f"no worker has worked on {pending[0].key} for {self.timeout:g} s")
 
     def _raise(self, future: Future) -> None:
         error = future.exception()

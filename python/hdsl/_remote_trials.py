@@ -21,6 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from hdsl import _core
+from hdsl._malloc import keep_freed, return_freed
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -55,6 +56,8 @@ class TrialRows:
     def data(self) -> Iterator[_core.TrialData]:
         """The compiled side, for the time of a task."""
         with _lock:
+            if not _kept:
+                keep_freed()
             kept = _kept.setdefault(self.search, Kept())
             kept.n_tasks += 1
         try:
@@ -107,7 +110,9 @@ def forget(search: str) -> None:
     with _lock:
         kept = _kept.get(search)
         if kept is not None and kept.n_tasks == 0:
-            del _kept[search]
+            del _kept[search], kept
+            if not _kept:
+                return_freed()
 
 
 def _aligned(value: Any) -> Any:

@@ -1,6 +1,6 @@
-//! Compresses plotly.js, which comes with the plotly crate, so that the program need not contain all 4.5 MB of it.
+//! Compresses plotly.js, which comes with the plotly crate: 1.1 MB in the program instead of 4.7 (1.4 with deflate).
 
-use flate2::{Compression, write::DeflateEncoder};
+use lzma_rust2::{XzOptions, XzWriter};
 use std::io::Write as _;
 use std::path::Path;
 
@@ -10,12 +10,12 @@ fn main() {
     let sources = plotly::Plot::offline_js_sources();
     let start = sources.find('>').map_or(0, |at| at + 1);
     let end = sources.find("</script>").unwrap_or(sources.len());
-    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
-    let compressed = encoder
-        .write_all(&sources.as_bytes()[start..end])
-        .and_then(|()| encoder.finish());
+    let compressed = XzWriter::new(Vec::new(), XzOptions::with_preset(6)).and_then(|mut writer| {
+        writer.write_all(&sources.as_bytes()[start..end])?;
+        writer.finish()
+    });
     let folder = std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
-    let path = Path::new(&folder).join("plotly.deflate");
+    let path = Path::new(&folder).join("plotly.xz");
     std::fs::write(path, compressed.expect("memory takes every byte"))
         .expect("the folder of the build can be written to");
 }

@@ -23,12 +23,12 @@ const OWN: [&str; 13] = [
 ];
 
 /// plotly.js, compressed by `build.rs`.
-const PLOTLY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plotly.deflate"));
+const PLOTLY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plotly.xz"));
 
 /// plotly.js.
 pub(crate) fn plotly() -> String {
     let mut script = String::new();
-    let mut decoder = flate2::read::DeflateDecoder::new(PLOTLY);
+    let mut decoder = lzma_rust2::XzReader::new(PLOTLY, false);
     decoder
         .read_to_string(&mut script)
         .expect("build.rs compressed this script");

@@ -1,6 +1,7 @@
 """Parquet and Arrow files of other programs: all ways to write a table give the rows of the same table as CSV."""
 
 import csv
+import io
 import subprocess
 
 import numpy as np
@@ -147,7 +148,18 @@ def polars_files(folder, table):
     frame.write_parquet(folder / "polars-pages.parquet", compression="lz4", data_page_size=2000, row_group_size=table.num_rows // 2 + 1)
     frame.write_ipc(folder / "polars.arrow")
     frame.write_ipc(folder / "polars-zstd.arrow", compression="zstd")
-    return [folder / name for name in ["polars.parquet", "polars-pages.parquet", "polars.arrow", "polars-zstd.arrow"]]
+    arrow = [folder / name for name in ["polars.arrow", "polars-zstd.arrow"]]
+    # The first releases of polars write Arrow files of some tables that they cannot read themselves.
+    return [folder / "polars.parquet", folder / "polars-pages.parquet", *filter(reads_back, arrow)]
+
+
+def reads_back(path):
+    try:
+        pl.read_ipc(io.BytesIO(path.read_bytes()))
+    except (pl.exceptions.ComputeError, pl.exceptions.PanicException):
+        assert tuple(map(int, pl.__version__.split(".")[:2])) < (1, 10)
+        return False
+    return True
 
 
 @pytest.mark.parametrize("n, missing", [(700, True), (700, False), (9, True)])

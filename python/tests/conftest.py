@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import shutil
 import signal
@@ -21,6 +22,20 @@ def planted(n_rows=200, n_features=400, seed=0):
     X = sp.random(n_rows, n_features, density=0.02, random_state=rng, format="lil")
     X[np.arange(n_rows), 3 * y + rng.integers(0, 3, n_rows)] = 1.0
     return sp.csr_matrix(X), y
+
+
+def local_cluster(n_workers, **options):
+    """A Dask cluster of processes on this machine, which start as copies of one that has imported everything."""
+    import dask
+    from distributed import LocalCluster
+
+    if "forkserver" in multiprocessing.get_all_start_methods():
+        from multiprocessing import forkserver
+
+        forkserver.set_forkserver_preload(["distributed", "hdsl.dask"])
+        forkserver.ensure_running()  # with this list: Dask sets its own before a worker starts
+        dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"})
+    return LocalCluster(n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None, **options)
 
 
 @pytest.fixture

@@ -17,31 +17,37 @@ import hdsl
 import hdsl._core
 import hdsl._remote_trials
 import hdsl._search
-from conftest import planted
+from conftest import local_cluster, planted
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed")
+
+
+ROUND_ITER = 12
 
 
 @pytest.fixture(autouse=True)
 def short_rounds(monkeypatch):
     """A search of seconds, not of minutes."""
-    monkeypatch.setattr(hdsl._search, "ROUND_ITER", 12)
+    monkeypatch.setattr(hdsl._search, "ROUND_ITER", ROUND_ITER)
 
 
 @pytest.fixture(scope="module")
 def client():
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=None
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    with local_cluster(2, memory_limit=None) as cluster, distributed.Client(cluster) as client:
         yield client
 
 
 @pytest.fixture(scope="module")
 def small():
     return planted(90, 60)
+
+
+@pytest.fixture(scope="module")
+def of_one_process(small):
+    """The search with two folds, in one process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hdsl._search, "ROUND_ITER", ROUND_ITER)
+        return hdsl.tune(*small, cv=2, time=None)
 
 
 def same(one, other):
@@ -91,45 +97,45 @@ def when_training(monkeypatch, act, after=1):
 
 @pytest.mark.parametrize(
     "options",
-    [{"cv": 2}, {"preset": "paper", "cv": 2}, {"X_val": True, "refit": False}, {"triplets": True, "cv": 2, "max_features": 20}],
+    [{}, {"preset": "paper"}, {"X_val": True, "refit": False}, {"triplets": True, "max_features": 20}],
     ids=str,
 )
-def test_the_result_is_that_of_one_process(client, small, options):
-    options = dict(options)
+def test_the_result_is_that_of_one_process(client, small, of_one_process, options):
+    here = None if options else of_one_process
+    options = {"cv": 2, **options}
     X, y = small
     if options.pop("X_val", False):
+        del options["cv"]
         options["X_val"], options["y_val"] = planted(50, 60, seed=3)
     if options.pop("triplets", False):
         rng = np.random.default_rng(1)
         near = [rng.choice(np.flatnonzero(y == y[row])) for row in range(60)]
         far = [rng.choice(np.flatnonzero(y != y[row])) for row in range(60)]
         options["triplets"], y = np.column_stack([np.arange(60), near, far]), None
-    here = hdsl.tune(X, y, time=None, **options)
+    here = here or hdsl.tune(X, y, time=None, **options)
     there = hdsl.tune(X, y, time=None, client=client, **options)
     assert there.tuning_.finished
     same(there, here)
     assert idle(client)
 
 
-def test_a_trial_is_run_again_if_its_worker_is_killed(client, small, monkeypatch):
+def test_a_trial_is_run_again_if_its_worker_is_killed(client, small, of_one_process, monkeypatch):
     X, y = small
-    here = hdsl.tune(X, y, cv=2, time=None)
     address, pid = next(iter(client.run(os.getpid).items()))
     when_training(monkeypatch, lambda: os.kill(pid, signal.SIGKILL), after=20)
     there = hdsl.tune(X, y, cv=2, time=None, client=client)
-    same(there, here)
+    same(there, of_one_process)
     assert address not in client.scheduler_info()["workers"]
     client.wait_for_workers(2, timeout=30)
     assert idle(client)
 
 
-def test_rows_that_are_lost_with_all_workers_are_sent_again(client, small, monkeypatch):
+def test_rows_that_are_lost_with_all_workers_are_sent_again(client, small, of_one_process, monkeypatch):
     X, y = small
-    here = hdsl.tune(X, y, cv=2, time=None)
     pids = client.run(os.getpid).values()
     when_training(monkeypatch, lambda: [os.kill(pid, signal.SIGKILL) for pid in pids], after=20)
     there = hdsl.tune(X, y, cv=2, time=None, client=client)
-    same(there, here)
+    same(there, of_one_process)
     client.wait_for_workers(2, timeout=30)
     assert idle(client)
 

@@ -27,7 +27,7 @@ import dask.bag as db  # noqa: E402
 from distributed import Client  # noqa: E402
 
 import hdsl.dask  # noqa: E402
-from hdsl.dask._blocks import as_blocks, classes_and_codes  # noqa: E402
+from hdsl.dask._blocks import as_blocks, classes_and_codes, keep  # noqa: E402
 from hdsl.dask._cluster import Cluster, Source  # noqa: E402
 
 #: Blocks of uneven sizes, one of them of a single row.
@@ -463,6 +463,19 @@ def test_tasks_that_no_worker_can_run_are_given_up(client):
     stuck = client.submit(int, resources={"which no worker has": 1}, key="stuck", pure=False)
     with pytest.raises(hdsl.dask.WorkerLost, match="no worker has worked on stuck for 0.1 s"):
         shards._await([stuck])
+
+
+def test_futures_are_kept_until_a_task_is_done_or_given_up(client):
+    before = tasks_of(client)
+    no_worker = {"resources": {"which no worker has": 1}}
+    for after, options in ((False, {}), (True, no_worker)):
+        needed = client.submit(int, 1, key="hdsl-needed", pure=False)
+        task = keep([needed], client.submit(abs, needed, key="hdsl-task", pure=False, **options))
+        del needed
+        time.sleep(0.5)
+        assert ("hdsl-needed" in client.refcount) == after  # still needed?
+        del task
+        assert left_since(client, before) == set()
 
 
 def test_lost_data_is_named_and_the_best_model_so_far_is_kept(mortal):

@@ -29,14 +29,21 @@ def token() -> str:
 
 
 def keep(needed: Iterable[Any], until: Future) -> Future:
-    """Keep futures that a task depends on until it is done.
+    """Keep futures that a task depends on until it is done or released.
 
     The scheduler reads a submitted graph in the background: a future that is dropped right after the submission of a task that
     depends on it may be released before the scheduler knows of that task, which then waits forever.
     """
     kept = [future for future in needed if isinstance(future, Future)]
-    until.add_done_callback(lambda _: kept.clear())
+    # Not `add_done_callback`, which keeps `until` itself: a task that can never run would stay on the cluster for good.
+    until.client.loop.add_callback(_clear_when_done, kept, until._state)
     return until
+
+
+async def _clear_when_done(kept: list[Future], state: Any) -> None:
+    while state.status == "pending":
+        await state.wait()
+    kept.clear()
 
 
 @dataclass

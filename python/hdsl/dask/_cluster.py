@@ -405,6 +405,7 @@ class Cluster:
         """Build the shards of the plan, on the workers there are."""
         plan, client, name = self.plan, self.client, token()
         assert plan is not None
+        self._release()
         self.check_lost()
         for at, source in enumerate(plan.sources):
             if source[0] == "neighbors" and any(lists.status == "cancelled" for _, lists in source[1]):

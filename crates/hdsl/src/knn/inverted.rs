@@ -93,10 +93,11 @@ impl InvertedIndex {
                 Column::Sparse(range) => add_entries(scores, x, &self.entries[range.clone()]),
             }
         }
-        for &(x, values) in &pending[..n_pending] {
-            for (score, y) in scores.iter_mut().zip(values) {
-                *score += x * y;
-            }
+        if n_pending > 0 {
+            // Fewer than four are filled up with the first one times 0.
+            let first = pending[0].1;
+            pending[n_pending..].fill((0.0, first));
+            add_four(scores, pending);
         }
     }
 }
@@ -130,29 +131,53 @@ pub(super) fn select(
 ) -> Vec<Neighbor> {
     // The k-th largest of these scores is at most `slack` above the k-th largest exact score. No row that is further below it
     // than twice the slack is among the nearest.
-    let mut rough = TopK::new(request.k);
-    let mut limit = f32::NEG_INFINITY;
-    let mut candidates = Vec::new();
-    for range in &request.positions {
-        for start in range.clone().step_by(BLOCK) {
-            let scores = &scores[start..range.end.min(start + BLOCK)];
-            if max(scores) < limit {
+    let k = request.k;
+    let (blocks, expected) = blocks(scores, request);
+    let mut limit = round_down(f64::from(expected) - 2.0 * slack);
+    let (mut rough, mut candidates) = (TopK::new(k), Vec::new());
+    loop {
+        for (largest, block) in &blocks {
+            if *largest < limit {
                 continue;
             }
-            for (position, &score) in (start..).zip(scores) {
+            for (position, &score) in block.clone().zip(&scores[block.clone()]) {
                 if score >= limit && (request.allowed)(row_at(position)) {
                     candidates.push((position, score));
                     rough.push(position as u32, f64::from(score));
-                    limit = round_down(rough.threshold() - 2.0 * slack);
+                    limit = limit.max(round_down(rough.threshold() - 2.0 * slack));
                 }
             }
         }
+        if candidates.len() >= k || limit == f32::NEG_INFINITY {
+            break;
+        }
+        // Too few rows are allowed among those with high scores.
+        (rough, limit) = (TopK::new(k), f32::NEG_INFINITY);
+        candidates.clear();
     }
-    let mut top = TopK::new(request.k);
+    let mut top = TopK::new(k);
     for (position, _) in candidates.into_iter().filter(|c| c.1 >= limit) {
         top.push(row_at(position), exact(position));
     }
     top.into_sorted()
+}
+
+/// The blocks of a request's positions with their largest scores, and a score that about `k` rows reach: the largest scores
+/// of k + 1 blocks do, and one row may not be allowed. These blocks come first.
+fn blocks(scores: &[f32], request: &Request<'_>) -> (Vec<(f32, Range<usize>)>, f32) {
+    let mut blocks = Vec::new();
+    for range in &request.positions {
+        blocks.extend(range.clone().step_by(BLOCK).map(|start| {
+            let block = start..range.end.min(start + BLOCK);
+            (max(&scores[block.clone()]), block)
+        }));
+    }
+    if blocks.len() <= request.k {
+        return (blocks, f32::NEG_INFINITY);
+    }
+    let decreasing = |a: &(f32, _), b: &(f32, _)| b.0.total_cmp(&a.0);
+    let expected = blocks.select_nth_unstable_by(request.k, decreasing).1.0;
+    (blocks, expected)
 }
 
 /// The largest score. Independent maxima let the compiler use SIMD instructions.

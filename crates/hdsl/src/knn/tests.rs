@@ -129,6 +129,26 @@ fn crowded(n: u32, signed: bool) -> (Rows, Labels) {
 }
 
 #[test]
+fn rows_that_are_not_allowed_do_not_displace_others() {
+    let (rows, _) = crowded(900, true);
+    let index = KnnIndex::new(&Dot, &rows);
+    // All but one row, every hundredth row, two rows, none.
+    let rules: [fn(u32, u32) -> bool; 4] = [
+        |query, row| query != row,
+        |query, row| row % 100 == query % 100,
+        |query, row| row == query / 2 || row == query + 1,
+        |_, _| false,
+    ];
+    for allowed in rules {
+        let found = index.neighbors_where(&rows, 5, allowed).unwrap();
+        for (query, row) in (0..).zip(rows.iter()) {
+            let expected = brute_force(&rows, row, 5, |r| allowed(query, r));
+            assert_eq!(found[query as usize], expected, "query {query}");
+        }
+    }
+}
+
+#[test]
 fn crowded_columns_and_small_classes_like_brute_force() {
     for signed in [false, true] {
         let (rows, labels) = crowded(900, signed);

@@ -9,7 +9,7 @@ import sys
 
 from context import ROOT, Context, LeftOut
 
-SECTIONS = ["training", "scale", "growth", "reading", "texts", "mining", "neighbors", "index", "validation"]
+SECTIONS = ["training", "scale", "growth", "limits", "reading", "texts", "mining", "neighbors", "index", "validation"]
 
 
 def arguments():

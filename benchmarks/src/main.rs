@@ -5,7 +5,7 @@ mod commands;
 
 use clap::{Parser, Subcommand};
 use commands::Failure;
-use commands::{count, index, knn, read, split, synthesize, trace};
+use commands::{count, index, knn, limits, read, split, synthesize, trace};
 
 /// Makes data and measures single operations
 #[derive(Parser)]
@@ -31,6 +31,8 @@ enum Command {
     Index(index::Args),
     /// Train, and report errors or iterations with their times
     Trace(trace::Args),
+    /// Compare the parts of an iteration with what the memory allows
+    Limits(limits::Args),
     /// Run a kernel once, for `benchmarks/instructions`
     Count(count::Args),
     /// List the kernels
@@ -50,6 +52,7 @@ fn main() -> Result<(), Failure> {
         Command::Knn(args) => knn::run(&args),
         Command::Index(args) => index::run(&args),
         Command::Trace(args) => trace::run(&args),
+        Command::Limits(args) => limits::run(&args),
         Command::Count(args) => count::run(&args),
         Command::Kernels => {
             hdsl_benchmarks::kernels::NAMES

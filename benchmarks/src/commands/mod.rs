@@ -3,6 +3,7 @@
 pub(crate) mod count;
 pub(crate) mod index;
 pub(crate) mod knn;
+pub(crate) mod limits;
 pub(crate) mod read;
 pub(crate) mod split;
 pub(crate) mod synthesize;

@@ -13,6 +13,19 @@ use crate::solver::lmo;
 use crate::solver::{Incremental, SolverParams};
 use crate::triplets::Triplets;
 
+pub use crate::solver::gradient::traffic::Traffic;
+pub use crate::solver::timed::{Phase, Phases};
+
+/// Runs the solver for `iterations` and measures the parts of the iterations.
+pub fn phases(rows: Rows, triplets: &Triplets, scale: f64, iterations: usize) -> Result<Phases> {
+    let params = SolverParams {
+        max_iter: iterations,
+        ..SolverParams::new(scale)
+    };
+    let problem = Problem::taking(rows, triplets, scale, params.loss, CancelToken::NEVER)?;
+    crate::solver::timed::phases(&problem, &params)
+}
+
 /// An incremental engine at the last iterate of a run.
 pub struct WarmEngine<'p> {
     engine: Incremental<'p>,

@@ -369,6 +369,12 @@ impl Margins {
         affected.len += usize::from(atom_margin != 0.0);
     }
 
+    /// The number of triplets that the current direction affects.
+    #[cfg(feature = "bench")]
+    pub(crate) fn n_affected(&self) -> usize {
+        self.affected.len
+    }
+
     /// Reads the margins of the triplets that were listed since the last call.
     pub(crate) fn read_listed(&mut self) {
         let Self {

@@ -3,6 +3,9 @@
 //! Each shard has C, D and the H_ij of active atoms, summed over its own triplets ([`Pairs`]). This file adds up the
 //! shards. The score of an atom is D_i + D_j ± H_ij, see [`crate::objective::incremental`].
 
+#[cfg(feature = "bench")]
+pub(crate) mod traffic;
+
 use super::margin_store::{MarginStore, Shard, n_shards};
 use super::partner::{Limits, Partner, PartnerSearch, Top};
 use crate::atoms::{ActiveSet, Atom};
@@ -139,6 +142,11 @@ impl<'p> SymmetrizedGradient<'p> {
     /// Partners with H_ij = 0 are considered too, because D_i + D_j may be high.
     pub(crate) fn best_partner(&mut self, feature: u32, floor: Option<Scored>) -> Scored {
         self.multiply(feature);
+        self.best_of_product(feature, floor)
+    }
+
+    /// [`Self::best_partner`], given u = C X_{:,i}.
+    pub(super) fn best_of_product(&mut self, feature: u32, floor: Option<Scored>) -> Scored {
         let best = self.best_diagonal();
         let diagonal = |j: u32| diagonal_of(&self.margins, j);
         let active = self.active.atoms();
@@ -277,7 +285,7 @@ impl<'p> SymmetrizedGradient<'p> {
     }
 
     /// Writes u = C X_{:,i} to the buffer of the search.
-    fn multiply(&mut self, feature: u32) {
+    pub(super) fn multiply(&mut self, feature: u32) {
         let (rows, values) = self.problem.lists.column(feature);
         let mut dense = std::mem::take(&mut self.dense);
         for (&row, &x) in rows.iter().zip(values) {

@@ -2,7 +2,8 @@
 //!
 //! The order of the files, each using only those before it: parameters and bounds; directions; margins of all triplets;
 //! partner search, the gradient, the trait of an engine; linear minimization oracles; engines (incremental, recomputed,
-//! mini-batches); stop rules, forward and away candidates, the trace; checkpoints; the algorithm.
+//! mini-batches); stop rules, forward and away candidates, the trace; checkpoints; the algorithm. For benchmarks, an engine
+//! that times its parts.
 
 mod bounds;
 mod candidates;
@@ -24,6 +25,8 @@ pub(crate) mod sharded;
 mod stop;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "bench")]
+pub(crate) mod timed;
 mod trace;
 
 pub use params::{Search, Solver, SolverParams, StepRule};

@@ -242,6 +242,26 @@ impl Coefficients {
         }
     }
 
+    /// The bytes that [`Coefficients::multiply`] reads one after the other, and the cache lines that it reads in no
+    /// foreseeable order, for a column that these of `n_rows` rows contain.
+    #[cfg(feature = "bench")]
+    pub(crate) fn traffic(&self, rows: &[u32], n_rows: usize) -> (usize, usize) {
+        let per_pair = match &self.values {
+            Values::Stored { .. } => 4 + 16,
+            Values::Own => 4 + 4, // half of the margin of its triplet
+        };
+        if !self.walks_rows(rows.len(), n_rows) {
+            return (per_pair * self.others.len() + 16 * n_rows, 0);
+        }
+        let own = self
+            .anchors_in(rows)
+            .iter()
+            .map(|&row| self.pairs_of(row as usize).len());
+        let listed = rows.iter().map(|&row| self.by_other.of(row as usize).len());
+        let (own, listed): (usize, usize) = (own.sum(), listed.sum());
+        (per_pair * own + 8 * listed, listed + 2 * rows.len())
+    }
+
     /// Calls `add` with the row and the value of each term of C x.
     #[inline]
     pub(crate) fn each_product(
@@ -270,12 +290,16 @@ impl Coefficients {
     /// Whether few enough rows contain a column that only the pairs of these rows are visited. This is random access.
     /// If the pairs do not fit in the cache, a pass over all of them is often faster.
     fn walks(&self, column: &Column<'_>) -> bool {
-        let rows = column.dense.len();
+        self.walks_rows(column.rows.len(), column.dense.len())
+    }
+
+    /// The same, for a column that `n` of `n_rows` rows contain.
+    fn walks_rows(&self, n: usize, n_rows: usize) -> bool {
         let one_in = match self.others.len() < CACHED {
             true => WALK_CACHED,
-            false => WALK_PAIR + WALK_ROW * rows / self.others.len(),
+            false => WALK_PAIR + WALK_ROW * n_rows / self.others.len(),
         };
-        one_in * column.rows.len() < rows
+        one_in * n < n_rows
     }
 
     /// Adds C x to u.

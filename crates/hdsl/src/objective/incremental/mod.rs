@@ -219,6 +219,13 @@ impl Pairs {
         self.cross.push(cross);
     }
 
+    /// The mean number of features that the two rows of a pair share; 0 if they are not stored.
+    #[cfg(feature = "bench")]
+    pub(crate) fn mean_shared(&self) -> f64 {
+        let n_pairs = self.coefficients.others().len().max(1) as f64;
+        self.products.as_ref().map_or(0.0, Products::len) / n_pairs
+    }
+
     /// Computes u = C x over this shard.
     pub(crate) fn multiply(&mut self, margins: &Margins, column: &Column<'_>) {
         self.u.clear();

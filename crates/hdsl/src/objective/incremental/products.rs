@@ -63,6 +63,12 @@ impl Products {
         Ok(Some(products))
     }
 
+    /// The number of shared features of all pairs.
+    #[cfg(feature = "bench")]
+    pub(crate) fn len(&self) -> f64 {
+        self.places.len() as f64
+    }
+
     /// Calls `each` with the places and values of a pair. `constant` is the value of all entries of its other row, if
     /// they are equal.
     #[inline]

@@ -1,0 +1,104 @@
+"""The parts of an iteration beside what the memory of the machine allows."""
+
+from context import relative
+from data import real, synthetic
+from text import commands, milliseconds, number, paragraph, percent, table
+
+TITLE = "The parts of an iteration and the limit of the memory"
+
+#: What is read, and why a part is far from the limit where it is.
+PARTS = {
+    "product": (
+        "u = C x_i, the product of pair coefficients and a column",
+        "every second read is of a vector over rows at the place of a pair's other row, which is in the second or third "
+        "level of the cache and not counted as memory",
+    ),
+    "row": (
+        "a row of H = Xᵀ u, largest entry",
+        "bounds are evaluated for every block of columns, and what remains is read column by column",
+    ),
+    "line search": (
+        "line search: affected triplets, minimum along the direction",
+        "the values of the atom at near and far rows are looked up in the cache, and the affected triplets are gone through "
+        "once per Newton step",
+    ),
+    "update": (
+        "update of margins, C, D and active atoms",
+        "changes are summed by anchor and shared feature before they reach D, which is arithmetic in the cache, and many "
+        "affected triplets have a gradient weight of 0 before and after, so that nothing of theirs is read",
+    ),
+}
+
+
+def cases(context):
+    """Name, file, triplets, iterations."""
+    rows, features = (2_000, 20_000) if context.quick else (100_000, 1_000_000)
+    few = 20 if context.quick else 1
+    yield f"synthetic, {10 * rows:,} random triplets", lambda: synthetic(context, rows, features=features), "random:10", 300 // few
+    yield "farm_ads, 3 × 5 neighbors", lambda: real(context, "farm_ads/all.svm.bz2"), "knn:3:5", 1000 // few
+    yield "dexter, 20 random triplets per row", lambda: real(context, "dexter/train.svm.bz2"), "random:20", 1000 // few
+
+
+def measure(context):
+    rows, calls = [], []
+    for name, file, triplets, iterations in cases(context):
+        context.step(f"limits: {name}")
+
+        def run():
+            asked = ["limits", relative(file()), "--triplets", triplets, "--max-iter", str(iterations), "--threads", "1"]
+            calls.append(" ".join([relative(context.tool), *asked]))
+            # Of several runs, that with the median time; its parts belong together.
+            found = [context.ours(*asked) for _ in range(context.repeats)]
+            return sorted(found, key=lambda one: one["seconds"])[len(found) // 2]
+
+        found = context.attempt(f"limits, {name}", run)
+        if found:
+            rows.append({"name": name, **found})
+    return {"rows": rows, "commands": calls}
+
+
+def glance(result):
+    return ()
+
+
+def share_of_limit(run, phase):
+    """The time that reading takes at the rates of the machine, as a share of the time it took."""
+    limit = phase["bytes"] / run["bytes_per_second"] + phase["lines"] / run["lines_per_second"]
+    return limit / phase["seconds"] if phase["seconds"] else float("nan")
+
+
+def render(result):
+    text = paragraph(
+        "What each part of an iteration must read at least, at the rates at which one thread reads memory in order and at random",
+        "places (measured in the same run), as a share of the time that the part takes. Bytes that are read in order and cache lines",
+        "at unforeseeable places are counted while the solver runs. A share above 100% means that the data is in the cache, or, for",
+        "rows of H, that bounds exclude most of what a plain product would read.",
+    )
+    for run in result["rows"]:
+        n = run["iterations"]
+        text += "\n" + paragraph(
+            f"**{run['name']}**: {n} iterations of {milliseconds(1000 * run['seconds'] / n)}; "
+            f"{number(run['bytes_per_second'] / 1e9)} GB/s in order, {number(run['lines_per_second'] / 1e6)} million lines/s at random."
+        )
+        rows, low = [], []
+        for phase in run["phases"]:
+            title, why = PARTS[phase["name"]]
+            share = share_of_limit(run, phase)
+            rows.append(
+                [
+                    title,
+                    milliseconds(1000 * phase["seconds"] / n),
+                    percent(phase["seconds"] / run["seconds"]),
+                    f"{number(phase['bytes'] / n / 1e6)} MB",
+                    f"{phase['lines'] // n:,}",
+                    f"**{percent(share)}**",
+                ]
+            )
+            if share < 0.3:
+                low.append(f"{title.split(',')[0].split(':')[0]}: {why}")
+        text += "\n" + table(
+            ["part", "time per iteration", "of it", "in order", "lines at random", "of the limit"], rows, right={1, 2, 3, 4, 5}
+        )
+        if low:
+            text += "\n" + paragraph("Below 30%: " + "; ".join(low) + ".")
+    return text + "\n" + commands(result["commands"])

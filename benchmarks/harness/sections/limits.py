@@ -6,26 +6,27 @@ from text import commands, milliseconds, number, paragraph, percent, table
 
 TITLE = "The parts of an iteration and the limit of the memory"
 
-#: What is read, and why a part is far from the limit where it is.
+#: What a part does, and why it may be far from the limit.
 PARTS = {
     "product": (
-        "u = C x_i, the product of pair coefficients and a column",
-        "every second read is of a vector over rows at the place of a pair's other row, which is in the second or third "
-        "level of the cache and not counted as memory",
+        "product u = C x_i of pair coefficients and a column",
+        "each coefficient is multiplied with the entry of a vector over rows at an unforeseeable place; this vector is in the second "
+        "or third level of the cache, which is slower than reading in order but not counted as memory",
     ),
     "row": (
-        "a row of H = Xᵀ u, largest entry",
-        "bounds are evaluated for every block of columns, and what remains is read column by column",
+        "row of H = Xᵀ u, its best partner",
+        "bounds are evaluated for all blocks of columns, and what remains is read column by column",
     ),
     "line search": (
-        "line search: affected triplets, minimum along the direction",
-        "the values of the atom at near and far rows are looked up in the cache, and the affected triplets are gone through "
-        "once per Newton step",
+        "line search",
+        "the atom's values at near and far rows are looked up in a vector over rows, two per triplet of an anchor that has one of the "
+        "features, and all affected triplets are gone through in each Newton step",
     ),
     "update": (
         "update of margins, C, D and active atoms",
-        "changes are summed by anchor and shared feature before they reach D, which is arithmetic in the cache, and many "
-        "affected triplets have a gradient weight of 0 before and after, so that nothing of theirs is read",
+        "the features of a changed triplet are few and anywhere, and so are their sums: it is work on single numbers with branches that "
+        "cannot be foreseen; reading ahead for 32 triplets at a time, and visiting only those features of an anchor's row that change, "
+        "were tried and gained nothing",
     ),
 }
 
@@ -76,7 +77,7 @@ def render(result):
     )
     for run in result["rows"]:
         n = run["iterations"]
-        text += "\n" + paragraph(
+        text += paragraph(
             f"**{run['name']}**: {n} iterations of {milliseconds(1000 * run['seconds'] / n)}; "
             f"{number(run['bytes_per_second'] / 1e9)} GB/s in order, {number(run['lines_per_second'] / 1e6)} million lines/s at random."
         )
@@ -95,10 +96,10 @@ def render(result):
                 ]
             )
             if share < 0.3:
-                low.append(f"{title.split(',')[0].split(':')[0]}: {why}")
-        text += "\n" + table(
+                low.append(f"{phase['name']}: {why}")
+        text += table(
             ["part", "time per iteration", "of it", "in order", "lines at random", "of the limit"], rows, right={1, 2, 3, 4, 5}
         )
         if low:
             text += "\n" + paragraph("Below 30%: " + "; ".join(low) + ".")
-    return text + "\n" + commands(result["commands"])
+    return text + commands(result["commands"])

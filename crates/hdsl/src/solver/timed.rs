@@ -163,10 +163,12 @@ impl<'p> Engine<'p> for Timed<'p> {
         Ok(gamma)
     }
     fn advance(&mut self, step: &Step, gamma: f64) -> Result<()> {
-        let traffic = self.count(SymmetrizedGradient::update_traffic);
+        let before = self.inner().n_changed();
         let since = Instant::now();
         Engine::advance(&mut self.engine, step, gamma)?;
-        self.phases.update.add(since, traffic);
+        self.phases.update.seconds += since.elapsed().as_secs_f64();
+        let traffic = self.count(|gradient| gradient.update_traffic(&before));
+        self.phases.update.add(Instant::now(), traffic);
         Ok(())
     }
 }

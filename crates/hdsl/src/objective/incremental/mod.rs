@@ -60,6 +60,9 @@ pub(crate) struct Pairs {
     by_place: Vec<Affine>,
     /// Finds the features that two rows share, if products are not stored.
     overlap: Overlap,
+    /// The number of changed triplets, since the solver started.
+    #[cfg(feature = "bench")]
+    pub(crate) n_changed: usize,
 }
 
 /// Adds delta times x.
@@ -94,6 +97,8 @@ impl Pairs {
             by_feature: Vec::new(),
             by_place: Vec::new(),
             overlap: Overlap::new(problem.rows.longest()),
+            #[cfg(feature = "bench")]
+            n_changed: 0,
         })
     }
 
@@ -113,6 +118,10 @@ impl Pairs {
 
     /// Adds `by` to the gradient weight of triplet t. [`Pairs::flush`] must be called afterwards.
     pub(crate) fn change(&mut self, t: usize, by: Affine, state: State<'_>) {
+        #[cfg(feature = "bench")]
+        {
+            self.n_changed += 1;
+        }
         if !self.coefficients.of_anchor(self.current).contains(&t) {
             self.flush(state);
             self.current = self.coefficients.anchor_of(t, self.current);

@@ -14,6 +14,12 @@ pub struct Traffic {
 }
 
 impl SymmetrizedGradient<'_> {
+    /// The number of changed triplets of each shard.
+    pub(in crate::solver) fn n_changed(&self) -> Vec<usize> {
+        let shards = self.margins.shards.iter();
+        shards.map(|shard| shard.triplets.n_changed).collect()
+    }
+
     /// For u = C X_{:,i}.
     pub(in crate::solver) fn product_traffic(&self, feature: u32) -> Traffic {
         let rows = self.problem.lists.column(feature).0;
@@ -51,12 +57,12 @@ impl SymmetrizedGradient<'_> {
         traffic
     }
 
-    /// For the next step along the direction of the last line search: the codes of all triplets, and what the two pairs of
-    /// each affected triplet share.
-    pub(in crate::solver) fn update_traffic(&self) -> Traffic {
+    /// For the step since the number of changed triplets was `before`: the codes of all triplets, and what the two pairs of
+    /// each changed triplet share.
+    pub(in crate::solver) fn update_traffic(&self, before: &[usize]) -> Traffic {
         let mut traffic = Traffic::default();
-        for Shard { margins, triplets } in &self.margins.shards {
-            let n = margins.n_affected();
+        for (Shard { margins, triplets }, before) in self.margins.shards.iter().zip(before) {
+            let n = triplets.n_changed - before;
             let shared = triplets.mean_shared();
             traffic.bytes += 2 * margins.len() + (2.0 * n as f64 * (8.0 + 10.0 * shared)) as usize;
             // Places and values of the pairs, and D of what they share.

@@ -31,7 +31,7 @@ enum Command {
     Index(index::Args),
     /// Train, and report errors or iterations with their times
     Trace(trace::Args),
-    /// Compare the parts of an iteration with what the memory allows
+    /// Compare the phases of an iteration with the memory bandwidth
     Limits(limits::Args),
     /// Run a kernel once, for `benchmarks/instructions`
     Count(count::Args),

@@ -41,7 +41,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "hdsl"
 html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False, "navbar_persistent": ["search-button"]}
 html_context = {"default_mode": "auto"}
-# Pages without pages below them: their sidebar would be empty, and the code is wide.
+# Pages without subpages, whose sidebar would be empty.
 html_sidebars = {page: [] for page in ("index", "install", "using", "theory", "choosing", "which_tool", "dask", "search", "genindex")}
 html_show_sourcelink = False
 html_static_path = ["_static"]

@@ -1,5 +1,4 @@
-//! The parts of an iteration beside what the memory of the machine allows: its rates, measured here, and the memory that each
-//! part must read at least.
+//! The phases of an iteration against the memory bandwidth of the machine, which is measured here.
 
 use super::{Failure, labeled};
 use hdsl::bench::{Phase, phases};
@@ -57,8 +56,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Bytes per second of reading memory in order, and cache lines per second of reading it at random places, by one thread.
-/// The best of five times each.
+/// The rates of sequential reads in bytes per second and of random reads in cache lines per second, by one thread. The best of
+/// five runs each.
 fn rates() -> (f64, f64) {
     // Far more than a cache holds.
     let memory: Vec<u64> = (0..1u64 << 26).collect();
@@ -72,7 +71,7 @@ fn rates() -> (f64, f64) {
         seconds.fold(f64::INFINITY, f64::min)
     };
     let in_order = best(&|| memory.iter().fold(0, |sum: u64, &x| sum.wrapping_add(x)));
-    // Places that do not depend on what was read: as many reads are under way as the processor allows.
+    // Addresses do not depend on the values read, so that the processor can overlap the reads.
     const READS: usize = 1 << 23;
     let at_random = best(&|| {
         let (mut place, mut sum) = (1u64, 0u64);

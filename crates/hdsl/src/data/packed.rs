@@ -70,6 +70,16 @@ impl PackedRows {
         }
     }
 
+    /// The bytes of one index and one value.
+    #[cfg(feature = "bench")]
+    pub(crate) fn bytes_per_value(&self) -> usize {
+        4 + match &self.values {
+            Values::Plain(_) => 8,
+            Values::Constant(_) => 0,
+            Values::Coded(..) => 1,
+        }
+    }
+
     #[inline]
     pub(crate) fn row(&self, row: usize) -> PackedRow<'_> {
         let range = self.range(row);

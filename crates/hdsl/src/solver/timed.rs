@@ -25,8 +25,8 @@ pub struct Phase {
 }
 
 impl Phase {
-    fn add(&mut self, since: Instant, traffic: Traffic) {
-        self.seconds += since.elapsed().as_secs_f64();
+    fn add(&mut self, seconds: f64, traffic: Traffic) {
+        self.seconds += seconds;
         self.traffic.bytes += traffic.bytes;
         self.traffic.lines += traffic.lines;
     }
@@ -117,11 +117,13 @@ impl<'p> Gradient<'p> for Timed<'p> {
         let traffic = self.count(|gradient| gradient.product_traffic(feature));
         let since = Instant::now();
         self.engine.gradient.multiply(feature);
-        self.phases.product.add(since, traffic);
+        self.phases
+            .product
+            .add(since.elapsed().as_secs_f64(), traffic);
         let traffic = self.count(SymmetrizedGradient::row_traffic);
         let since = Instant::now();
         let found = self.engine.gradient.best_of_product(feature, floor);
-        self.phases.row.add(since, traffic);
+        self.phases.row.add(since.elapsed().as_secs_f64(), traffic);
         Ok(found)
     }
     fn best_atom(&mut self, exact: &mut Exact, found: Scored) -> Result<Scored> {
@@ -157,18 +159,18 @@ impl<'p> Engine<'p> for Timed<'p> {
     fn search_line(&mut self, direction: Direction, gamma_max: f64) -> Result<f64> {
         let since = Instant::now();
         let gamma = Engine::search_line(&mut self.engine, direction, gamma_max)?;
-        self.phases.line_search.seconds += since.elapsed().as_secs_f64();
+        let seconds = since.elapsed().as_secs_f64();
         let traffic = self.count(SymmetrizedGradient::line_search_traffic);
-        self.phases.line_search.add(Instant::now(), traffic);
+        self.phases.line_search.add(seconds, traffic);
         Ok(gamma)
     }
     fn advance(&mut self, step: &Step, gamma: f64) -> Result<()> {
         let before = self.inner().n_changed();
         let since = Instant::now();
         Engine::advance(&mut self.engine, step, gamma)?;
-        self.phases.update.seconds += since.elapsed().as_secs_f64();
+        let seconds = since.elapsed().as_secs_f64();
         let traffic = self.count(|gradient| gradient.update_traffic(&before));
-        self.phases.update.add(Instant::now(), traffic);
+        self.phases.update.add(seconds, traffic);
         Ok(())
     }
 }

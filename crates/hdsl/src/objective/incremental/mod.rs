@@ -228,11 +228,12 @@ impl Pairs {
         self.cross.push(cross);
     }
 
-    /// The mean number of features that the two rows of a pair share; 0 if they are not stored.
+    /// The mean number of features that the two rows of a pair share, and the bytes of each; 0 if they are not stored.
     #[cfg(feature = "bench")]
-    pub(crate) fn mean_shared(&self) -> f64 {
-        let n_pairs = self.coefficients.others().len().max(1) as f64;
-        self.products.as_ref().map_or(0.0, Products::len) / n_pairs
+    pub(crate) fn mean_shared(&self) -> (f64, f64) {
+        let (n, bytes) = self.products.as_ref().map_or((0, 0), Products::size);
+        let n_pairs = self.coefficients.others().len().max(1);
+        (n as f64 / n_pairs as f64, bytes as f64)
     }
 
     /// Computes u = C x over this shard.

@@ -63,10 +63,11 @@ impl Products {
         Ok(Some(products))
     }
 
-    /// The number of shared features of all pairs.
+    /// The number of shared features of all pairs, and the bytes of each.
     #[cfg(feature = "bench")]
-    pub(crate) fn len(&self) -> f64 {
-        self.places.len() as f64
+    pub(crate) fn size(&self) -> (usize, usize) {
+        let bytes = if self.values.is_empty() { 2 } else { 10 };
+        (self.places.len(), bytes)
     }
 
     /// Calls `each` with the places and values of a pair. `constant` is the value of all entries of its other row, if

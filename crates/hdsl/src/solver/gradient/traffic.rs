@@ -34,11 +34,10 @@ impl SymmetrizedGradient<'_> {
     /// For Xᵀ u: the values of all rows with u ≠ 0.
     pub(in crate::solver) fn row_traffic(&self) -> Traffic {
         let rows = &self.problem.rows;
-        let per_value = if rows.constants().is_some() { 4 } else { 12 };
         let u = self.search.product.u.iter().enumerate();
         let values = u.filter(|(_, u)| **u != 0.0).map(|(q, _)| rows.nnz_of(q));
         Traffic {
-            bytes: per_value * values.sum::<usize>(),
+            bytes: rows.bytes_per_value() * values.sum::<usize>(),
             lines: 0,
         }
     }
@@ -63,9 +62,10 @@ impl SymmetrizedGradient<'_> {
         let mut traffic = Traffic::default();
         for (Shard { margins, triplets }, before) in self.margins.shards.iter().zip(before) {
             let n = triplets.n_changed - before;
-            let shared = triplets.mean_shared();
-            traffic.bytes += 2 * margins.len() + (2.0 * n as f64 * (8.0 + 10.0 * shared)) as usize;
-            // Places and values of the pairs, and D of what they share.
+            let (shared, bytes) = triplets.mean_shared();
+            traffic.bytes += 2 * margins.len() + (2.0 * n as f64 * (8.0 + bytes * shared)) as usize;
+            // Places and values of the pairs, and D of what they share. Triplets of one anchor may share entries of D, so this
+            // is too high where many triplets of an anchor change.
             traffic.lines += (n as f64 * (2.0 + 2.0 * shared)) as usize;
         }
         traffic

@@ -25,7 +25,7 @@ def real(context, name, plain=False):
 def split(context, name, shares):
     """Parts of a real file, every class in proportion, seed 0: the first split of the protocol."""
     source = real(context, name)
-    stem = name.replace("/", "-").removesuffix(".svm.bz2")
+    stem = name.replace("/", "-").removesuffix(".bz2").rpartition(".")[0]
     parts = [context.folder / f"{stem}-{100 * share:.0f}-{part}.svm" for part, share in enumerate(shares)]
     if not all(part.exists() for part in parts):
         wanted = ",".join(map(str, shares))

@@ -32,15 +32,15 @@ def save(figure, path):
 
 
 def plain_numbers(axis):
-    """Ticks of a logarithmic axis without powers of ten; 2 and 5 are told where decades are few."""
+    """Ticks of a logarithmic axis without powers of ten; 2 and 5 are told where decades are few, more within one."""
     low, high = axis.get_view_interval()
-    few = high / low < 50
+    between = "2346" if high / low < 10 else "25" if high / low < 50 else ""
 
     def told(value, _=None):
         return f"{value:,.0f}" if value >= 1 else f"{value:g}"
 
     axis.set_major_formatter(told)
-    axis.set_minor_formatter(lambda value, _: told(value) if few and f"{value:e}"[0] in "25" else "")
+    axis.set_minor_formatter(lambda value, _: told(value) if f"{value:e}"[0] in between else "")
 
 
 def fitted(points):
@@ -68,16 +68,41 @@ def growth(path, title, curves):
     save(figure, path)
 
 
+def over_seconds(axes, curves, label):
+    """Steps over a logarithmic axis of seconds."""
+    for at, (name, curve) in enumerate(curves.items()):
+        axes.step(*zip(*curve), where="post", color=COLOURS[at], linewidth=1.6, label=name)
+    axes.set(xscale="log", xlabel="seconds", ylabel=label)
+
+
 def race(path, title, curves, points):
     """Our lowest validation error so far over time, and each baseline where it ended."""
     figure, axes = plt.subplots(figsize=(6.4, 4.0))
-    for at, (name, curve) in enumerate(curves.items()):
-        axes.step(*zip(*curve), where="post", color=COLOURS[at], linewidth=1.6, label=name)
+    over_seconds(axes, curves, "validation error, %")
     for at, (name, (x, y)) in enumerate(points.items()):
         mark, color = MARKS[at % len(MARKS)], COLOURS[(at + len(curves)) % len(COLOURS)]
         axes.plot([x], [y], mark, color=color, markersize=7, label=name)
-    axes.set(xscale="log", xlabel="seconds", ylabel="validation error, %", title=title)
+    axes.set_title(title)
     axes.set_ylim(bottom=0)
     plain_numbers(axes.xaxis)
     axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5))
+    save(figure, path)
+
+
+def builds(path, title, panels):
+    """Curves of two builds over seconds, in panels: the label of the vertical axis, the curves by name, and the value
+    whose time is compared, with the seconds at which each reaches it or None. The first panel is the objective."""
+    figure, row = plt.subplots(1, len(panels), figsize=(4.8 * len(panels), 3.6), squeeze=False)
+    for axes, (label, curves, target, reached) in zip(row[0], panels):
+        over_seconds(axes, curves, label)
+        axes.axhline(target, color=COLOURS[-1], linewidth=1.0, linestyle=":")
+        for at, seconds in enumerate(reached):
+            if seconds is not None:
+                axes.plot([seconds], [target], MARKS[at], color=COLOURS[at], markersize=5)
+        plain_numbers(axes.xaxis)
+    row[0][0].set_yscale("log")
+    plain_numbers(row[0][0].yaxis)
+    row[0][-1].legend(loc="upper right")
+    figure.suptitle(title)
+    figure.tight_layout()
     save(figure, path)

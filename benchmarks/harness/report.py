@@ -4,8 +4,9 @@ from pathlib import Path
 
 from text import table
 
-#: The section about clusters, whose figures are measured by benchmarks/dask_speed and benchmarks/tune_cluster.
-CLUSTER = Path(__file__).parent.parent / "cluster.md"
+#: Sections that other scripts measure: two builds compared by benchmarks/compare_objectives, and clusters by
+#: benchmarks/dask_speed and benchmarks/tune_cluster.
+OBJECTIVES, CLUSTER = (Path(__file__).parent.parent / name for name in ["objectives.md", "cluster.md"])
 
 BEGINNING = """# Benchmarks
 
@@ -31,13 +32,23 @@ def render(results, sections, plots):
     for name, module in have:
         body = module.render(results[name]["result"]).replace("{plots}", plots)
         text += f"\n## {module.TITLE}\n\n{body}"
-    text += "\n" + CLUSTER.read_text(encoding="utf-8")
+    for path in [OBJECTIVES, CLUSTER]:
+        text += "\n" + path.read_text(encoding="utf-8") if path.exists() else ""
     missing = [module.TITLE for name, module in sections.items() if name not in results]
     left_out = [f"{fact['what']}: {fact['why']}" for found in results.values() for fact in found["left_out"]]
     left_out += [f"{title}: not measured in this run" for title in missing]
     if left_out:
         text += "\n## Left out\n\n" + "".join(f"- {line}\n" for line in left_out)
     return text
+
+
+def with_objectives(page):
+    """The page with what OBJECTIVES says now, in the place where `render` puts it."""
+    section, cluster = OBJECTIVES.read_text(encoding="utf-8"), CLUSTER.read_text(encoding="utf-8")
+    heading = f"\n{section.splitlines()[0]}\n"
+    end = page.index(f"\n{cluster.splitlines()[0]}\n")
+    start = page.index(heading) if heading in page else end
+    return page[:start] + "\n" + section + page[end:]
 
 
 def facts(results, name):

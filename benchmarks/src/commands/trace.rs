@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             Event::Iteration(now, active) => {
                 solver_seconds = now.seconds;
                 if valid.is_none() {
-                    iterations.push(json!([now.seconds, active.len()]));
+                    iterations.push(json!([now.seconds, active.len(), now.objective]));
                 }
             }
             Event::Evaluated {

@@ -31,12 +31,12 @@ impl Candidates {
     pub(super) fn find<'p>(
         engine: &mut impl Engine<'p>,
         oracle: &mut Oracle,
-        iter: usize,
+        turn: usize,
         rng: &mut ChaCha8Rng,
     ) -> Result<Self> {
         let gradient = engine.gradient();
         let (best, worst) = best_and_worst_active(gradient);
-        let (forward, exact) = oracle.forward(gradient, best, iter, rng)?;
+        let (forward, exact) = oracle.forward(gradient, best, turn, rng)?;
         let away = worst.map(|worst| worst.0);
         let atoms: Vec<Atom> = [best.0, forward.0].into_iter().chain(away).collect();
         if let Some(rates) = engine.reestimated_rates(&atoms, rng)? {

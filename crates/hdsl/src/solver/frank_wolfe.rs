@@ -91,7 +91,9 @@ fn iterate<'p, E: Engine<'p>>(
         }
         // Lines 3 and 4: the forward atom B_F and the away atom B_A.
         engine.refresh(rng)?;
-        let candidates = Candidates::find(*engine, oracle, trace.iteration(), rng)?;
+        // A stalled iteration is tried again with the next kind of start.
+        let turn = trace.iteration() + stop.n_stalled();
+        let candidates = Candidates::find(*engine, oracle, turn, rng)?;
         trace.record(objective, candidates.gap);
         if let Some(reason) = stop.at_iterate(trace.iteration(), candidates.gap, clock.elapsed()) {
             break reason;

@@ -7,7 +7,7 @@ use crate::observer::{Gap, Stop};
 use std::time::Duration;
 
 /// A run ends as stationary after this many stalled iterations in a row, where a stalled iteration takes no step. One
-/// stalled iteration is not enough: the oracle may find a descent direction from its next random start.
+/// stalled iteration is not enough: the oracle may find a descent direction from its next start.
 const MAX_STALLED: usize = 30;
 /// The same with mini-batches. Directions from a batch stall more often.
 const MAX_STALLED_BATCHES: usize = 300;
@@ -52,6 +52,11 @@ impl<'a> StopRules<'a> {
             true => Stop::ObserverAsked,
             false => Stop::Satisfied,
         }
+    }
+
+    /// Stalled iterations since the last step.
+    pub(super) fn n_stalled(&self) -> usize {
+        self.stalled
     }
 
     /// Counts a stalled iteration. Returns whether the run ends as stationary: after too many of them in a row.

@@ -14,6 +14,31 @@ use crate::objective::Scored;
 use crate::random;
 use rand_chacha::ChaCha8Rng;
 
+/// Where the heuristic starts in an iteration. The kinds of start take turns, because each alone stalls on some data.
+#[derive(Clone, Copy, PartialEq)]
+enum Start {
+    /// The first or the second feature of the best active atom.
+    BestActive {
+        second: bool,
+    },
+    /// The feature with the largest D.
+    BestDiagonal,
+    Random,
+}
+
+impl Start {
+    /// The start of one turn. After a line search, two active atoms have the same score but for rounding errors, which would
+    /// decide which of them is the best one.
+    fn of(turn: usize, n_active: usize) -> Self {
+        match turn % 4 {
+            0 if n_active > 2 => Start::BestActive { second: false },
+            2 if n_active > 2 => Start::BestActive { second: true },
+            3 => Start::Random,
+            _ => Start::BestDiagonal,
+        }
+    }
+}
+
 /// The oracle that [`Search`] names. If there is a tolerance, the heuristic sometimes calls the exact oracle, to
 /// certify that the gap is within it.
 pub(crate) struct Oracle {
@@ -34,10 +59,10 @@ impl Oracle {
         }
     }
 
-    /// Before a step: lets the gradient know the start of the search in iteration `iter`, if it is random.
-    pub(crate) fn plan<'p>(&self, gradient: &mut impl Gradient<'p>, iter: usize, rng: &ChaCha8Rng) {
-        let n = gradient.features().len();
-        if iter.is_multiple_of(2) {
+    /// Before a step: lets the gradient know the start of the search in the next turn, if it is random.
+    pub(crate) fn plan<'p>(&self, gradient: &mut impl Gradient<'p>, turn: usize, rng: &ChaCha8Rng) {
+        let (n, n_active) = (gradient.features().len(), gradient.active().len());
+        if Start::of(turn, n_active) == Start::Random {
             // The search itself draws the same number.
             gradient.plan(&mut || random::below(&mut rng.clone(), n) as u32);
         }
@@ -69,36 +94,37 @@ impl Oracle {
         search: Search,
     ) -> Result<Scored> {
         let start = gradient.best_diagonal()?;
-        let found = alternating(gradient, start)?;
+        let found = alternating(gradient, start, None)?;
         match search {
             Search::Alternating => Ok(found),
             Search::Exact => gradient.best_atom(&mut self.exact, found),
         }
     }
 
-    /// The forward atom of iteration `iter`, and whether it was found by the exact oracle. Its score is at least that
-    /// of `best_active`. The best active atom has <B, -∇f> >= <M, -∇f>, so the rate of the forward direction is never
-    /// negative.
+    /// The forward atom, and whether it was found by the exact oracle. Its score is at least that of `best_active`. The best
+    /// active atom has <B, -∇f> >= <M, -∇f>, so the rate of the forward direction is never negative. `turn` counts
+    /// iterations, stalled ones too.
     pub(crate) fn forward<'p>(
         &mut self,
         gradient: &mut impl Gradient<'p>,
         best_active: Scored,
-        iter: usize,
+        turn: usize,
         rng: &mut ChaCha8Rng,
     ) -> Result<(Scored, bool)> {
         let features = gradient.features();
-        // Starts from a random feature and from the one with the largest D in turn. On some data, either start alone
-        // stalls.
-        let start = match iter.is_multiple_of(2) {
-            true => random::below(rng, features.len()) as u32,
-            false => gradient.best_diagonal()?,
+        let (start, floor) = match Start::of(turn, gradient.active().len()) {
+            Start::BestActive { second: false } => (best_active.0.i(), Some(best_active)),
+            Start::BestActive { second: true } => (best_active.0.j(), Some(best_active)),
+            // These features may have no good atom themselves, but the partner of their partner may have one.
+            Start::BestDiagonal => (gradient.best_diagonal()?, None),
+            Start::Random => (random::below(rng, features.len()) as u32, None),
         };
-        let found = features.better(best_active, alternating(gradient, start)?);
+        let found = features.better(best_active, alternating(gradient, start, floor)?);
         // The gap of the heuristic is a lower bound of the true one. If it is above the tolerance, so is the true one.
         let gap = gradient.gain(found.1) - gradient.gain_of_model();
         let may_end = self.tolerance.is_some_and(|tolerance| gap <= tolerance);
-        if self.search == Search::Exact || (may_end && iter >= self.next_certificate) {
-            self.next_certificate = iter + 10 + iter / 10;
+        if self.search == Search::Exact || (may_end && turn >= self.next_certificate) {
+            self.next_certificate = turn + 10 + turn / 10;
             Ok((gradient.best_atom(&mut self.exact, found)?, true))
         } else {
             Ok((found, false))

@@ -162,6 +162,11 @@ impl Constants {
     }
 }
 
+/// A computation with the gradient weight of each triplet, see [`Margins::with_weights`].
+pub(crate) trait UseWeights {
+    fn call(self, weight: impl Fn(usize) -> f64);
+}
+
 pub(crate) struct Margins {
     segments: Segments,
     sigma: f64,
@@ -331,6 +336,19 @@ impl Margins {
         range
             .zip(mus)
             .map(|(t, &mu)| self.constants.v(t) * self.slope(t, mu))
+    }
+
+    /// Calls `user` with a function that returns the gradient weight of a triplet. Without weights and base, which is the
+    /// common case, the function is compiled without them.
+    #[inline]
+    pub(crate) fn with_weights(&self, user: impl UseWeights) {
+        let Constants { weights, base } = &self.constants;
+        let (mu, sigma) = (&self.mu[..], self.sigma);
+        let most = self.segments.max_weight();
+        match (weights, base) {
+            (None, None) => user.call(|t| (1.0 - sigma * mu[t]).max(0.0).min(most)),
+            _ => user.call(|t| self.gradient_weight(t)),
+        }
     }
 
     /// Begins a line search in which an unaffected margin m becomes (1 + rate γ) m.

@@ -7,7 +7,7 @@
 use crate::cancel::CancelToken;
 use crate::data::Groups;
 use crate::error::Result;
-use crate::objective::margins::{Affine, Margins};
+use crate::objective::margins::{Affine, Margins, UseWeights};
 use crate::objective::shard::ShardTriplets;
 use crate::triplets::{Anchors, Triplets};
 use std::ops::Range;
@@ -28,6 +28,8 @@ const CACHED: usize = 1 << 18;
 const WALK_CACHED: usize = 3;
 const WALK_PAIR: usize = 17;
 const WALK_ROW: usize = 120;
+/// The same for triplets with pairs of their own.
+const WALK_OWN: usize = 18;
 
 /// A column of X: the rows that contain it, and its values as a dense vector.
 pub(crate) struct Column<'a> {
@@ -295,15 +297,23 @@ impl Coefficients {
 
     /// The same, for a column that `n` of `n_rows` rows contain.
     fn walks_rows(&self, n: usize, n_rows: usize) -> bool {
-        let one_in = match self.others.len() < CACHED {
-            true => WALK_CACHED,
-            false => WALK_PAIR + WALK_ROW * n_rows / self.others.len(),
+        let one_in = match &self.values {
+            _ if self.others.len() < CACHED => WALK_CACHED,
+            Values::Own => WALK_OWN,
+            Values::Stored { .. } => WALK_PAIR + WALK_ROW * n_rows / self.others.len(),
         };
         one_in * n < n_rows
     }
 
     /// Adds C x to u.
     pub(crate) fn multiply(&self, margins: &Margins, column: &Column<'_>, u: &mut [f64]) {
+        if let Values::Own = self.values {
+            return margins.with_weights(OwnProduct {
+                of: self,
+                column,
+                u,
+            });
+        }
         if self.walks(column) {
             self.each_product(margins, column, |row, by| u[row] += by);
             return;
@@ -329,6 +339,60 @@ impl Coefficients {
                     visit(anchor as u32, other as u32, c);
                 }
             });
+        }
+    }
+}
+
+/// Adds C x to u where every triplet has pairs of its own: ± w_t x_anchor to the entries of near and far, and
+/// w_t (x_near - x_far) to the entry of the anchor. Whether a triplet's weight is 0, and whether a pair is with near or far, is
+/// unpredictable, so there are no branches for it.
+struct OwnProduct<'a> {
+    of: &'a Coefficients,
+    column: &'a Column<'a>,
+    u: &'a mut [f64],
+}
+
+impl UseWeights for OwnProduct<'_> {
+    fn call(self, weight: impl Fn(usize) -> f64) {
+        let walks = self.of.walks(self.column);
+        let Self { of, column, u } = self;
+        let (dense, triplets) = (column.dense, of.others.as_chunks::<2>().0);
+        let add_anchor = |u: &mut [f64], anchor: usize, x: f64| {
+            let mut sum = 0.0;
+            for (t, &[near, far]) in of.of_anchor(anchor).zip(&triplets[of.of_anchor(anchor)]) {
+                let w = weight(t);
+                sum += w * (dense[near as usize] - dense[far as usize]);
+                u[near as usize] += w * x;
+                u[far as usize] -= w * x;
+            }
+            sum
+        };
+        if walks {
+            for &row in column.rows {
+                let (row, x) = (row as usize, dense[row as usize]);
+                if of.anchors().contains(&row) {
+                    add_anchor(u, row, x);
+                }
+                let signed = [x, -x];
+                for &(anchor, pair) in of.by_other.of(row) {
+                    let (t, is_far) = (pair as usize / 2, pair as usize % 2);
+                    u[anchor as usize] += weight(t) * signed[is_far];
+                }
+            }
+            return;
+        }
+        for anchor in of.anchors() {
+            let x = dense[anchor];
+            u[anchor] += if x != 0.0 {
+                add_anchor(u, anchor, x)
+            } else {
+                let mut sum = 0.0;
+                let range = of.of_anchor(anchor);
+                for (t, &[near, far]) in range.clone().zip(&triplets[range]) {
+                    sum += weight(t) * (dense[near as usize] - dense[far as usize]);
+                }
+                sum
+            };
         }
     }
 }

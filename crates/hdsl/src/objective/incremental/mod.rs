@@ -65,6 +65,9 @@ pub(crate) struct Pairs {
     pub(crate) n_changed: usize,
 }
 
+/// Up to this many changes of an anchor's pairs are added to D one by one.
+const FEW: usize = 4;
+
 /// Adds delta times x.
 #[inline]
 fn add(sum: &mut Affine, delta: Affine, x: f64) {
@@ -157,20 +160,33 @@ impl Pairs {
         }
     }
 
-    /// Updates D. The changes are first summed for each value of the anchor's row, in a buffer that fits in the cache,
-    /// and then added to D once per column.
+    /// Updates D. Many changes are first summed for each value of the anchor's row, in a buffer that fits in the cache, and
+    /// then added to D once per column. A few are added at once, so that not all of the row has to be read.
     fn update_diagonal(&mut self, rows: &PackedRows) {
         let own = rows.row(self.current);
         let pairs = self.coefficients.pairs_of(self.current);
+        let others = &self.coefficients.others()[pairs.clone()];
+        let constants = rows.constants();
+        if let Some(products) = &self.products
+            && self.changes.len() <= FEW
+        {
+            for &(local, delta) in &self.changes {
+                let constant = constants
+                    .map(|of_rows| of_rows[self.current] * of_rows[others[local] as usize]);
+                products.each(pairs.start + local, constant, |place, product| {
+                    self.diagonal.add(own.indices()[place], delta, product);
+                });
+            }
+            return;
+        }
         self.by_place.clear();
         self.by_place.resize(own.indices().len(), [0.0; 2]);
         let sums = &mut self.by_place[..];
-        let others = &self.coefficients.others()[pairs.clone()];
         if let Some(products) = &self.products {
-            let constants = rows.constants();
             for &(local, delta) in &self.changes {
-                let each = |place: usize, x: f64| add(&mut sums[place], delta, x);
-                let constant = constants.map(|of_rows| of_rows[others[local] as usize]);
+                let each = |place: usize, product: f64| add(&mut sums[place], delta, product);
+                let constant = constants
+                    .map(|of_rows| of_rows[self.current] * of_rows[others[local] as usize]);
                 products.each(pairs.start + local, constant, each);
             }
         } else {
@@ -178,17 +194,16 @@ impl Pairs {
             for &(local, delta) in &self.changes {
                 let other = rows.row(others[local] as usize);
                 for &(place, at) in self.overlap.with(other.indices()) {
-                    let x = other.values().at(at as usize);
-                    add(&mut sums[place as usize], delta, x);
+                    let product = own.values().at(place as usize) * other.values().at(at as usize);
+                    add(&mut sums[place as usize], delta, product);
                 }
             }
         }
-        let by_column = own.indices().iter().zip(sums);
-        own.values().each_with(by_column, |(&column, sum), x| {
+        for (&column, sum) in own.indices().iter().zip(sums) {
             if *sum != [0.0; 2] {
-                self.diagonal.add(column, *sum, x);
+                self.diagonal.add(column, *sum, 1.0);
             }
-        });
+        }
     }
 
     /// Updates H_ij of the active atoms: adds x_i of the anchor times Σ_q delta_q x_qj, and the same with i and j

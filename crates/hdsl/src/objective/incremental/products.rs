@@ -11,8 +11,8 @@ use crate::objective::shard::ShardTriplets;
 /// iterations. To find the shared features of the few changed pairs is then a small part of an iteration.
 pub(crate) const MAX_WORK: usize = 1 << 29;
 
-/// For each pair, the shared features, as places among the values of the anchor's row, and the other row's values. No
-/// values are stored if the values within each row of X are equal.
+/// For each pair, the shared features, as places among the values of the anchor's row, and the products of the two rows'
+/// values. No products are stored if the values within each row of X are equal.
 pub(crate) struct Products {
     starts: Vec<u32>,
     places: Vec<u16>,
@@ -49,7 +49,10 @@ impl Products {
                 let places = found.iter().map(|&(place, _)| place as u16);
                 products.places.extend(places);
                 if rows.constants().is_none() {
-                    let values = found.iter().map(|&(_, at)| other.values().at(at as usize));
+                    let [x, y] = [own.values(), other.values()];
+                    let values = found.iter();
+                    let values =
+                        values.map(|&(place, at)| x.at(place as usize) * y.at(at as usize));
                     products.values.extend(values);
                 }
                 products.starts.push(products.places.len() as u32);
@@ -70,8 +73,8 @@ impl Products {
         (self.places.len(), bytes)
     }
 
-    /// Calls `each` with the places and values of a pair. `constant` is the value of all entries of its other row, if
-    /// they are equal.
+    /// Calls `each` with the places and products of a pair. `constant` is the product of any two entries of its rows, if the
+    /// entries within each row are equal.
     #[inline]
     pub(crate) fn each(
         &self,

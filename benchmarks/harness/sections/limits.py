@@ -25,8 +25,7 @@ PARTS = {
     "update": (
         "update of margins, C, D and active atoms",
         "a changed triplet updates a few sums at random addresses, with unpredictable branches in between; prefetching for 32 "
-        "triplets at a time gained nothing, and visiting only those features of an anchor's row that change gained 6% here and cost "
-        "15% on farm_ads",
+        "triplets at a time gained nothing",
     ),
 }
 

@@ -14,31 +14,6 @@ use crate::objective::Scored;
 use crate::random;
 use rand_chacha::ChaCha8Rng;
 
-/// Where the heuristic starts in an iteration. The kinds of start take turns, because each alone stalls on some data.
-#[derive(Clone, Copy, PartialEq)]
-enum Start {
-    /// The first or the second feature of the best active atom.
-    BestActive {
-        second: bool,
-    },
-    /// The feature with the largest D.
-    BestDiagonal,
-    Random,
-}
-
-impl Start {
-    /// The start of one turn. After a line search, two active atoms have the same score but for rounding errors, which would
-    /// decide which of them is the best one.
-    fn of(turn: usize, n_active: usize) -> Self {
-        match turn % 4 {
-            0 if n_active > 2 => Start::BestActive { second: false },
-            2 if n_active > 2 => Start::BestActive { second: true },
-            3 => Start::Random,
-            _ => Start::BestDiagonal,
-        }
-    }
-}
-
 /// The oracle that [`Search`] names. If there is a tolerance, the heuristic sometimes calls the exact oracle, to
 /// certify that the gap is within it.
 pub(crate) struct Oracle {
@@ -59,10 +34,10 @@ impl Oracle {
         }
     }
 
-    /// Before a step: lets the gradient know the start of the search in the next turn, if it is random.
-    pub(crate) fn plan<'p>(&self, gradient: &mut impl Gradient<'p>, turn: usize, rng: &ChaCha8Rng) {
-        let (n, n_active) = (gradient.features().len(), gradient.active().len());
-        if Start::of(turn, n_active) == Start::Random {
+    /// Before a step: lets the gradient know the start of the search in iteration `iter`, if it is random.
+    pub(crate) fn plan<'p>(&self, gradient: &mut impl Gradient<'p>, iter: usize, rng: &ChaCha8Rng) {
+        let n = gradient.features().len();
+        if iter.is_multiple_of(2) {
             // The search itself draws the same number.
             gradient.plan(&mut || random::below(&mut rng.clone(), n) as u32);
         }
@@ -94,7 +69,7 @@ impl Oracle {
         search: Search,
     ) -> Result<Scored> {
         let start = gradient.best_diagonal()?;
-        let found = alternating(gradient, start, None)?;
+        let found = alternating(gradient, start)?;
         match search {
             Search::Alternating => Ok(found),
             Search::Exact => gradient.best_atom(&mut self.exact, found),
@@ -112,14 +87,13 @@ impl Oracle {
         rng: &mut ChaCha8Rng,
     ) -> Result<(Scored, bool)> {
         let features = gradient.features();
-        let (start, floor) = match Start::of(turn, gradient.active().len()) {
-            Start::BestActive { second: false } => (best_active.0.i(), Some(best_active)),
-            Start::BestActive { second: true } => (best_active.0.j(), Some(best_active)),
-            // These features may have no good atom themselves, but the partner of their partner may have one.
-            Start::BestDiagonal => (gradient.best_diagonal()?, None),
-            Start::Random => (random::below(rng, features.len()) as u32, None),
+        // Starts from a random feature and from the one with the largest D in turn. On some data, either start alone
+        // stalls.
+        let start = match turn.is_multiple_of(2) {
+            true => random::below(rng, features.len()) as u32,
+            false => gradient.best_diagonal()?,
         };
-        let found = features.better(best_active, alternating(gradient, start, floor)?);
+        let found = features.better(best_active, alternating(gradient, start)?);
         // The gap of the heuristic is a lower bound of the true one. If it is above the tolerance, so is the true one.
         let gap = gradient.gain(found.1) - gradient.gain_of_model();
         let may_end = self.tolerance.is_some_and(|tolerance| gap <= tolerance);

@@ -166,14 +166,13 @@ impl Pairs {
         let own = rows.row(self.current);
         let pairs = self.coefficients.pairs_of(self.current);
         let others = &self.coefficients.others()[pairs.clone()];
-        let constants = rows.constants();
+        let (constants, anchor) = (rows.constants(), self.current);
+        let constant = |local: usize| constants.map(|x| x[anchor] * x[others[local] as usize]);
         if let Some(products) = &self.products
             && self.changes.len() <= FEW
         {
             for &(local, delta) in &self.changes {
-                let constant = constants
-                    .map(|of_rows| of_rows[self.current] * of_rows[others[local] as usize]);
-                products.each(pairs.start + local, constant, |place, product| {
+                products.each(pairs.start + local, constant(local), |place, product| {
                     self.diagonal.add(own.indices()[place], delta, product);
                 });
             }
@@ -185,9 +184,7 @@ impl Pairs {
         if let Some(products) = &self.products {
             for &(local, delta) in &self.changes {
                 let each = |place: usize, product: f64| add(&mut sums[place], delta, product);
-                let constant = constants
-                    .map(|of_rows| of_rows[self.current] * of_rows[others[local] as usize]);
-                products.each(pairs.start + local, constant, each);
+                products.each(pairs.start + local, constant(local), each);
             }
         } else {
             self.overlap.learn(own.indices());

@@ -49,11 +49,10 @@ impl Products {
                 let places = found.iter().map(|&(place, _)| place as u16);
                 products.places.extend(places);
                 if rows.constants().is_none() {
-                    let [x, y] = [own.values(), other.values()];
-                    let values = found.iter();
-                    let values =
-                        values.map(|&(place, at)| x.at(place as usize) * y.at(at as usize));
-                    products.values.extend(values);
+                    let (x, y) = (own.values(), other.values());
+                    let product =
+                        |&(place, at): &(u32, u32)| x.at(place as usize) * y.at(at as usize);
+                    products.values.extend(found.iter().map(product));
                 }
                 products.starts.push(products.places.len() as u32);
             }

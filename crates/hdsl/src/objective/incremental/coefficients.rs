@@ -28,7 +28,7 @@ const CACHED: usize = 1 << 18;
 const WALK_CACHED: usize = 3;
 const WALK_PAIR: usize = 17;
 const WALK_ROW: usize = 120;
-/// The same for triplets with pairs of their own.
+/// The same if every triplet has pairs of its own ([`Values::Own`]) and they do not fit in the cache.
 const WALK_OWN: usize = 18;
 
 /// A column of X: the rows that contain it, and its values as a dense vector.

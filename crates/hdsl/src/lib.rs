@@ -34,6 +34,7 @@
 //! |---|---|---|
 //! | [`error`] | errors about what a caller gave; broken invariants panic | [`Error`] |
 //! | [`format`](mod@format) | numbers and sizes in messages | |
+//! | [`eigen`] | eigenvalues and eigenvectors of small dense matrices | [`eigen::symmetric_eigen`] |
 //! | [`data`] | sparse rows, labels, readers and writers, preprocessing, text vectorization | [`Rows`], [`read_dataset`], [`Preprocessor`] |
 //! | [`atoms`] | pairs of features, convex combinations of them, steps and paths | [`Atom`], [`ActiveSet`] |
 //! | [`checkpoint`] | the steps of a training in a file, to go on after an interruption | [`checkpoint::Checkpoint`] |
@@ -64,6 +65,7 @@ mod cancel;
 pub mod checkpoint;
 pub mod cluster;
 pub mod data;
+pub mod eigen;
 pub mod error;
 pub mod format;
 pub mod index;

@@ -2,7 +2,7 @@
 //! mean is subtracted from the products. One thread and a fixed seed, so the same rows give the same axes.
 
 use hdsl::Rows;
-use nalgebra::DMatrix;
+use hdsl::eigen::symmetric_eigen;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
@@ -12,8 +12,7 @@ const ITERATIONS: usize = 40;
 
 /// Two orthonormal directions, the principal components.
 pub(super) struct Components {
-    /// One column per component.
-    directions: DMatrix<f64>,
+    directions: [Vec<f64>; 2],
     /// The mean row times each direction.
     offsets: [f64; 2],
     shares: [f64; 2],
@@ -33,41 +32,46 @@ impl Components {
         total -= n * mean.iter().map(|m| m * m).sum::<f64>();
         let width = SUBSPACE.min(d);
         let mut random = ChaCha8Rng::seed_from_u64(0);
-        let start = DMatrix::from_fn(d, width, |_, _| {
-            random.next_u32() as f64 / u32::MAX as f64 - 0.5
-        });
-        let mut basis = start.qr().q();
+        let mut uniform = || random.next_u32() as f64 / u32::MAX as f64 - 0.5;
+        // One vector per dimension of the subspace.
+        let mut basis: Vec<Vec<f64>> = (0..width)
+            .map(|_| (0..d).map(|_| uniform()).collect())
+            .collect();
+        orthonormalize(&mut basis);
         for _ in 0..ITERATIONS {
-            basis = covariance_times(rows, &mean, &basis).qr().q();
+            basis = covariance_times(rows, &mean, &basis);
+            orthonormalize(&mut basis);
         }
         // The covariance restricted to the subspace: its eigenvectors give the components.
-        let restricted = basis.tr_mul(&covariance_times(rows, &mean, &basis));
-        let eigen = ((&restricted + restricted.transpose()) * 0.5).symmetric_eigen();
-        let mut order: Vec<usize> = (0..width).collect();
-        order.sort_by(|&a, &b| eigen.eigenvalues[b].total_cmp(&eigen.eigenvalues[a]));
-        let mut directions = DMatrix::zeros(d, 2);
-        let mut shares = [0.0; 2];
-        for c in 0..2 {
-            let mut direction = &basis * eigen.eigenvectors.column(order[c]);
+        let images = covariance_times(rows, &mean, &basis);
+        let entry =
+            |a: usize, b: usize| (dot(&basis[a], &images[b]) + dot(&basis[b], &images[a])) / 2.0;
+        let eigen = symmetric_eigen(
+            (0..width)
+                .map(|a| (0..width).map(|b| entry(a, b)).collect())
+                .collect(),
+        );
+        let directions: [Vec<f64>; 2] = std::array::from_fn(|c| {
+            let mut direction = vec![0.0; d];
+            for (vector, factor) in basis.iter().zip(&eigen[c].1) {
+                add(&mut direction, *factor, vector);
+            }
             // The sign of a direction is arbitrary: the largest entry is made positive.
             let largest = direction
                 .iter()
                 .copied()
                 .fold(0.0f64, |m, v| if v.abs() > m.abs() + 1e-9 { v } else { m });
-            direction *= if largest < 0.0 { -1.0 } else { 1.0 };
-            directions.set_column(c, &direction);
-            shares[c] =
-                (eigen.eigenvalues[order[c]].max(0.0) / total.max(f64::MIN_POSITIVE)).min(1.0);
-        }
-        let offset = |c: usize| {
-            mean.iter()
-                .zip(directions.column(c).iter())
-                .map(|(m, v)| m * v)
-                .sum()
-        };
+            if largest < 0.0 {
+                direction.iter_mut().for_each(|v| *v = -*v);
+            }
+            direction
+        });
+        let share = |c: usize| (eigen[c].0.max(0.0) / total.max(f64::MIN_POSITIVE)).min(1.0);
+        let shares = [share(0), share(1)];
+        let offsets = [dot(&mean, &directions[0]), dot(&mean, &directions[1])];
         Self {
-            offsets: [offset(0), offset(1)],
             directions,
+            offsets,
             shares,
         }
     }
@@ -75,7 +79,7 @@ impl Components {
     /// The coordinates of rows along both directions.
     pub(super) fn map(&self, rows: &Rows) -> [Vec<f64>; 2] {
         std::array::from_fn(|c| {
-            let direction = self.directions.column(c);
+            let direction = &self.directions[c];
             let at = |feature: u32| direction.get(feature as usize).copied().unwrap_or(0.0);
             rows.iter()
                 .map(|row| row.iter().map(|(f, v)| v * at(f)).sum::<f64>() - self.offsets[c])
@@ -90,10 +94,12 @@ impl Components {
 }
 
 /// The covariance (times the number of rows) times a basis: Xᵀ X B - n m (mᵀ B).
-fn covariance_times(rows: &Rows, mean: &[f64], basis: &DMatrix<f64>) -> DMatrix<f64> {
-    let width = basis.ncols();
+fn covariance_times(rows: &Rows, mean: &[f64], basis: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    let width = basis.len();
     // Row-major, since features are accessed one by one.
-    let flat: Vec<f64> = basis.transpose().as_slice().to_vec();
+    let flat: Vec<f64> = (0..mean.len())
+        .flat_map(|feature| basis.iter().map(move |vector| vector[feature]))
+        .collect();
     let mut out = vec![0.0; flat.len()];
     let mut along = vec![0.0; width];
     let mut mean_along = vec![0.0; width];
@@ -123,7 +129,38 @@ fn covariance_times(rows: &Rows, mean: &[f64], basis: &DMatrix<f64>) -> DMatrix<
             out[feature * width + c] -= n * m * mean_along[c];
         }
     }
-    DMatrix::from_row_slice(mean.len(), width, &out)
+    (0..width)
+        .map(|c| out.iter().skip(c).step_by(width).copied().collect())
+        .collect()
+}
+
+/// Makes vectors orthonormal, by Gram and Schmidt. One that depends on those before it becomes 0.
+fn orthonormalize(vectors: &mut [Vec<f64>]) {
+    for c in 0..vectors.len() {
+        let (before, rest) = vectors.split_at_mut(c);
+        let vector = &mut rest[0];
+        let whole = dot(vector, vector).sqrt();
+        // Twice, since once leaves rounding.
+        for other in before.iter().chain(before.iter()) {
+            let along = dot(vector, other);
+            add(vector, -along, other);
+        }
+        let length = dot(vector, vector).sqrt();
+        let is_new = length > 1e-12 * whole;
+        let factor = if is_new { 1.0 / length } else { 0.0 };
+        vector.iter_mut().for_each(|v| *v *= factor);
+    }
+}
+
+/// vector += factor · other.
+fn add(vector: &mut [f64], factor: f64, other: &[f64]) {
+    for (v, o) in vector.iter_mut().zip(other) {
+        *v += factor * o;
+    }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
 
 #[cfg(test)]
@@ -147,12 +184,15 @@ mod tests {
             let values: Vec<f64> = kept.iter().map(|&f| dense[f as usize]).collect();
             rows.push(SparseRow::new(&kept, &values));
         }
-        let dense = DMatrix::from_fn(80, 15, |r, c| rows.row(r).get(c as u32));
-        let mean = dense.row_mean();
-        let centered = DMatrix::from_fn(80, 15, |r, c| dense[(r, c)] - mean[c]);
-        let eigen = centered.tr_mul(&centered).symmetric_eigen();
-        let mut values: Vec<f64> = eigen.eigenvalues.iter().copied().collect();
-        values.sort_by(|a, b| b.total_cmp(a));
+        let column = |c: u32| -> Vec<f64> {
+            let values: Vec<f64> = rows.iter().map(|row| row.get(c)).collect();
+            let mean = values.iter().sum::<f64>() / 80.0;
+            values.into_iter().map(|v| v - mean).collect()
+        };
+        let centered: Vec<Vec<f64>> = (0..15).map(column).collect();
+        let products = |a: &Vec<f64>| centered.iter().map(|b| dot(a, b)).collect();
+        let eigen = symmetric_eigen(centered.iter().map(products).collect());
+        let values: Vec<f64> = eigen.into_iter().map(|pair| pair.0).collect();
         let total: f64 = values.iter().sum();
 
         let found = Components::fit(&rows);

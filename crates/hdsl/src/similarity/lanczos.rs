@@ -7,7 +7,7 @@
 //! One Krylov space contains one eigenvector per distinct eigenvalue. Further spaces, orthogonal to all that was found,
 //! are therefore searched until their largest eigenvalue is below those that are wanted.
 
-use nalgebra::DMatrix;
+use crate::eigen::{Eigenpair, add, dot, tridiagonal_eigen};
 
 /// How small a residual |Ax - θx| has to be, relative to the largest eigenvalue.
 const TOLERANCE: f64 = 1e-13;
@@ -30,9 +30,6 @@ impl SumOfPairs {
         product
     }
 }
-
-/// An eigenvalue and its unit eigenvector.
-pub(super) type Eigenpair = (f64, Vec<f64>);
 
 /// The `count` largest eigenvalues, by decreasing value; fewer if there are not as many.
 pub(super) fn largest(matrix: &SumOfPairs, count: usize) -> Vec<Eigenpair> {
@@ -90,26 +87,19 @@ fn search(
             continue;
         }
         let m = basis.len();
-        let small = DMatrix::from_fn(m, m, |r, c| match r.abs_diff(c) {
-            0 => diagonal[r],
-            1 => beside[r.min(c)],
-            _ => 0.0,
-        });
-        let eigen = small.symmetric_eigen();
-        let mut order: Vec<usize> = (0..m).collect();
-        order.sort_by(|&a, &b| eigen.eigenvalues[b].total_cmp(&eigen.eigenvalues[a]));
-        order.truncate(wanted);
-        scale = scale.max(eigen.eigenvalues[order[0]]);
-        let residual = |&c: &usize| norm * eigen.eigenvectors[(m - 1, c)].abs();
-        if is_invariant || order.iter().all(|c| residual(c) <= TOLERANCE * scale) {
-            let vector = |c: usize| {
+        let mut eigen = tridiagonal_eigen(diagonal.clone(), beside.clone());
+        eigen.truncate(wanted);
+        scale = scale.max(eigen[0].0);
+        let residual = |(_, vector): &Eigenpair| norm * vector[m - 1].abs();
+        if is_invariant || (eigen.iter()).all(|pair| residual(pair) <= TOLERANCE * scale) {
+            let vector = |(value, factors): Eigenpair| {
                 let mut vector = vec![0.0; matrix.n];
-                for (direction, factor) in basis.iter().zip(eigen.eigenvectors.column(c).iter()) {
-                    add(&mut vector, *factor, direction);
+                for (direction, factor) in basis.iter().zip(factors) {
+                    add(&mut vector, factor, direction);
                 }
-                (eigen.eigenvalues[c], vector)
+                (value, vector)
             };
-            return order.into_iter().map(vector).collect();
+            return eigen.into_iter().map(vector).collect();
         }
         beside.push(norm);
         check_at = m + m / 2;
@@ -124,25 +114,6 @@ fn orthogonalize(vector: &mut [f64], found: &[Eigenpair], basis: &[Vec<f64>]) ->
         }
     }
     dot(vector, vector).sqrt()
-}
-
-fn add(vector: &mut [f64], factor: f64, other: &[f64]) {
-    for (v, o) in vector.iter_mut().zip(other) {
-        *v += factor * o;
-    }
-}
-
-/// The sum is taken in eight parts, which a processor adds up side by side.
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let (whole, rest) = (a.chunks_exact(8), a.len() / 8 * 8);
-    let mut parts = [0.0; 8];
-    for (x, y) in whole.zip(b.chunks_exact(8)) {
-        for at in 0..8 {
-            parts[at] += x[at] * y[at];
-        }
-    }
-    let rest: f64 = a[rest..].iter().zip(&b[rest..]).map(|(x, y)| x * y).sum();
-    parts.iter().sum::<f64>() + rest
 }
 
 /// Numbers between -1 and 1, by the multiplications of splitmix64. Any numbers without structure will do.
@@ -161,14 +132,15 @@ impl Random {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::eigen::symmetric_eigen;
 
-    fn dense(matrix: &SumOfPairs) -> DMatrix<f64> {
-        let mut dense = DMatrix::zeros(matrix.n, matrix.n);
+    fn dense(matrix: &SumOfPairs) -> Vec<Vec<f64>> {
+        let mut dense = vec![vec![0.0; matrix.n]; matrix.n];
         for &(i, j, sign, weight) in &matrix.pairs {
-            dense[(i, i)] += weight;
-            dense[(j, j)] += weight;
-            dense[(i, j)] += sign * weight;
-            dense[(j, i)] += sign * weight;
+            dense[i][i] += weight;
+            dense[j][j] += weight;
+            dense[i][j] += sign * weight;
+            dense[j][i] += sign * weight;
         }
         dense
     }
@@ -176,14 +148,8 @@ mod tests {
     /// Eigenvalues are those of the dense method, vectors are orthonormal, and A x = θ x.
     #[track_caller]
     fn agrees(matrix: &SumOfPairs, count: usize) {
-        let dense = dense(matrix);
-        let mut values: Vec<f64> = dense
-            .clone()
-            .symmetric_eigenvalues()
-            .iter()
-            .copied()
-            .collect();
-        values.sort_by(|a, b| b.total_cmp(a));
+        let dense = symmetric_eigen(dense(matrix));
+        let values: Vec<f64> = dense.iter().map(|pair| pair.0).collect();
         let found = largest(matrix, count);
         assert_eq!(found.len(), count.min(matrix.n));
         for (at, (value, vector)) in found.iter().enumerate() {

@@ -2,11 +2,11 @@
 
 use crate::atoms::Sign;
 use crate::data::{Rows, SparseRow};
+use crate::eigen::{Eigenpair, symmetric_eigen};
 use crate::similarity::BilinearModel;
 use crate::similarity::Similarity;
 use crate::similarity::factors::Factors;
 use crate::similarity::lanczos::{self, SumOfPairs};
-use nalgebra::DMatrix;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -176,23 +176,16 @@ impl BilinearModel {
 }
 
 /// All eigenvalues with their vectors, the largest first, as a dense matrix.
-fn dense_eigen(matrix: &SumOfPairs) -> Vec<(f64, Vec<f64>)> {
+fn dense_eigen(matrix: &SumOfPairs) -> Vec<Eigenpair> {
     let n = matrix.n;
-    let mut dense = DMatrix::<f64>::zeros(n, n);
+    let mut dense = vec![vec![0.0; n]; n];
     for &(i, j, sign, weight) in &matrix.pairs {
-        dense[(i, i)] += weight;
-        dense[(j, j)] += weight;
-        dense[(i, j)] += sign * weight;
-        dense[(j, i)] += sign * weight;
+        dense[i][i] += weight;
+        dense[j][j] += weight;
+        dense[i][j] += sign * weight;
+        dense[j][i] += sign * weight;
     }
-    let eigen = dense.symmetric_eigen();
-    let mut order: Vec<usize> = (0..n).collect();
-    order.sort_by(|&a, &b| eigen.eigenvalues[b].total_cmp(&eigen.eigenvalues[a]));
-    let pair = |c: usize| {
-        let vector = eigen.eigenvectors.column(c);
-        (eigen.eigenvalues[c], vector.iter().copied().collect())
-    };
-    order.into_iter().map(pair).collect()
+    symmetric_eigen(dense)
 }
 
 impl ReducedTransform {

@@ -3,8 +3,8 @@
 use super::OasisModel;
 use super::vector::{add_to, dot, dot_dense};
 use crate::data::SparseRow;
+use crate::eigen::{add, symmetric_eigen};
 use crate::parallel::prelude::*;
-use nalgebra::{DMatrix, SymmetricEigen};
 
 /// Rows of W that are one piece of parallel work.
 const PIECE: usize = 64;
@@ -87,7 +87,7 @@ impl OasisModel {
 
     /// W += Σ τ x (y - z)ᵀ.
     fn add(&mut self, moves: &[Move<'_>], taken: &[Taken], entries: &[Entry]) {
-        let dim = self.dim;
+        let dim = self.dim.max(1);
         let pieces = self.values.par_chunks_mut(PIECE * dim).enumerate();
         pieces.for_each(|(piece, rows)| {
             for &(row, s, x) in in_piece(entries, piece) {
@@ -111,13 +111,18 @@ impl OasisModel {
     /// The nearest positive semi-definite matrix; cubic time.
     pub(super) fn make_semidefinite(&mut self) {
         self.symmetrize();
-        let matrix = DMatrix::from_row_slice(self.dim, self.dim, &self.values);
-        let mut eigen = SymmetricEigen::new(matrix);
-        if eigen.eigenvalues.iter().any(|&value| value < 0.0) {
-            (eigen.eigenvalues.iter_mut()).for_each(|value| *value = value.max(0.0));
-            self.values.copy_from_slice(eigen.recompose().as_slice());
-            self.symmetrize();
-        }
+        let dim = self.dim;
+        let rows = self.values.chunks(dim).map(<[f64]>::to_vec).collect();
+        let mut pairs = symmetric_eigen(rows);
+        pairs.retain(|&(value, _)| value < 0.0);
+        // What is below 0 is taken away: W - Σ value v vᵀ.
+        let row_of = |(i, row): (usize, &mut [f64])| {
+            for (value, vector) in &pairs {
+                add(row, -value * vector[i], vector);
+            }
+        };
+        self.values.par_chunks_mut(dim).enumerate().for_each(row_of);
+        self.symmetrize();
     }
 }
 

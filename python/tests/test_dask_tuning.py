@@ -175,10 +175,10 @@ hdsl.tune(X, y, cv=2, time=None, client=distributed.Client(sys.argv[1]))
     address = client.scheduler.address
     process = subprocess.Popen([sys.executable, "-c", program, address])
     try:
-        end = time.monotonic() + 60
-        while not any(str(key).startswith("train_trial") for key in executing(client)) and time.monotonic() < end:
-            time.sleep(0.05)
-        assert process.poll() is None and executing(client)
+        end, training = time.monotonic() + 60, False
+        while not training and process.poll() is None and time.monotonic() < end:
+            training = any(str(key).startswith("train_trial") for key in executing(client))
+        assert training
     finally:
         process.kill()
         process.wait()

@@ -2,12 +2,12 @@
 //!
 //! | part | contents |
 //! |---|---|
-//! | first line | `hdsl checkpoint 1` |
+//! | first line | `hdsl checkpoint 2` |
 //! | training | its length in bytes (u32), and one line about configuration and data |
 //! | runs | their number (u32), then each: start, steps, state of the search, validation errors, end |
 //! | checksum | the CRC-32 of everything before (u32) |
 
-use super::{RecordedGap, RecordedStep, RunEnd, RunRecord, SearchState};
+use super::{OracleState, RecordedGap, RecordedStep, RunEnd, RunRecord, SearchState};
 use crate::atoms::{Atom, Sign, Step};
 use crate::data::OutputFile;
 use crate::error::{Error, Result};
@@ -15,7 +15,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-const FIRST_LINE: &[u8] = b"hdsl checkpoint 1\n";
+const FIRST_LINE: &[u8] = b"hdsl checkpoint 2\n";
 /// How a checkpoint of any version begins.
 const MAGIC: &[u8] = b"hdsl checkpoint ";
 
@@ -80,7 +80,15 @@ fn to_bytes(training: &str, runs: &[RunRecord]) -> Vec<u8> {
         out.count(run.steps.len());
         run.steps.iter().for_each(|step| out.step(step));
         out.bytes(&run.state.random_position.to_le_bytes());
-        out.bytes(&(run.state.next_certificate as u64).to_le_bytes());
+        let OracleState {
+            next_certificate,
+            resting,
+            rests_until,
+        } = run.state.oracle;
+        out.bytes(&(next_certificate as u64).to_le_bytes());
+        out.byte(u8::from(resting.is_some()));
+        out.bytes(&resting.unwrap_or_default().to_le_bytes());
+        out.bytes(&(rests_until as u64).to_le_bytes());
         out.count(run.evaluations.len());
         for &(iterate, error) in &run.evaluations {
             out.bytes(&iterate.to_le_bytes());
@@ -291,7 +299,14 @@ impl<'a> In<'a> {
             steps: self.list(Self::step)?,
             state: SearchState {
                 random_position: self.take().map(u128::from_le_bytes)?,
-                next_certificate: self.take().map(u64::from_le_bytes)?.try_into().ok()?,
+                oracle: OracleState {
+                    next_certificate: self.take().map(u64::from_le_bytes)?.try_into().ok()?,
+                    resting: match (self.flag()?, self.u32()?) {
+                        (true, feature) => Some(feature),
+                        (false, _) => None,
+                    },
+                    rests_until: self.take().map(u64::from_le_bytes)?.try_into().ok()?,
+                },
             },
             evaluations: self.list(|input| Some((input.u32()?, input.number()?)))?,
             end: match self.flag()? {
@@ -339,7 +354,11 @@ mod tests {
             ],
             state: SearchState {
                 random_position: u128::from(u64::MAX) + 17,
-                next_certificate: 12,
+                oracle: OracleState {
+                    next_certificate: 12,
+                    resting: Some(4_000_000_000),
+                    rests_until: 77,
+                },
             },
             evaluations: vec![(1, 0.75)],
             end: Some(RunEnd {

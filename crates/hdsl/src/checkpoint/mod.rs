@@ -82,8 +82,18 @@ pub(crate) struct RecordedStep {
 pub(crate) struct SearchState {
     /// The position in the stream of random numbers.
     pub(crate) random_position: u128,
-    /// The first iteration in which the heuristic oracle may call the exact one again.
+    pub(crate) oracle: OracleState,
+}
+
+/// What the linear minimization oracle remembers of earlier iterations.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct OracleState {
+    /// The first iteration in which the heuristic may call the exact oracle again.
     pub(crate) next_certificate: usize,
+    /// A feature from which the last search found no new atom, by its internal index, and the first iteration in which a search
+    /// may start from it again.
+    pub(crate) resting: Option<u32>,
+    pub(crate) rests_until: usize,
 }
 
 /// How a run ended.

@@ -89,7 +89,7 @@ pub(super) fn replay<'p>(
     )?;
     if let Some(last) = known.steps.last() {
         rng.set_word_pos(known.state.random_position);
-        oracle.set_next_certificate(known.state.next_certificate);
+        oracle.set_state(known.state.oracle);
         clock.resume_at(last.seconds);
     }
     if let Some(recorder) = observer.recorder() {
@@ -119,7 +119,7 @@ pub(super) fn record(
     }
     let state = SearchState {
         random_position: rng.get_word_pos(),
-        next_certificate: oracle.next_certificate(),
+        oracle: oracle.state(),
     };
     let (step, before) = trace.last_step();
     let recorded = RecordedStep {

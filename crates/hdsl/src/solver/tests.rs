@@ -459,7 +459,7 @@ fn assert_finds<'p, E: LocalEngine<'p>>(engine: &mut E, active: &ActiveSet, best
     engine.refresh_all();
     let gradient = engine.gradient();
     for start in [
-        lmo::alternating(gradient, 0).unwrap(),
+        lmo::alternating(gradient, 0, None).unwrap(),
         gradient.best_partner(1, None),
     ] {
         for mut exact in [lmo::Exact::default(), lmo::Exact::in_small_pieces()] {
@@ -1126,7 +1126,7 @@ fn exact_search_agrees_with_rows_of_h_along_a_run() {
             let (mut fast, _) = walk(in_shards(&problem, 2), &params, steps);
             full.refresh_all();
             for mut exact in [lmo::Exact::default(), lmo::Exact::in_small_pieces()] {
-                let start = lmo::alternating(full.gradient(), 3).unwrap();
+                let start = lmo::alternating(full.gradient(), 3, None).unwrap();
                 let found = exact.best(full.gradient(), start);
                 assert_exact(full.gradient(), found);
                 let found = exact.best(fast.gradient(), start);

@@ -1,7 +1,7 @@
 //! Damages files at random and reads them, in one process: hundreds of thousands of times where starting the program would
 //! allow thousands. Each has to be refused or to be usable.
 //!
-//! `cargo run --release -p hdsl-cli --example damage -- N SEED FILE...` reads N damaged copies of each file. The end of a
+//! `cargo run --profile unwind -p hdsl-cli --example damage -- N SEED FILE...` reads N damaged copies of each file. The end of a
 //! name says what it is: `.hdsl` (a model), `.index`, `.checkpoint` or `.tune` (the journal of a search). Every second
 //! copy gets the checksums of its damaged contents, so that these are read, too.
 //!

@@ -1,6 +1,7 @@
 //! A panic is a bug. It is reported in one sentence, with the command that led to it.
 
 use crate::output;
+use hdsl::data::remove_temporary_files;
 use hdsl::model::shell_word;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,16 +11,23 @@ use std::sync::Mutex;
 pub(crate) const STATUS: u8 = 70;
 
 /// The result of some work, or `None` if it panicked, which is reported.
+///
+/// The program is built without unwinding: it ends where it panics. Inside the Python module, and in tests, panics unwind.
 pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Option<T> {
     static PLACE: Mutex<Option<String>> = Mutex::new(None);
     std::panic::set_hook(Box::new(|info| {
         let place = info
             .location()
-            .map(|at| format!(" at {}:{}", at.file(), at.line()));
-        // The first panic is the cause of the others.
-        if let Ok(mut known) = PLACE.lock() {
-            known.get_or_insert_with(|| place.unwrap_or_default());
+            .map(|at| format!(" at {}:{}", at.file(), at.line()))
+            .unwrap_or_default();
+        // The first panic is the cause of the others. While it is reported, other threads that panic wait for the end.
+        let Ok(mut known) = PLACE.lock() else { return };
+        if cfg!(panic = "abort") {
+            report(info.payload(), &place);
+            remove_temporary_files();
+            std::process::exit(STATUS.into());
         }
+        known.get_or_insert(place);
     }));
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(done) => Some(done),

@@ -3,6 +3,9 @@
 //! It takes scipy matrices and plain settings, calls the library `hdsl` with the interpreter lock released, and returns
 //! numpy arrays. The scikit-learn interface is Python code, in `python/hdsl`.
 
+#[cfg(panic = "abort")]
+compile_error!("a panic has to become a Python exception: build with --profile unwind");
+
 mod baselines;
 mod blocks;
 mod cluster;

@@ -70,6 +70,16 @@ impl PackedRows {
         }
     }
 
+    /// One value, by its place among those of all rows. They must not be stored once per row.
+    #[inline]
+    pub(crate) fn value(&self, position: usize) -> f64 {
+        match &self.values {
+            Values::Plain(values) => values[position],
+            Values::Constant(_) => unreachable!("rows with constant values have no list of them"),
+            Values::Coded(codes, table) => table[usize::from(codes[position])],
+        }
+    }
+
     /// The bytes of one index and one value.
     #[cfg(feature = "bench")]
     pub(crate) fn bytes_per_value(&self) -> usize {

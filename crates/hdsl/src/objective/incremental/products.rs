@@ -6,6 +6,7 @@ use crate::data::Overlap;
 use crate::error::Result;
 use crate::objective::Problem;
 use crate::objective::shard::ShardTriplets;
+use std::hint::black_box;
 
 /// The largest number of values that may be compared to find the shared features. Problems beyond it have long
 /// iterations. To find the shared features of the few changed pairs is then a small part of an iteration.
@@ -27,8 +28,8 @@ impl Products {
         cancel: CancelToken<'_>,
     ) -> Result<Option<Self>> {
         let (rows, others) = (&problem.rows, pairs.others());
-        let work = |&other: &u32| rows.nnz_of(other as usize);
-        if others.iter().map(work).sum::<usize>() > MAX_WORK {
+        let work = |row: usize| pairs.n_as_other(row) * rows.nnz_of(row);
+        if (0..rows.n_rows()).map(work).sum::<usize>() > MAX_WORK {
             return Ok(None);
         }
         let limit = (8 * (rows.nnz() + pairs.n_triplets())).min(u32::MAX as usize / 2);
@@ -38,24 +39,41 @@ impl Products {
             values: Vec::new(),
         };
         let mut overlap = Overlap::new(rows.longest());
+        // Where the other row's value of each product of an anchor is.
+        let mut positions = Vec::new();
         products.starts.push(0);
         for anchor in pairs.anchors() {
             cancel.check()?;
-            let own = rows.row(anchor);
+            let (own, others) = (rows.row(anchor), &others[pairs.pairs_of(anchor)]);
             overlap.learn(own.indices());
-            for &other in &others[pairs.pairs_of(anchor)] {
-                let other = rows.row(other as usize);
-                let found = overlap.with(other.indices());
-                let places = found.iter().map(|&(place, _)| place as u16);
-                products.places.extend(places);
-                if rows.constants().is_none() {
-                    let (x, y) = (own.values(), other.values());
-                    let product =
-                        |&(place, at): &(u32, u32)| x.at(place as usize) * y.at(at as usize);
-                    products.values.extend(found.iter().map(product));
+            // Rows are anywhere in memory. The processor would wait for one after the other. Reading a number of each of their
+            // cache lines first, and the values of all afterwards, makes it load many at once.
+            let lines = |&other: &u32| {
+                rows.indices()[rows.range(other as usize)]
+                    .iter()
+                    .step_by(16)
+            };
+            black_box(
+                others
+                    .iter()
+                    .flat_map(lines)
+                    .fold(0, |all, index| all ^ index),
+            );
+            for &other in others {
+                let range = rows.range(other as usize);
+                for &(place, at) in overlap.with(&rows.indices()[range.clone()]) {
+                    products.places.push(place as u16);
+                    positions.push(range.start + at as usize);
                 }
                 products.starts.push(products.places.len() as u32);
             }
+            if rows.constants().is_none() {
+                let places = &products.places[products.values.len()..];
+                let product = |(&place, &at)| own.values().at(usize::from(place)) * rows.value(at);
+                let found = places.iter().zip(&positions);
+                products.values.extend(found.map(product));
+            }
+            positions.clear();
             if own.indices().len() >= usize::from(u16::MAX) || products.places.len() > limit {
                 return Ok(None);
             }

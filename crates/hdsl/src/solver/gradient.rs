@@ -15,11 +15,13 @@ use crate::objective::active_features::ActiveFeatures;
 use crate::objective::incremental::{Coefficients, Column, Pairs, State};
 use crate::objective::margins::{Affine, Margins};
 use crate::objective::{Base, Problem, Scored};
-use crate::parallel::prelude::*;
+use crate::parallel::{current_num_threads, prelude::*};
 use crate::triplets::{Anchors, Triplets};
 
 /// The number of entries of u that one thread merges at a time.
 const CHUNK: usize = 1 << 14;
+/// From this part of [`SymmetrizedGradient::parallel_work`] on, the terms of a product are listed in parallel.
+const LISTED_SHARE: usize = 16;
 
 pub(super) type PairStore<'p> = MarginStore<'p, Pairs>;
 
@@ -297,40 +299,54 @@ impl<'p> SymmetrizedGradient<'p> {
         };
         let shards = self.margins.shards.iter();
         let work = shards.map(|shard| shard.triplets.coefficients.work_of(&column));
-        let work: usize = work.sum();
-        if 2 * work < dense.len() {
-            let product = &mut self.search.product;
-            for Shard { margins, triplets } in &self.margins.shards {
-                let add = |row: usize, by: f64| product.add(row, by);
-                triplets.coefficients.each_product(margins, &column, add);
-            }
-        } else {
-            self.multiply_dense(&column, work);
-        }
+        self.multiply_column(&column, work.sum());
         for &row in rows {
             dense[row as usize] = 0.0;
         }
         self.dense = dense;
     }
 
-    /// [`Self::multiply`] for a column with many pairs. Shards multiply in parallel if there is enough work.
-    fn multiply_dense(&mut self, column: &Column<'_>, work: usize) {
-        let u = &mut self.search.product.u;
-        if work < self.parallel_work || self.margins.shards.len() == 1 {
-            for Shard { margins, triplets } in &self.margins.shards {
-                triplets.coefficients.multiply(margins, column, u);
-            }
-        } else {
-            self.margins
-                .each(|Shard { margins, triplets }| triplets.multiply(margins, column));
-            let shards = &self.margins.shards;
+    /// [`Self::multiply`], given the column and the number of pairs to visit. Shards multiply in parallel if there is enough
+    /// work. u has the same bits for any number of threads.
+    fn multiply_column(&mut self, column: &Column<'_>, work: usize) {
+        let product = &mut self.search.product;
+        let margins = &mut self.margins;
+        let has_shards = margins.shards.len() > 1;
+        if has_shards && work >= self.parallel_work {
+            margins.each(|Shard { margins, triplets }| triplets.multiply(margins, column));
             let merge = |(chunk, u): (usize, &mut [f64])| {
-                for shard in shards {
+                for shard in &margins.shards {
                     let part = &shard.triplets.u[chunk * CHUNK..];
                     u.iter_mut().zip(part).for_each(|(sum, x)| *sum += x);
                 }
             };
-            u.par_chunks_mut(CHUNK).enumerate().for_each(merge);
+            let chunks = product.dense().par_chunks_mut(CHUNK);
+            return chunks.enumerate().for_each(merge);
+        }
+        let is_sparse = 2 * work < column.dense.len();
+        // To find the terms is most of the work. To merge sums would take longer than to add few terms one by one.
+        let is_worth_it = work >= self.parallel_work / LISTED_SHARE && current_num_threads() > 1;
+        let walks = |shard: &Shard<Pairs>| shard.triplets.coefficients.walks(column);
+        if has_shards && is_worth_it && margins.shards.iter().all(walks) {
+            margins.each(|Shard { margins, triplets }| triplets.list_terms(margins, column));
+            let shards = margins.shards.iter();
+            let terms = shards.flat_map(|shard| &shard.triplets.terms);
+            let terms = terms.map(|&(row, by)| (row as usize, by));
+            match is_sparse {
+                true => terms.for_each(|(row, by)| product.add(row, by)),
+                false => {
+                    let u = product.dense();
+                    terms.for_each(|(row, by)| u[row] += by);
+                }
+            }
+            return;
+        }
+        for Shard { margins, triplets } in &margins.shards {
+            let coefficients = &triplets.coefficients;
+            match is_sparse {
+                true => coefficients.each_product(margins, column, |row, by| product.add(row, by)),
+                false => coefficients.multiply(margins, column, product.dense()),
+            }
         }
     }
 }

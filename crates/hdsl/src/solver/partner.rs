@@ -23,8 +23,8 @@ use std::ops::Range;
 /// Several threads are used from this many stored values on. By columns, the values of X are counted; by rows, those of
 /// the rows with u_q ≠ 0.
 pub(super) const PARALLEL: usize = 1 << 20;
-/// The number of blocks at the start whose columns are distributed among threads one by one, because they have many
-/// values. Of later columns, a thread takes whole blocks.
+/// The number of blocks at the start whose columns are tried one by one, because they have many values. Of later columns,
+/// whole blocks are tried or skipped.
 const HEAD_BLOCKS: usize = 4;
 /// The cost of a column in addition to its values, where each value costs 1. This and the next two constants are the
 /// cost model that chooses between columns and rows. They were measured, and affect speed only.
@@ -199,11 +199,11 @@ fn gather_dot(u: &[f64], rows: &[u32], values: &[f64]) -> f64 {
 
 /// The vector u = C X_{:,i} of one search. All entries are 0 between searches.
 pub(super) struct Product {
-    /// The entries. The solver state may write all of them directly; `rows` is then left empty.
     pub(super) u: Vec<f64>,
-    /// The rows whose entry may be non-zero.
+    /// The rows whose entry may be non-zero, unless all may be.
     rows: Vec<u32>,
     is_listed: Vec<bool>,
+    is_dense: bool,
 }
 
 impl Product {
@@ -212,32 +212,57 @@ impl Product {
             u: vec![0.0; n_rows],
             rows: Vec::new(),
             is_listed: vec![false; n_rows],
+            is_dense: false,
         }
     }
 
     /// Adds to one entry and lists its row. For a u with few non-zeros.
     pub(super) fn add(&mut self, row: usize, by: f64) {
-        if !std::mem::replace(&mut self.is_listed[row], true) {
+        if by != 0.0 && !std::mem::replace(&mut self.is_listed[row], true) {
             self.rows.push(row as u32);
         }
         self.u[row] += by;
     }
 
-    /// Fills `rows` if u was written directly.
-    fn list_rows(&mut self) {
-        if self.rows.is_empty() {
-            let rows = (0..).zip(&self.u).filter(|(_, u)| **u != 0.0);
-            self.rows.extend(rows.map(|(row, _)| row));
+    /// The entries, to be written directly. For a u with many non-zeros.
+    pub(super) fn dense(&mut self) -> &mut [f64] {
+        self.is_dense = true;
+        &mut self.u
+    }
+
+    /// Calls `visit` for every row with an entry other than 0.
+    fn each(&self, mut visit: impl FnMut(usize, f64)) {
+        let mut visit = |row: usize, u: f64| {
+            if u != 0.0 {
+                visit(row, u);
+            }
+        };
+        match self.is_dense {
+            true => (0..).zip(&self.u).for_each(|(row, &u)| visit(row, u)),
+            false => (self.rows.iter()).for_each(|&row| visit(row as usize, self.u[row as usize])),
         }
     }
 
-    /// The listed rows and their entries.
-    fn entries(&self) -> impl Iterator<Item = (usize, f64)> + '_ {
-        let rows = self.rows.iter().map(|&row| row as usize);
-        rows.map(|row| (row, self.u[row]))
+    /// The number of entries other than 0, or some more.
+    fn n_nonzero(&self) -> usize {
+        match self.is_dense {
+            true => self.u.iter().filter(|&&u| u != 0.0).count(),
+            false => self.rows.len(),
+        }
+    }
+
+    fn norms(&self, non_negative: bool) -> Norms {
+        if self.is_dense {
+            return Norms::of(&self.u, non_negative);
+        }
+        let listed = self.rows.iter().map(|&row| self.u[row as usize]);
+        Norms::of(&listed.collect::<Vec<f64>>(), non_negative)
     }
 
     pub(super) fn clear(&mut self) {
+        if std::mem::take(&mut self.is_dense) {
+            self.u.fill(0.0);
+        }
         for row in self.rows.drain(..) {
             self.u[row as usize] = 0.0;
             self.is_listed[row as usize] = false;
@@ -334,11 +359,9 @@ impl<'p> PartnerSearch<'p> {
         best_diagonal: u32,
         active: &[Atom],
     ) -> C {
-        self.product.list_rows();
-        let u: Vec<f64> = self.product.entries().map(|entry| entry.1).collect();
         let mut state = State {
             feature,
-            norms: Norms::of(&u, self.problem.non_negative),
+            norms: self.product.norms(self.problem.non_negative),
             found,
         };
         let latest = active.iter().rev().take(N_LATEST_ATOMS);
@@ -346,12 +369,11 @@ impl<'p> PartnerSearch<'p> {
         columns.push(best_diagonal);
         columns.sort_unstable();
         columns.dedup();
-        self.try_range(0..columns.len(), 1, &mut state, |state, at| {
+        self.try_range(0..columns.len(), &mut state, |state, at| {
             self.try_column(state, columns[at], diagonal);
         });
-        let nonzeros = self.product.entries().filter(|entry| entry.1 != 0.0);
-        let row_lengths = nonzeros.map(|(row, _)| self.problem.rows.nnz_of(row));
-        let n_values: usize = row_lengths.sum();
+        let rows = &self.problem.rows;
+        let n_values = self.product.n_nonzero() * rows.nnz() / rows.n_rows();
         let value_cost = match self.problem.n_columns() <= CACHED_COLUMNS {
             true => 1,
             false => UNCACHED_COST,
@@ -439,41 +461,34 @@ impl<'p> PartnerSearch<'p> {
                 self.columns(block).for_each(|j| try_one(state, j));
             }
         };
-        // The first columns have the most values. They are divided among threads one by one, and a high score among
-        // them lets most of the later blocks be skipped.
+        // The first columns have the most values, and a high score among them lets most of the later blocks be skipped.
         let n_blocks = self.block_norms.len();
         let head = HEAD_BLOCKS.min(n_blocks);
-        self.try_range(0..self.columns(head - 1).end, 1, state, try_one);
-        self.try_range(head..n_blocks, 64, state, try_block);
+        self.try_range(0..self.columns(head - 1).end, state, try_one);
+        self.try_range(head..n_blocks, state, try_block);
     }
 
-    /// Calls `try_one` for each index of a range, in parallel if X has many values; a thread takes at least `min_len`
-    /// indices at a time. Skipped columns cannot be better, so the result does not depend on how the range is divided.
+    /// Calls `try_one` for each index of a range, in parallel if X has many values. Each of n threads takes every n-th index, so
+    /// that all have as many of the first ones, which are the most work. Skipped columns cannot be better, so the result does not
+    /// depend on how the range is divided.
     fn try_range<C: Collector>(
         &self,
         range: Range<usize>,
-        min_len: usize,
         state: &mut State<C>,
         try_one: impl Fn(&mut State<C>, usize) + Sync,
     ) {
-        // With one thread, a parallel fold would still divide the range, and a later part would start without the best
-        // score of an earlier one.
-        if self.problem.rows.nnz() < self.parallel_from || current_num_threads() == 1 {
+        let n = current_num_threads();
+        if self.problem.rows.nnz() < self.parallel_from || n == 1 {
             return range.for_each(|at| try_one(state, at));
         }
-        let range = range.into_par_iter().with_min_len(min_len);
-        let tried = range.fold_with(state.clone(), |mut state, at| {
-            try_one(&mut state, at);
-            state
+        let tried = (0..n).into_par_iter().map(|part| {
+            let mut state = state.clone();
+            let part = range.clone().skip(part).step_by(n);
+            part.for_each(|at| try_one(&mut state, at));
+            state.found
         });
-        let found = tried.map(|state| state.found);
-        let found = found.reduce_with(|mut a, b| {
-            a.merge(b);
-            a
-        });
-        if let Some(found) = found {
-            state.found = found;
-        }
+        let found: Vec<C> = tried.collect();
+        found.into_iter().for_each(|found| state.found.merge(found));
     }
 
     /// Computes H_ij of one column, unless its bound shows that it cannot win.
@@ -537,10 +552,10 @@ impl<'p> PartnerSearch<'p> {
         // Each column is summed by one thread in the order of the rows, so the result does not depend on the threads.
         let add = |sums: &mut [f64], from: usize| {
             let to = from + sums.len();
-            for (q, u) in product.entries() {
+            product.each(|q, u| {
                 let to = end_column(u).min(to);
                 if to <= from {
-                    continue;
+                    return;
                 }
                 let values = problem.rows.row(q);
                 let position = |c| values.indices().partition_point(|&j| (j as usize) < c);
@@ -548,7 +563,7 @@ impl<'p> PartnerSearch<'p> {
                 let indices = &values.indices()[positions.clone()];
                 let values = values.values().part(positions);
                 values.each_with(indices.iter(), |&j, x| sums[j as usize - from] += u * x);
-            }
+            });
         };
         let threads = current_num_threads();
         if threads == 1 || n_values < self.parallel_from {

@@ -1066,15 +1066,23 @@ fn shards_and_threads_change_nothing_but_time() {
         ..SolverParams::new(200.0)
     };
     let problem = Problem::new(&rows, &triplets, params.lambda, LossKind::SmoothedHinge).unwrap();
-    let fit = |n_shards: usize, threads: usize| {
+    let engine = |n_shards, parallel_from| {
+        Incremental::in_shards(&problem, n_shards, parallel_from, CancelToken::NEVER).unwrap()
+    };
+    let fit = |n_shards: usize, parallel_from: usize, threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
             .build()
             .unwrap();
-        pool.install(|| run(in_shards(&problem, n_shards), &params))
+        pool.install(|| run(engine(n_shards, parallel_from), &params))
     };
-    for n_shards in [1, 3, 5] {
-        let (one, two) = (fit(n_shards, 1), fit(n_shards, 2));
+    let plain = fit(1, 0, 1);
+    // In parallel: everything, lists of terms for most columns, and such lists for the columns of many rows.
+    for (n_shards, parallel_from) in [(1, 0), (3, 0), (5, 0), (3, 2_000), (3, 40_000)] {
+        let (one, two) = (
+            fit(n_shards, parallel_from, 1),
+            fit(n_shards, parallel_from, 2),
+        );
         // Bit for bit, γ and objectives included.
         assert_eq!(one.path, two.path);
         let bits = |run: &Run| {
@@ -1084,8 +1092,8 @@ fn shards_and_threads_change_nothing_but_time() {
                 .collect::<Vec<_>>()
         };
         assert_eq!(bits(&one), bits(&two));
-        assert_same_path(&one, &fit(1, 1));
-        let (engine, _) = walk(in_shards(&problem, n_shards), &params, 500);
+        assert_same_path(&one, &plain);
+        let (engine, _) = walk(engine(n_shards, parallel_from), &params, 500);
         assert_state_is_correct(engine, &format!("{n_shards} shards"));
     }
 }

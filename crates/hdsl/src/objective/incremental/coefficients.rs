@@ -138,6 +138,11 @@ impl Coefficients {
         &self.others
     }
 
+    /// The number of pairs with this row as the other row.
+    pub(crate) fn n_as_other(&self, row: usize) -> usize {
+        self.by_other.of(row).len()
+    }
+
     /// The pairs {anchor, near} and {anchor, far} of a triplet.
     #[inline]
     pub(crate) fn pairs_of_triplet(&self, t: usize) -> [usize; 2] {
@@ -291,7 +296,7 @@ impl Coefficients {
 
     /// Whether few enough rows contain a column that only the pairs of these rows are visited. This is random access.
     /// If the pairs do not fit in the cache, a pass over all of them is often faster.
-    fn walks(&self, column: &Column<'_>) -> bool {
+    pub(crate) fn walks(&self, column: &Column<'_>) -> bool {
         self.walks_rows(column.rows.len(), column.dense.len())
     }
 
@@ -305,18 +310,34 @@ impl Coefficients {
         one_in * n < n_rows
     }
 
+    /// [`Coefficients::each_product`] for a column with many pairs.
+    pub(crate) fn each_product_of_many(
+        &self,
+        margins: &Margins,
+        column: &Column<'_>,
+        add: impl FnMut(usize, f64),
+    ) {
+        match &self.values {
+            Values::Own => margins.with_weights(OwnTerms {
+                of: self,
+                column,
+                add,
+            }),
+            Values::Stored { .. } => self.each_product(margins, column, add),
+        }
+    }
+
     /// Adds C x to u.
     pub(crate) fn multiply(&self, margins: &Margins, column: &Column<'_>, u: &mut [f64]) {
+        if self.walks(column) {
+            return self.each_product_of_many(margins, column, |row, by| u[row] += by);
+        }
         if let Values::Own = self.values {
             return margins.with_weights(OwnProduct {
                 of: self,
                 column,
                 u,
             });
-        }
-        if self.walks(column) {
-            self.each_product(margins, column, |row, by| u[row] += by);
-            return;
         }
         for anchor in self.anchors() {
             let x = column.dense[anchor];
@@ -343,9 +364,45 @@ impl Coefficients {
     }
 }
 
-/// Adds C x to u where every triplet has pairs of its own: ± w_t x_anchor to the entries of near and far, and
-/// w_t (x_near - x_far) to the entry of the anchor. Whether a triplet's weight is 0, and whether a pair is with near or far, is
-/// unpredictable, so there are no branches for it.
+// Where every triplet has pairs of its own, C x has the terms ± w_t x_anchor at near and far, and w_t (x_near - x_far) at the
+// anchor. Whether a triplet's weight is 0, and whether a pair is with near or far, is unpredictable, so there are no branches for
+// it.
+
+/// Calls `add` with the row and the value of each term, from the rows that contain the column.
+struct OwnTerms<'a, F> {
+    of: &'a Coefficients,
+    column: &'a Column<'a>,
+    add: F,
+}
+
+impl<F: FnMut(usize, f64)> UseWeights for OwnTerms<'_, F> {
+    fn call(self, weight: impl Fn(usize) -> f64) {
+        let Self {
+            of,
+            column,
+            mut add,
+        } = self;
+        let triplets = of.others.as_chunks::<2>().0;
+        for &row in column.rows {
+            let (row, x) = (row as usize, column.dense[row as usize]);
+            if of.anchors().contains(&row) {
+                let range = of.of_anchor(row);
+                for (t, &[near, far]) in range.clone().zip(&triplets[range]) {
+                    let by = weight(t) * x;
+                    add(near as usize, by);
+                    add(far as usize, -by);
+                }
+            }
+            let signed = [x, -x];
+            for &(anchor, pair) in of.by_other.of(row) {
+                let (t, is_far) = (pair as usize / 2, pair as usize % 2);
+                add(anchor as usize, weight(t) * signed[is_far]);
+            }
+        }
+    }
+}
+
+/// Adds C x to u by a pass over all triplets.
 struct OwnProduct<'a> {
     of: &'a Coefficients,
     column: &'a Column<'a>,
@@ -354,45 +411,25 @@ struct OwnProduct<'a> {
 
 impl UseWeights for OwnProduct<'_> {
     fn call(self, weight: impl Fn(usize) -> f64) {
-        let walks = self.of.walks(self.column);
         let Self { of, column, u } = self;
         let (dense, triplets) = (column.dense, of.others.as_chunks::<2>().0);
-        let add_anchor = |u: &mut [f64], anchor: usize, x: f64| {
-            let mut sum = 0.0;
-            for (t, &[near, far]) in of.of_anchor(anchor).zip(&triplets[of.of_anchor(anchor)]) {
-                let w = weight(t);
-                sum += w * (dense[near as usize] - dense[far as usize]);
-                u[near as usize] += w * x;
-                u[far as usize] -= w * x;
-            }
-            sum
-        };
-        if walks {
-            for &row in column.rows {
-                let (row, x) = (row as usize, dense[row as usize]);
-                if of.anchors().contains(&row) {
-                    add_anchor(u, row, x);
-                }
-                let signed = [x, -x];
-                for &(anchor, pair) in of.by_other.of(row) {
-                    let (t, is_far) = (pair as usize / 2, pair as usize % 2);
-                    u[anchor as usize] += weight(t) * signed[is_far];
-                }
-            }
-            return;
-        }
         for anchor in of.anchors() {
-            let x = dense[anchor];
-            u[anchor] += if x != 0.0 {
-                add_anchor(u, anchor, x)
+            let (x, range) = (dense[anchor], of.of_anchor(anchor));
+            let triplets = range.clone().zip(&triplets[range]);
+            let mut sum = 0.0;
+            if x != 0.0 {
+                for (t, &[near, far]) in triplets {
+                    let w = weight(t);
+                    sum += w * (dense[near as usize] - dense[far as usize]);
+                    u[near as usize] += w * x;
+                    u[far as usize] -= w * x;
+                }
             } else {
-                let mut sum = 0.0;
-                let range = of.of_anchor(anchor);
-                for (t, &[near, far]) in range.clone().zip(&triplets[range]) {
+                for (t, &[near, far]) in triplets {
                     sum += weight(t) * (dense[near as usize] - dense[far as usize]);
                 }
-                sum
-            };
+            }
+            u[anchor] += sum;
         }
     }
 }

@@ -43,8 +43,9 @@ pub(crate) struct Pairs {
     pub(crate) diagonal: Diagonal,
     /// H_ij of the active atoms, in their order.
     pub(crate) cross: Vec<Affine>,
-    /// C X_{:,i} over this shard, if shards multiply in parallel.
+    /// C X_{:,i} over this shard, or its terms with their rows, if shards multiply in parallel.
     pub(crate) u: Vec<f64>,
+    pub(crate) terms: Vec<(u32, f64)>,
     products: Option<Products>,
     /// The anchor whose changes are being collected.
     current: usize,
@@ -95,6 +96,7 @@ impl Pairs {
             diagonal: Diagonal::new(problem.n_columns()),
             cross: Vec::new(),
             u: Vec::new(),
+            terms: Vec::new(),
             changed: Vec::new(),
             changes: Vec::new(),
             by_feature: Vec::new(),
@@ -253,6 +255,13 @@ impl Pairs {
         self.u.clear();
         self.u.resize(column.dense.len(), 0.0);
         self.coefficients.multiply(margins, column, &mut self.u);
+    }
+
+    /// Lists the terms of u = C x over this shard.
+    pub(crate) fn list_terms(&mut self, margins: &Margins, column: &Column<'_>) {
+        self.terms.clear();
+        let add = |row: usize, by: f64| self.terms.push((row as u32, by));
+        self.coefficients.each_product_of_many(margins, column, add);
     }
 }
 

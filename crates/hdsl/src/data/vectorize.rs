@@ -8,6 +8,7 @@ use super::words::{Analyzer, NGrams, Stem, StopWords, Tokenizer, Words};
 use crate::error::{Error, Result};
 use crate::named::named_enum;
 use crate::parallel::prelude::*;
+use crate::sort::sort_by;
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
@@ -347,7 +348,7 @@ impl Vectorizer {
             )));
         }
         // By name, so that the order of the documents does not matter.
-        chosen.sort_unstable_by_key(|&number| interner.get(number));
+        sort_by(&mut chosen, |&a, &b| interner.get(a).cmp(interner.get(b)));
         let mut places = vec![LEFT_OUT; n_terms];
         for (place, &number) in (0..).zip(&chosen) {
             places[number as usize] = place;

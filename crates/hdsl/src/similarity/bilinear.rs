@@ -5,6 +5,7 @@ use crate::data::{Columns, Rows, SparseRow};
 use crate::error::{Error, Result};
 use crate::similarity::Similarity;
 use crate::similarity::factors::Factors;
+use crate::sort::sort_by_key;
 use std::borrow::Cow;
 
 /// S(x, x') = β <x, x'> + xᵀ M x' with M = Σ weight · scale · (e_i ± e_j)(e_i ± e_j)ᵀ, weights above 0 that sum to 1.
@@ -282,7 +283,7 @@ impl BilinearModel {
                 entries.push((j, i, value));
             }
         }
-        entries.sort_unstable_by_key(|e| (e.0, e.1));
+        sort_by_key(&mut entries, |e| (e.0, e.1));
         entries
     }
 
@@ -295,7 +296,7 @@ impl BilinearModel {
             entries.push((atom.i(), atom.j(), atom.sign().value() * weight));
         }
         // A stable sort: entries are summed in the order of the atoms.
-        entries.sort_by_key(|e| (e.0, e.1));
+        sort_by_key(&mut entries, |e| (e.0, e.1));
         entries.dedup_by(|later, kept| {
             let same = (later.0, later.1) == (kept.0, kept.1);
             if same {

@@ -6,7 +6,7 @@
 use super::interner::{Hashed, Interner};
 use super::rows::Rows;
 use super::vectorize::Weighting;
-use crate::parallel::prelude::*;
+use crate::parallel;
 use crate::sort::sort_by_key;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -293,8 +293,7 @@ impl Counted {
             };
             parts.push(part);
         }
-        let placed = parts.into_par_iter().map(|part| part.place(placements));
-        let placed: Vec<Vec<u32>> = placed.collect();
+        let placed: Vec<Vec<u32>> = parallel::map_each(parts, |part| part.place(placements));
         let mut rows = Rows::new(n_features);
         rows.starts.reserve_exact(self.n_rows());
         drop(std::mem::take(&mut self.lengths));

@@ -3,6 +3,7 @@
 use crate::atoms::{ActiveSet, Atom};
 use crate::data::{Columns, Rows, SparseRow};
 use crate::error::{Error, Result};
+use crate::parallel;
 use crate::similarity::Similarity;
 use crate::similarity::factors::Factors;
 use crate::sort::sort_by_key;
@@ -222,7 +223,6 @@ impl BilinearModel {
     /// # Ok::<(), hdsl::Error>(())
     /// ```
     pub fn score_many(&self, a: &Rows, b: &Rows, pairs: &[(u32, u32)]) -> Result<Vec<f64>> {
-        use crate::parallel::prelude::*;
         for (index, &(p, q)) in pairs.iter().enumerate() {
             for (row, rows) in [(p, a), (q, b)] {
                 if row as usize >= rows.n_rows() {
@@ -233,11 +233,10 @@ impl BilinearModel {
                 }
             }
         }
-        Ok(pairs
-            .par_iter()
-            .with_min_len(256)
-            .map(|&(p, q)| self.score(a.row(p as usize), b.row(q as usize)))
-            .collect())
+        Ok(parallel::map_blocks(pairs.len(), 256, |at| {
+            let (p, q) = pairs[at];
+            self.score(a.row(p as usize), b.row(q as usize))
+        }))
     }
 
     /// Maps rows into a space where the similarity is the inner product, in parallel.

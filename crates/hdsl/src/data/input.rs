@@ -171,10 +171,11 @@ impl<'a> Input<'a> {
 
     /// Calls `each` with the number and the content of every line, without its end. What `each` says is wrong becomes
     /// an error with the file's name and the line.
-    pub(crate) fn each_line(
-        mut self,
-        mut each: impl FnMut(u64, &[u8]) -> Parsed<()>,
-    ) -> Result<()> {
+    pub(crate) fn each_line(self, mut each: impl FnMut(u64, &[u8]) -> Parsed<()>) -> Result<()> {
+        self.pass_lines(&mut each)
+    }
+
+    fn pass_lines(mut self, each: &mut dyn FnMut(u64, &[u8]) -> Parsed<()>) -> Result<()> {
         let mut number = 0;
         while let Some(block) = self.next_block()? {
             check_size(&self.path, self.n_bytes)?;

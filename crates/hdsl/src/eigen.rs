@@ -4,6 +4,8 @@
 //! diagonal (Golub and Van Loan, *Matrix Computations*, Sec. 8.3). Both are backward stable: eigenvalues have errors of
 //! about the machine precision times the largest one. Cubic time.
 
+use crate::sort::sort_by;
+
 /// An eigenvalue and its unit eigenvector.
 pub type Eigenpair = (f64, Vec<f64>);
 
@@ -109,7 +111,7 @@ fn diagonalize(mut d: Vec<f64>, mut e: Vec<f64>, mut vectors: Vec<Vec<f64>>) -> 
         }
     }
     let mut pairs: Vec<Eigenpair> = d.into_iter().zip(vectors).collect();
-    pairs.sort_by(|a, b| b.0.total_cmp(&a.0));
+    sort_by(&mut pairs, |a, b| b.0.total_cmp(&a.0));
     pairs
 }
 

@@ -80,6 +80,7 @@ pub(crate) mod random;
 pub mod ranking;
 pub mod similarity;
 pub mod solver;
+mod sort;
 pub mod train;
 pub mod triplets;
 pub mod tune;

@@ -417,9 +417,9 @@ fn given_triplets(
 /// The training time in the output of `hdsl train --json`.
 fn read_seconds(path: &Path) -> Result<f64, Failure> {
     let bad = |reason: String| Failure::file(path, reason);
-    let text = std::fs::read_to_string(path).map_err(|e| bad(format!("cannot read: {e}")))?;
+    let text = std::fs::read(path).map_err(|e| bad(format!("cannot read: {e}")))?;
     let want = "expected the output of `hdsl train --json`";
-    let value: Value = serde_json::from_str(&text).map_err(|e| bad(format!("{e}; {want}")))?;
+    let value: Value = serde_json::from_slice(&text).map_err(|e| bad(format!("{e}; {want}")))?;
     match value["train_seconds"].as_f64() {
         Some(seconds) if seconds >= 0.0 => Ok(seconds),
         _ => Err(bad(format!("has no number `train_seconds`, {want}"))),

@@ -11,6 +11,7 @@ use crate::model::{Model, ModelParts, TrainConfig, Validation};
 use crate::objective::Features;
 use crate::observer::{Event, Observer, Stop, Stopwatch};
 use crate::solver::sharded::{Reply, Request, Shards, decode, encode};
+use crate::sort::sort_by;
 use crate::train::Trained;
 use crate::train::base::with_weights_of;
 use crate::train::rounds::MiningRun;
@@ -321,7 +322,9 @@ impl<'a> Remote<'a> {
         let wrong = (0..n).filter(|&row| {
             let list = &mut merged[row];
             // By decreasing score, equal scores by row number, as one search over all rows.
-            list.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.row.cmp(&b.row)));
+            sort_by(list, |a, b| {
+                b.score.total_cmp(&a.score).then(a.row.cmp(&b.row))
+            });
             let class = predict_class(self.rule.vote, &list[..self.rule.k], labels);
             labels.names()[class as usize] != truth.name(row)
         });

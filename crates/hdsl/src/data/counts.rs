@@ -6,7 +6,8 @@
 use super::interner::{Hashed, Interner};
 use super::rows::Rows;
 use super::vectorize::Weighting;
-use crate::parallel::prelude::*;
+use crate::parallel;
+use crate::sort::sort_by_key;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -68,7 +69,7 @@ impl TablePool {
     /// The terms of each column.
     pub(super) fn into_terms(self) -> Vec<Terms> {
         let mut tables = self.free.into_inner().expect("no thread panics with it");
-        tables.sort_unstable_by_key(|tables| tables.number);
+        sort_by_key(&mut tables, |tables| tables.number);
         let mut terms: Vec<Terms> = (0..self.n_columns).map(|_| Terms::default()).collect();
         for tables in tables {
             for (terms, table) in terms.iter_mut().zip(tables.columns) {
@@ -292,8 +293,7 @@ impl Counted {
             };
             parts.push(part);
         }
-        let placed = parts.into_par_iter().map(|part| part.place(placements));
-        let placed: Vec<Vec<u32>> = placed.collect();
+        let placed: Vec<Vec<u32>> = parallel::map_each(parts, |part| part.place(placements));
         let mut rows = Rows::new(n_features);
         rows.starts.reserve_exact(self.n_rows());
         drop(std::mem::take(&mut self.lengths));

@@ -14,6 +14,9 @@ use std::io::{BufRead, Read};
 #[cfg(feature = "compression")]
 use {self::bzip2::Bzip2Blocks, blocks::BlockReader, xz::XzBlocks};
 
+/// A stream of bytes as it is in a file. The decoders are large: they are compiled for this type only.
+pub(super) type Raw<'a> = Box<dyn BufRead + Send + 'a>;
+
 /// A stream of bytes, decompressed.
 pub(super) type Bytes<'a> = Box<dyn Read + Send + 'a>;
 
@@ -34,7 +37,7 @@ pub(super) fn codec_of(magic: &[u8]) -> Option<&'static str> {
 
 /// The decoder of a compression that [`codec_of`] recognized, or what is wrong.
 #[cfg(feature = "compression")]
-pub(super) fn decoder<'a>(codec: &str, raw: impl BufRead + Send + 'a) -> Parsed<Bytes<'a>> {
+pub(super) fn decoder<'a>(codec: &str, raw: Raw<'a>) -> Parsed<Bytes<'a>> {
     Ok(match codec {
         "gzip" => Box::new(flate2::bufread::MultiGzDecoder::new(raw)),
         "bzip2" => Box::new(BlockReader::new(Bzip2Blocks::new(raw))),
@@ -45,7 +48,7 @@ pub(super) fn decoder<'a>(codec: &str, raw: impl BufRead + Send + 'a) -> Parsed<
 
 /// Without decoders, an error that names the missing feature.
 #[cfg(not(feature = "compression"))]
-pub(super) fn decoder<'a>(codec: &str, _: impl BufRead + Send + 'a) -> Parsed<Bytes<'a>> {
+pub(super) fn decoder<'a>(codec: &str, _: Raw<'a>) -> Parsed<Bytes<'a>> {
     Err(format!(
         "is compressed ({codec}), which hdsl reads only if built with the Cargo feature `compression`; decompress it first"
     ))

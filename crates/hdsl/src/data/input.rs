@@ -1,6 +1,6 @@
 //! Input files: opened, decompressed, and handed out line by line.
 
-use super::decompress::{self, Bytes};
+use super::decompress::{self, Bytes, Raw};
 use crate::error::{Error, Parsed, Result};
 use crate::format::bytes;
 use std::fs::File;
@@ -68,7 +68,11 @@ impl<'a> Input<'a> {
     }
 
     /// Reads a stream; `path` is only a name.
-    pub(crate) fn new(path: &Path, mut raw: impl BufRead + Send + 'a, want: &str) -> Result<Self> {
+    pub(crate) fn new(path: &Path, raw: impl BufRead + Send + 'a, want: &str) -> Result<Self> {
+        Self::of(path, Box::new(raw), want)
+    }
+
+    fn of(path: &Path, mut raw: Raw<'a>, want: &str) -> Result<Self> {
         let mut magic = Vec::new();
         raw.by_ref()
             .take(10)
@@ -78,9 +82,8 @@ impl<'a> Input<'a> {
         let raw = BufReader::with_capacity(1 << 16, Cursor::new(magic).chain(raw));
         let reader: Bytes<'a> = match codec {
             None => Box::new(raw),
-            Some(codec) => {
-                decompress::decoder(codec, raw).map_err(|reason| Error::file(path, reason))?
-            }
+            Some(codec) => decompress::decoder(codec, Box::new(raw))
+                .map_err(|reason| Error::file(path, reason))?,
         };
         let mut input = Self {
             path: path.to_owned(),
@@ -168,10 +171,11 @@ impl<'a> Input<'a> {
 
     /// Calls `each` with the number and the content of every line, without its end. What `each` says is wrong becomes
     /// an error with the file's name and the line.
-    pub(crate) fn each_line(
-        mut self,
-        mut each: impl FnMut(u64, &[u8]) -> Parsed<()>,
-    ) -> Result<()> {
+    pub(crate) fn each_line(self, mut each: impl FnMut(u64, &[u8]) -> Parsed<()>) -> Result<()> {
+        self.pass_lines(&mut each)
+    }
+
+    fn pass_lines(mut self, each: &mut dyn FnMut(u64, &[u8]) -> Parsed<()>) -> Result<()> {
         let mut number = 0;
         while let Some(block) = self.next_block()? {
             check_size(&self.path, self.n_bytes)?;

@@ -1,7 +1,8 @@
 //! Class labels: any words, stored as small codes beside the list of distinct names.
 
+use super::interner::Interner;
 use crate::error::{Error, Result};
-use std::collections::HashMap;
+use crate::sort::sort_by;
 
 /// One class label per row. Names are in a fixed order (numbers by value, then words by letters), so that codes do
 /// not depend on which class happens to come first in a file.
@@ -21,21 +22,17 @@ pub struct Labels {
 impl Labels {
     /// Labels by name, one per row. `+1`, `1` and `1.0` are the same class.
     pub fn from_names<S: AsRef<str>>(labels: impl IntoIterator<Item = S>) -> Self {
-        let mut numbers: HashMap<String, u32> = HashMap::new();
-        let mut spellings: Vec<String> = Vec::new();
-        let number = |label: S| match numbers.get(label.as_ref()) {
-            Some(&number) => number,
-            None => {
-                let number = spellings.len() as u32;
-                numbers.insert(label.as_ref().to_owned(), number);
-                spellings.push(canonical(label.as_ref()));
-                number
-            }
-        };
-        let codes: Vec<u32> = labels.into_iter().map(number).collect();
+        let mut distinct = Interner::default();
+        let number = |label: S| distinct.intern(label.as_ref());
+        let codes = labels.into_iter().map(number).collect();
+        Self::from_numbers(codes, &distinct)
+    }
+
+    fn from_numbers(codes: Vec<u32>, distinct: &Interner) -> Self {
+        let spellings: Vec<String> = distinct.iter().map(canonical).collect();
         let by_name = |a: &String, b: &String| order(a).total_cmp(&order(b)).then_with(|| a.cmp(b));
         let mut names = spellings.clone();
-        names.sort_by(by_name);
+        sort_by(&mut names, by_name);
         names.dedup();
         let code = |name| names.partition_point(|other| by_name(other, name).is_lt()) as u32;
         let code_of: Vec<u32> = spellings.iter().map(code).collect();

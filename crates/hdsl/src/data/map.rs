@@ -1,36 +1,54 @@
 //! Row-by-row work in parallel, the same bytes for any number of threads.
 
 use super::rows::{Rows, RowsView, SparseRow};
-use crate::parallel::prelude::*;
+use crate::parallel;
+use std::ops::Range;
 
 /// Makes a new matrix row by row. `each` appends one row's (feature, value) pairs, by increasing feature, to the
 /// two lists; `state` is scratch space, made once per block of rows. Blocks depend on the number of rows alone, so the
 /// result does not depend on the number of threads.
-pub(crate) fn map_rows<'a, S: Send>(
+pub(crate) fn map_rows<'a, S>(
     rows: impl Into<RowsView<'a>>,
     n_features: usize,
     state: impl Fn() -> S + Sync,
     each: impl Fn(&mut S, SparseRow<'_>, &mut Vec<u32>, &mut Vec<f64>) + Sync,
 ) -> Rows {
     let rows = rows.into();
-    let block = block_of(rows.n_rows());
-    let parts: Vec<_> = (0..rows.n_rows().div_ceil(block))
-        .into_par_iter()
-        .map(|b| {
-            let mut state = state();
-            let block = b * block..((b + 1) * block).min(rows.n_rows());
-            // Most maps keep the stored values.
-            let nnz = rows.range(block.end - 1).end - rows.range(block.start).start;
-            let mut ends = Vec::with_capacity(block.len());
-            let mut indices = Vec::with_capacity(nnz);
-            let mut values = Vec::with_capacity(nnz);
-            for row in block {
-                each(&mut state, rows.row(row), &mut indices, &mut values);
-                ends.push(indices.len());
-            }
-            (ends, indices, values)
+    map_blocks(rows, n_features, &|block| {
+        let mut state = state();
+        map_block(rows, block, &mut |row, indices, values| {
+            each(&mut state, row, indices, values);
         })
-        .collect();
+    })
+}
+
+/// Where the rows of a block end, and their features and values.
+type Block = (Vec<usize>, Vec<u32>, Vec<f64>);
+
+type MapRow<'f> = dyn FnMut(SparseRow<'_>, &mut Vec<u32>, &mut Vec<f64>) + 'f;
+
+fn map_block(rows: RowsView<'_>, block: Range<usize>, each: &mut MapRow<'_>) -> Block {
+    // Most maps keep the stored values.
+    let nnz = rows.range(block.end - 1).end - rows.range(block.start).start;
+    let mut ends = Vec::with_capacity(block.len());
+    let mut indices = Vec::with_capacity(nnz);
+    let mut values = Vec::with_capacity(nnz);
+    for row in block {
+        each(rows.row(row), &mut indices, &mut values);
+        ends.push(indices.len());
+    }
+    (ends, indices, values)
+}
+
+fn map_blocks(
+    rows: RowsView<'_>,
+    n_features: usize,
+    of_block: &(dyn Fn(Range<usize>) -> Block + Sync),
+) -> Rows {
+    let block = block_of(rows.n_rows());
+    let parts = parallel::map(rows.n_rows().div_ceil(block), |b| {
+        of_block(b * block..((b + 1) * block).min(rows.n_rows()))
+    });
     let n = parts.iter().map(|part| part.1.len()).sum();
     let (mut starts, mut indices, mut values) =
         (vec![0], Vec::with_capacity(n), Vec::with_capacity(n));
@@ -46,12 +64,37 @@ pub(crate) fn map_rows<'a, S: Send>(
 /// Changes rows in place, so that there is never a second copy of them. `each` gets one row's features and values,
 /// and returns how many of them, from the first, are the new row, by increasing feature below `n_features`. State and
 /// blocks are as in [`map_rows`].
-pub(crate) fn change_rows<S: Send>(
+pub(crate) fn change_rows<S>(
     rows: Rows,
     n_features: usize,
     state: impl Fn() -> S + Sync,
     each: impl Fn(&mut S, &mut [u32], &mut [f64]) -> usize + Sync,
 ) -> Rows {
+    change_blocks(rows, n_features, &|part| {
+        let mut state = state();
+        change_block(part, &mut |indices, values| {
+            each(&mut state, indices, values)
+        });
+    })
+}
+
+/// The rows of a block, and how many entries each of them keeps.
+struct Part<'a> {
+    starts: &'a [usize],
+    lengths: &'a mut [u32],
+    indices: &'a mut [u32],
+    values: &'a mut [f64],
+}
+
+fn change_block(part: Part<'_>, each: &mut dyn FnMut(&mut [u32], &mut [f64]) -> usize) {
+    for (bounds, length) in part.starts.windows(2).zip(part.lengths) {
+        let range = bounds[0] - part.starts[0]..bounds[1] - part.starts[0];
+        let (indices, values) = (&mut part.indices[range.clone()], &mut part.values[range]);
+        *length = each(indices, values) as u32;
+    }
+}
+
+fn change_blocks(rows: Rows, n_features: usize, of_part: &(dyn Fn(Part<'_>) + Sync)) -> Rows {
     let n_rows = rows.n_rows();
     let (mut starts, mut indices, mut values) = rows.into_parts();
     let block = block_of(n_rows);
@@ -63,18 +106,14 @@ pub(crate) fn change_rows<S: Send>(
         let n = starts[lengths.len()] - starts[0];
         let indices = rest_indices.split_off_mut(..n).expect("within the rows");
         let values = rest_values.split_off_mut(..n).expect("within the rows");
-        parts.push((starts, lengths, indices, values));
-    }
-    parts
-        .into_par_iter()
-        .for_each(|(starts, lengths, indices, values)| {
-            let mut state = state();
-            for (bounds, length) in starts.windows(2).zip(lengths) {
-                let range = bounds[0] - starts[0]..bounds[1] - starts[0];
-                let (indices, values) = (&mut indices[range.clone()], &mut values[range]);
-                *length = each(&mut state, indices, values) as u32;
-            }
+        parts.push(Part {
+            starts,
+            lengths,
+            indices,
+            values,
         });
+    }
+    parallel::map_each(parts, of_part);
     // Closes the gaps.
     let mut end = 0;
     for (row, length) in lengths.into_iter().enumerate() {

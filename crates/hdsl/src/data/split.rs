@@ -3,6 +3,7 @@
 use crate::data::Labels;
 use crate::error::{Error, Result};
 use crate::random;
+use crate::sort::order;
 
 /// Divides rows at random into parts of the given sizes, every class in proportion (by largest remainder).
 ///
@@ -51,9 +52,8 @@ fn sizes(n: usize, fractions: &[f64]) -> Vec<usize> {
     // A hair's breadth above, so that 0.3 * 10 counts as 3 whatever its last bit says.
     let exact: Vec<f64> = fractions.iter().map(|f| f * n as f64 + 1e-9).collect();
     let mut sizes: Vec<usize> = exact.iter().map(|e| *e as usize).collect();
-    let mut by_remainder: Vec<usize> = (0..fractions.len()).collect();
-    by_remainder.sort_by(|&a, &b| {
-        let remainder = |part: usize| ((exact[part] - sizes[part] as f64) * 1e6).round();
+    let remainder = |part: usize| ((exact[part] - sizes[part] as f64) * 1e6).round();
+    let by_remainder = order(fractions.len(), &|a, b| {
         remainder(b).total_cmp(&remainder(a))
     });
     let mut left = n.saturating_sub(sizes.iter().sum());

@@ -6,7 +6,7 @@ use super::row_builder::RowBuilder;
 use super::rows::LARGEST;
 use super::{Dataset, IndexBase, Labels};
 use crate::error::{Error, Parsed, Result};
-use crate::parallel::{self, prelude::*};
+use crate::parallel;
 use std::cmp::Reverse;
 use std::path::Path;
 
@@ -125,7 +125,7 @@ fn parse_block(block: &[u8], next_line: &mut u64, parse_line: ParseLine) -> Vec<
         rest = after;
     }
     let parse = |(piece, first_line)| TextRows::parse(piece, first_line, parse_line);
-    pieces.into_par_iter().map(parse).collect()
+    parallel::map_each(pieces, parse)
 }
 
 fn finish(

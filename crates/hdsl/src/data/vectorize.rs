@@ -7,7 +7,8 @@ use super::rows::Rows;
 use super::words::{Analyzer, NGrams, Stem, StopWords, Tokenizer, Words};
 use crate::error::{Error, Result};
 use crate::named::named_enum;
-use crate::parallel::prelude::*;
+use crate::parallel;
+use crate::sort::sort_by;
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
@@ -347,7 +348,7 @@ impl Vectorizer {
             )));
         }
         // By name, so that the order of the documents does not matter.
-        chosen.sort_unstable_by_key(|&number| interner.get(number));
+        sort_by(&mut chosen, |&a, &b| interner.get(a).cmp(interner.get(b)));
         let mut places = vec![LEFT_OUT; n_terms];
         for (place, &number) in (0..).zip(&chosen) {
             places[number as usize] = place;
@@ -422,7 +423,7 @@ impl Vectorizer {
 fn counted<S: AsRef<str> + Sync>(documents: &[S], count: impl Fn(&[S]) -> Piece + Sync) -> Counted {
     let mut counted = Counted::new(1);
     for some in pieces_of(documents).chunks(64) {
-        let pieces: Vec<Piece> = some.par_iter().map(|piece| count(piece)).collect();
+        let pieces: Vec<Piece> = parallel::map(some.len(), |at| count(some[at]));
         pieces.iter().for_each(|piece| counted.append(piece));
     }
     counted

@@ -5,7 +5,7 @@ use super::source::Source;
 use super::{Index, Part, Read};
 use crate::data::{Labels, Rows, RowsView};
 use crate::error::{Error, Result};
-use crate::parallel::prelude::*;
+use crate::parallel;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -109,10 +109,9 @@ impl Index {
             )));
         };
         let replaced = self.known(new)?;
-        let made: Vec<Result<Part>> = (0..n.div_ceil(MAX_ROWS))
-            .into_par_iter()
-            .map(|chunk| self.chunk(new, chunk * MAX_ROWS..n.min((chunk + 1) * MAX_ROWS)))
-            .collect();
+        let made = parallel::map(n.div_ceil(MAX_ROWS), |chunk| {
+            self.chunk(new, chunk * MAX_ROWS..n.min((chunk + 1) * MAX_ROWS))
+        });
         let made = made.into_iter().collect::<Result<Vec<Part>>>()?;
         let mut changed = self.clone();
         changed.remove(&replaced)?;

@@ -45,7 +45,7 @@ use crate::data::{Rows, RowsView};
 use crate::error::{Error, Result};
 use crate::knn::{Neighbor, TopK};
 use crate::model::Model;
-use crate::parallel::prelude::*;
+use crate::parallel;
 use crate::similarity::{Explanation, Normalization};
 use file::Origin;
 use mapping::Mapping;
@@ -208,31 +208,25 @@ impl Index {
             return Err(Error::param("k", k, "a whole number above 0"));
         }
         let mapped = self.mapping.map(&self.mapping.prepare(queries.into())?);
-        (0..mapped.n_rows())
-            .into_par_iter()
-            .map(|query| {
-                let allowed = |row| allowed(query as u32, row);
-                let search = Search {
-                    mapping: &self.mapping,
-                    query: mapped.row(query),
-                    k,
-                    allowed: &allowed,
-                    top: Mutex::new(TopK::new(k)),
-                };
-                let one = |part: &Part| -> Result<()> {
-                    cancel.check()?;
-                    let is_removed = |at| part.removed.has(at);
-                    let segment =
-                        |scratch: &mut Scratch| search.segment(&part.segment, is_removed, scratch);
-                    self.read(self.pool.with(segment))
-                };
-                self.parts
-                    .par_iter()
-                    .map(one)
-                    .collect::<Result<Vec<()>>>()?;
-                Ok(search.finish())
-            })
-            .collect()
+        parallel::try_map(mapped.n_rows(), 1, |query| {
+            let allowed = |row| allowed(query as u32, row);
+            let search = Search {
+                mapping: &self.mapping,
+                query: mapped.row(query),
+                k,
+                allowed: &allowed,
+                top: Mutex::new(TopK::new(k)),
+            };
+            let one = |part: &Part| -> Result<()> {
+                cancel.check()?;
+                let is_removed = |at| part.removed.has(at);
+                let segment =
+                    |scratch: &mut Scratch| search.segment(&part.segment, is_removed, scratch);
+                self.read(self.pool.with(segment))
+            };
+            parallel::try_map(self.parts.len(), 1, |at| one(&self.parts[at]))?;
+            Ok(search.finish())
+        })
     }
 
     /// Id, label and text of a row.

@@ -7,6 +7,7 @@ use super::mapping::Mapping;
 use super::source::{Slice, Source};
 use crate::data::{Columns, Rows};
 use crate::knn::similar_together;
+use crate::sort::sort_by_key;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -436,7 +437,7 @@ impl Segment {
     ) -> Read<Contents> {
         let numbers = self.numbers()?;
         let mut positions: Vec<usize> = (0..self.n_rows).filter(|&at| keep(at)).collect();
-        positions.sort_unstable_by_key(|&at| numbers[at]);
+        sort_by_key(&mut positions, |&at| numbers[at]);
         let extras = positions.iter().map(|&at| self.entered(at));
         Ok(Contents {
             numbers: positions.iter().map(|&at| numbers[at]).collect(),

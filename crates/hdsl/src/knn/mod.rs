@@ -143,7 +143,7 @@ impl<'s, S: Similarity + ?Sized> KnnIndex<'s, S> {
         search_all(
             &queries,
             self.cancel,
-            |scratch: &mut Scratch, query, row| {
+            &|scratch: &mut Scratch, query, row| {
                 let request = Request {
                     k,
                     positions: [0..self.n_rows(), 0..0],
@@ -188,7 +188,7 @@ fn class_lists(
 ) -> Result<Vec<Vec<Vec<Neighbor>>>> {
     let class = labels.codes();
     let starts = group_starts(labels.names().len(), class.iter().copied());
-    search_all(queries, cancel, |scratch: &mut Scratch, query, row| {
+    search_all(queries, cancel, &|scratch: &mut Scratch, query, row| {
         let code = class[query] as usize;
         let (start, end) = (starts[code], starts[code + 1]);
         let same = Request {
@@ -252,7 +252,7 @@ pub fn class_neighbors_between<S: Similarity + ?Sized>(
     let index = Index::new(similarity.items(items.rows), Some(of_items), cancel)?;
     let mapped = similarity.queries(queries.rows);
     let number = |row: u32| row + items.first;
-    search_all(&mapped, cancel, |scratch: &mut Scratch, query, row| {
+    search_all(&mapped, cancel, &|scratch: &mut Scratch, query, row| {
         let code = of_queries[query] as usize;
         let (start, end) = (starts[code], starts[code + 1]);
         let itself = queries.first + query as u32;
@@ -290,7 +290,7 @@ pub fn merge_neighbors<'a>(
 fn search_all<S: Default + Send, T: Send>(
     queries: &Rows,
     cancel: CancelToken<'_>,
-    search: impl Fn(&mut S, usize, SparseRow<'_>) -> T + Sync,
+    search: &(dyn Fn(&mut S, usize, SparseRow<'_>) -> T + Sync),
 ) -> Result<Vec<T>> {
     (0..queries.n_rows())
         .into_par_iter()

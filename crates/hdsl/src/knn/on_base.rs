@@ -11,7 +11,7 @@ use super::{Neighbor, index::Request, search_all};
 use crate::cancel::CancelToken;
 use crate::data::{Columns, Rows};
 use crate::error::Result;
-use crate::parallel::prelude::*;
+use crate::parallel;
 use crate::similarity::BilinearModel;
 use std::ops::Range;
 
@@ -72,8 +72,8 @@ impl BaseScores {
             return Self::Inverted(inverted);
         }
         let mut products = vec![0.0; queries.n_rows() * n];
-        let each = products.par_chunks_mut(n).enumerate();
-        each.for_each(|(query, scores)| {
+        let each = products.chunks_mut(n).enumerate().collect();
+        parallel::map_each(each, |(query, scores): (usize, &mut [f32])| {
             let columns = queries.row(query).iter();
             inverted.add_scores(scores, columns.map(|(column, x)| (column, x as f32)));
         });
@@ -190,7 +190,7 @@ impl<'a> OnBase<'a> {
         k: [usize; 2],
         cancel: CancelToken<'_>,
     ) -> Result<Vec<[Vec<Neighbor>; 2]>> {
-        search_all(queries, cancel, |scratch: &mut Scratch, number, row| {
+        search_all(queries, cancel, &|scratch: &mut Scratch, number, row| {
             let Scratch { query, scores } = scratch;
             query.set(row.iter(), self.n_columns());
             self.score_all(scores, number, query);

@@ -5,7 +5,7 @@ use super::{KnnIndex, Neighbor, PredictionRule, TopK, Vote};
 use crate::cancel::CancelToken;
 use crate::data::{Columns, Groups, Labels, Rows, SparseRow};
 use crate::error::{Error, Result};
-use crate::parallel::prelude::*;
+use crate::parallel;
 use crate::similarity::{BilinearModel, Dot, Normalization, Similarity};
 use std::borrow::Cow;
 
@@ -150,11 +150,9 @@ impl<'a> Predictor<'a> {
         rule: &PredictionRule,
         near: impl Fn(usize) -> &'n [Neighbor] + Sync,
     ) -> Vec<u32> {
-        (0..self.queries.n_rows())
-            .into_par_iter()
-            .with_min_len(256)
-            .map(|query| predict_class(rule.vote, &near(query)[..rule.k], self.labels))
-            .collect()
+        parallel::map_blocks(self.queries.n_rows(), 256, |query| {
+            predict_class(rule.vote, &near(query)[..rule.k], self.labels)
+        })
     }
 
     /// The class codes by rules of one normalization. All maps are done, so what is left of the similarity is a dot product.
@@ -278,10 +276,14 @@ impl ClassMeans {
         if classes.is_empty() {
             return Err(Error::data("there are no training rows to predict from"));
         }
-        let means: Vec<(Vec<u32>, Vec<f64>)> = classes
-            .par_iter()
-            .map(|&class| mean(members.of(class as usize), n_columns, &values, &feature))
-            .collect();
+        let means: Vec<(Vec<u32>, Vec<f64>)> = parallel::map(classes.len(), |at| {
+            mean(
+                members.of(classes[at] as usize),
+                n_columns,
+                &values,
+                &feature,
+            )
+        });
         let rows = means.iter().map(|mean| SparseRow::new(&mean.0, &mean.1));
         let squares: f64 = rows.clone().map(|mean| mean.dot(mean)).sum();
         let features = rows.clone().flat_map(|mean| mean.indices()).copied();
@@ -325,8 +327,7 @@ impl ClassMeans {
             scores.for_each(|(place, score)| top.push(place, score));
             of(top.into_sorted())
         };
-        let queries = (0..queries.n_rows()).into_par_iter();
-        queries.with_min_len(64).map(rank).collect()
+        parallel::map_blocks(queries.n_rows(), 64, rank)
     }
 
     /// The dot product of a query with the mean of each class, summed by increasing column.

@@ -2,7 +2,7 @@
 
 use super::RankedGains;
 use crate::data::Rows;
-use crate::parallel::prelude::*;
+use crate::parallel;
 use crate::similarity::Similarity;
 use std::collections::HashMap;
 
@@ -32,21 +32,20 @@ pub fn rank_documents<S: Similarity + ?Sized>(
     queries: &[(u32, Vec<(u32, f64)>)],
     among: Option<&[u32]>,
 ) -> Vec<RankedGains> {
-    let ranked = queries.into_par_iter().map(|(query, judged)| {
-        let mut judged = judged.clone();
+    parallel::map(queries.len(), |at| {
+        let (query, mut judged) = queries[at].clone();
         if let Some(documents) = among {
             let known: HashMap<u32, f64> = judged.iter().copied().collect();
-            let is_other = |row: &&u32| *row != query && !known.contains_key(row);
+            let is_other = |row: &&u32| **row != query && !known.contains_key(row);
             let others = documents.iter().filter(is_other);
             judged.extend(others.map(|&row| (row, 0.0)));
         }
-        let asked = rows.row(*query as usize);
+        let asked = rows.row(query as usize);
         let score = |row: u32| similarity.score(asked, rows.row(row as usize));
         let scores: Vec<f64> = judged.iter().map(|&(row, _)| score(row)).collect();
         let gains: Vec<f64> = judged.iter().map(|&(_, gain)| gain).collect();
         RankedGains::by_scores(&scores, &gains)
-    });
-    ranked.collect()
+    })
 }
 
 /// Means over queries of the measures of their rankings.

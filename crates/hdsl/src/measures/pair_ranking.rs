@@ -1,7 +1,7 @@
 //! How well a similarity separates similar from dissimilar pairs.
 
 use crate::data::Rows;
-use crate::parallel::prelude::*;
+use crate::parallel;
 use crate::similarity::Similarity;
 use crate::triplets::Pairs;
 
@@ -26,10 +26,7 @@ pub fn pair_auc<S: Similarity + ?Sized>(similarity: &S, rows: &Rows, pairs: &Pai
         let [first, second] = [pair.rows.0, pair.rows.1].map(|row| rows.row(row as usize));
         (similarity.score(first, second), pair.similar, pair.weight)
     };
-    let mut scored: Vec<(f64, bool, f64)> = (0..pairs.pairs().len())
-        .into_par_iter()
-        .map(score)
-        .collect();
+    let mut scored: Vec<(f64, bool, f64)> = parallel::map_blocks(pairs.pairs().len(), 256, score);
     scored.sort_by(|a, b| a.0.total_cmp(&b.0));
     // Dissimilar pairs of lower scores, and twice the pairs of pairs in the right order.
     let (mut below, mut right, mut similar_total) = (0.0, 0.0, 0.0);

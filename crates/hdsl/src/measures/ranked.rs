@@ -155,7 +155,8 @@ impl RankedGains {
 /// The gains above 0, by decreasing gain.
 fn ideal(gains: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut ideal: Vec<f64> = gains.filter(|gain| *gain > 0.0).collect();
-    ideal.sort_unstable_by(|a, b| b.total_cmp(a));
+    ideal.sort_by(f64::total_cmp);
+    ideal.reverse();
     ideal
 }
 

@@ -1,7 +1,7 @@
 //! The share of triplets that a similarity agrees with.
 
 use crate::data::Rows;
-use crate::parallel::prelude::*;
+use crate::parallel;
 use crate::similarity::Similarity;
 use crate::triplets::Triplets;
 use std::cmp::Ordering;
@@ -43,8 +43,7 @@ impl TripletAccuracy {
                 |row: u32| similarity.score(rows.row(anchor as usize), rows.row(row as usize));
             score(near).partial_cmp(&score(far))
         };
-        let outcomes: Vec<Option<Ordering>> =
-            (0..triplets.len()).into_par_iter().map(outcome).collect();
+        let outcomes: Vec<Option<Ordering>> = parallel::map_blocks(triplets.len(), 256, outcome);
         // Summed in order: the same result for any number of threads.
         let mut counts = Self::default();
         for (t, outcome) in outcomes.into_iter().enumerate() {

@@ -135,7 +135,7 @@ impl Metadata {
     /// Checks the version before anything else, since other versions have other fields.
     fn parse(text: &str) -> Read<Self> {
         let refused = |e: serde_json::Error| format!("the metadata of the model are invalid: {e}");
-        let metadata: Value = serde_json::from_str(text).map_err(refused)?;
+        let metadata: Value = serde_json::from_slice(text.as_bytes()).map_err(refused)?;
         let version = &metadata["format_version"];
         if *version != FORMAT_VERSION {
             return Err(format!(

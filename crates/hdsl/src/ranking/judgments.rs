@@ -3,6 +3,7 @@
 use crate::data::input::{Input, quote};
 use crate::data::number::parse_f64;
 use crate::error::{Error, Parsed, Result};
+use crate::sort::sort_by_key;
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -200,7 +201,7 @@ fn read(input: Input<'_>, queries: &Ids, documents: &Ids, low: bool) -> Result<J
     let judged = |grades: HashMap<u32, (f64, u64)>| {
         let mut judged = Judged::default();
         let mut grades: Vec<(u32, f64)> = grades.into_iter().map(|(d, g)| (d, g.0)).collect();
-        grades.sort_unstable_by_key(|g| g.0);
+        sort_by_key(&mut grades, |g| g.0);
         for (document, grade) in grades {
             match grade < 0.0 {
                 true => judged.left_out.push(document),

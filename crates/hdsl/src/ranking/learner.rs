@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::knn::PredictionRule;
 use crate::model::{BaseWeight, Model, ModelParts, TrainConfig};
 use crate::observer::UntilCancelled;
-use crate::parallel::prelude::*;
+use crate::parallel;
 use crate::similarity::{BilinearModel, Dot, Normalization, Similarity};
 use crate::solver::SolverParams;
 use crate::train::ensemble::{average, by_weight};
@@ -201,7 +201,7 @@ impl<'a> Learner<'a> {
         counts: &[usize],
         cancel: CancelToken<'_>,
     ) -> Result<Vec<ActiveSet>> {
-        let members = (0..self.config.n_estimators).into_par_iter().map(|member| {
+        let members = parallel::try_map(self.config.n_estimators, 1, |member| {
             let seed = self.config.seed.wrapping_add(member as u64);
             let triplets = self.supervision.triplets(queries, pair_weight, seed);
             let mut params = SolverParams::new(lambda);
@@ -217,7 +217,7 @@ impl<'a> Learner<'a> {
                 .map(iterate)
                 .collect::<Result<Vec<ActiveSet>>>()
         });
-        let members: Vec<Vec<ActiveSet>> = members.collect::<Result<_>>()?;
+        let members: Vec<Vec<ActiveSet>> = members?;
         let averaged = (0..counts.len()).map(|at| {
             let of: Vec<&ActiveSet> = members.iter().map(|member| &member[at]).collect();
             average(&of)

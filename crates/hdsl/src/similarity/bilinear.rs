@@ -3,8 +3,10 @@
 use crate::atoms::{ActiveSet, Atom};
 use crate::data::{Columns, Rows, SparseRow};
 use crate::error::{Error, Result};
+use crate::parallel;
 use crate::similarity::Similarity;
 use crate::similarity::factors::Factors;
+use crate::sort::sort_by_key;
 use std::borrow::Cow;
 
 /// S(x, x') = β <x, x'> + xᵀ M x' with M = Σ weight · scale · (e_i ± e_j)(e_i ± e_j)ᵀ, weights above 0 that sum to 1.
@@ -221,7 +223,6 @@ impl BilinearModel {
     /// # Ok::<(), hdsl::Error>(())
     /// ```
     pub fn score_many(&self, a: &Rows, b: &Rows, pairs: &[(u32, u32)]) -> Result<Vec<f64>> {
-        use crate::parallel::prelude::*;
         for (index, &(p, q)) in pairs.iter().enumerate() {
             for (row, rows) in [(p, a), (q, b)] {
                 if row as usize >= rows.n_rows() {
@@ -232,11 +233,10 @@ impl BilinearModel {
                 }
             }
         }
-        Ok(pairs
-            .par_iter()
-            .with_min_len(256)
-            .map(|&(p, q)| self.score(a.row(p as usize), b.row(q as usize)))
-            .collect())
+        Ok(parallel::map_blocks(pairs.len(), 256, |at| {
+            let (p, q) = pairs[at];
+            self.score(a.row(p as usize), b.row(q as usize))
+        }))
     }
 
     /// Maps rows into a space where the similarity is the inner product, in parallel.
@@ -282,7 +282,7 @@ impl BilinearModel {
                 entries.push((j, i, value));
             }
         }
-        entries.sort_unstable_by_key(|e| (e.0, e.1));
+        sort_by_key(&mut entries, |e| (e.0, e.1));
         entries
     }
 
@@ -295,7 +295,7 @@ impl BilinearModel {
             entries.push((atom.i(), atom.j(), atom.sign().value() * weight));
         }
         // A stable sort: entries are summed in the order of the atoms.
-        entries.sort_by_key(|e| (e.0, e.1));
+        sort_by_key(&mut entries, |e| (e.0, e.1));
         entries.dedup_by(|later, kept| {
             let same = (later.0, later.1) == (kept.0, kept.1);
             if same {

@@ -3,6 +3,7 @@
 use crate::atoms::{Atom, Sign};
 use crate::data::SparseRow;
 use crate::similarity::BilinearModel;
+use crate::sort::sort_by;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -136,7 +137,7 @@ impl BilinearModel {
                 n_pairs: pairs.get(&feature).copied().unwrap_or(0),
             })
             .collect();
-        features.sort_by(|a, b| by_size(a.weight, b.weight));
+        sort_by(&mut features, |a, b| by_size(a.weight, b.weight));
         features
     }
 
@@ -157,7 +158,7 @@ impl BilinearModel {
             .filter(|e| e.0 != e.1)
             .map(|(i, j, weight)| PairWeight { i, j, weight })
             .collect();
-        pairs.sort_by(|a, b| by_size(a.weight, b.weight));
+        sort_by(&mut pairs, |a, b| by_size(a.weight, b.weight));
         pairs
     }
 
@@ -208,9 +209,11 @@ impl BilinearModel {
             })
             .collect();
         pairs.retain(|p| p.value != 0.0);
-        pairs.sort_by(|p, q| by_size(p.value, q.value));
+        sort_by(&mut pairs, |p, q| by_size(p.value, q.value));
         atoms.retain(|p| p.value != 0.0);
-        atoms.sort_by(|p, q| by_size(p.value, q.value).then(p.atom.cmp(&q.atom)));
+        sort_by(&mut atoms, |p, q| {
+            by_size(p.value, q.value).then(p.atom.cmp(&q.atom))
+        });
         Explanation {
             score: self.score(a, b),
             base_score: self.base_score(a, b),
@@ -232,7 +235,7 @@ impl BilinearModel {
         };
         let mut base: Vec<_> = self.factors.within(a).iter().map(contribution).collect();
         base.retain(|c| c.value != 0.0);
-        base.sort_by(|p, q| by_size(p.value, q.value));
+        sort_by(&mut base, |p, q| by_size(p.value, q.value));
         base
     }
 

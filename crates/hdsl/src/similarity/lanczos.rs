@@ -8,6 +8,7 @@
 //! are therefore searched until their largest eigenvalue is below those that are wanted.
 
 use crate::eigen::{Eigenpair, add, dot, tridiagonal_eigen};
+use crate::sort::sort_by;
 
 /// How small a residual |Ax - θx| has to be, relative to the largest eigenvalue.
 const TOLERANCE: f64 = 1e-13;
@@ -46,7 +47,7 @@ pub(super) fn largest(matrix: &SumOfPairs, count: usize) -> Vec<Eigenpair> {
         let least = found.get(count - 1).map(|pair| pair.0);
         found.extend(new);
         // Stable: pairs found earlier come first.
-        found.sort_by(|a, b| b.0.total_cmp(&a.0));
+        sort_by(&mut found, |a, b| b.0.total_cmp(&a.0));
         wanted = match least {
             Some(least) if most <= least => 0,
             // There are repeated eigenvalues, perhaps many.

@@ -7,6 +7,7 @@ use crate::similarity::BilinearModel;
 use crate::similarity::Similarity;
 use crate::similarity::factors::Factors;
 use crate::similarity::lanczos::{self, SumOfPairs};
+use crate::sort::sort_by;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -72,7 +73,7 @@ impl BilinearModel {
             rank += group_rank;
         }
         // Stable, so equal eigenvalues stay in the order of their groups.
-        components.sort_by(|a, b| b.0.total_cmp(&a.0));
+        sort_by(&mut components, |a, b| b.0.total_cmp(&a.0));
         components.truncate(dim.unwrap_or(rank));
         let mut entries = Vec::new();
         for (c, (_, direction)) in (0..).zip(&components) {

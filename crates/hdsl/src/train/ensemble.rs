@@ -11,6 +11,7 @@ use crate::data::Preprocessor;
 use crate::error::Result;
 use crate::model::{BaseWeight, Model, ModelParts, TrainConfig};
 use crate::observer::{Event, Gap, Observer, Stop};
+use crate::sort::sort_by;
 
 use std::collections::HashMap;
 
@@ -36,7 +37,7 @@ pub(crate) fn average(of: &[&ActiveSet]) -> Result<ActiveSet> {
 pub(crate) fn by_weight(active: &ActiveSet) -> Result<Path> {
     let mut weighted: Vec<_> = active.iter().collect();
     // The sort is stable: of equals, the first used comes first.
-    weighted.sort_by(|a, b| b.1.total_cmp(&a.1));
+    sort_by(&mut weighted, |a, b| b.1.total_cmp(&a.1));
     let mut total = 0.0;
     let mut steps = Vec::new();
     for &(atom, weight) in &weighted {

@@ -12,6 +12,7 @@ use super::journal::Losses;
 use crate::knn::PredictionRule;
 use crate::random;
 use crate::similarity::Normalization;
+use crate::sort::{sort_by, sort_by_key};
 
 /// The number of rows at which a point's own error weighs as much as that of its neighborhood.
 const NEIGHBORHOOD: f64 = 150.0;
@@ -82,18 +83,13 @@ pub(super) struct Choice<'a> {
 pub(super) type Scored<'a> = (&'a Point, f64);
 
 impl<'a> Choice<'a> {
-    pub(super) fn new(points: impl IntoIterator<Item = &'a Point>, folds: &'a Folds) -> Self {
+    pub(super) fn new(points: Vec<&'a Point>, folds: &'a Folds) -> Self {
         let n_test = folds.n_validation / folds.folds.len();
         Self::of(points, (&folds.row_of, folds.n_rows), n_test)
     }
 
-    fn of(
-        points: impl IntoIterator<Item = &'a Point>,
-        rows: (&'a [u32], usize),
-        n_test: usize,
-    ) -> Self {
-        let mut points: Vec<&Point> = points.into_iter().collect();
-        points.sort_by_key(|p| (p.neighborhood(), p.iteration, p.rule));
+    fn of(mut points: Vec<&'a Point>, rows: (&'a [u32], usize), n_test: usize) -> Self {
+        sort_by_key(&mut points, |p| (p.neighborhood(), p.iteration, p.rule));
         Self {
             points,
             rows,
@@ -111,7 +107,7 @@ impl<'a> Choice<'a> {
         let scored = self.scored(&vec![1; self.rows.1]);
         let trials = scored.chunk_by(|a, b| a.0.trial == b.0.trial);
         let mut best: Vec<_> = trials.filter_map(|trial| self.pick(trial)).collect();
-        best.sort_by(|a, b| {
+        sort_by(&mut best, |a, b| {
             let key = |of: &Scored<'_>| (of.0.features, of.0.trial);
             a.1.total_cmp(&b.1).then(key(a).cmp(&key(b)))
         });
@@ -165,7 +161,7 @@ impl<'a> Choice<'a> {
         let same = |a: &Scored<'_>, b: &Scored<'_>| a.0.neighborhood() == b.0.neighborhood();
         let mut near: Vec<&[Scored<'a>]> = scored.chunk_by(same).collect();
         let least = |of: &[Scored<'_>]| of.iter().map(|s| s.1).fold(f64::INFINITY, f64::min);
-        near.sort_by(|a, b| least(a).total_cmp(&least(b)));
+        sort_by(&mut near, |a, b| least(a).total_cmp(&least(b)));
         let mut points = Vec::new();
         for near in near {
             if points.len() >= CONTENDERS {
@@ -264,7 +260,7 @@ mod tests {
     };
 
     fn choice<'a>(points: impl IntoIterator<Item = &'a Point>, n: usize) -> Choice<'a> {
-        Choice::of(points, (&EACH[..n], n), n)
+        Choice::of(points.into_iter().collect(), (&EACH[..n], n), n)
     }
 
     #[test]

@@ -155,7 +155,8 @@ impl Journal {
         }
         let (mut good, mut n_dropped) = (format!("{}\n", summed(&first)), 0);
         for line in lines {
-            let entry = checked(line).and_then(|line| serde_json::from_str::<Entry>(line).ok());
+            let entry = checked(line)
+                .and_then(|line| serde_json::from_slice::<Entry>(line.as_bytes()).ok());
             match entry.filter(|entry| is_sound(entry, limits)) {
                 Some((job, result, spent)) => {
                     good += &String::from_utf8_lossy(line);

@@ -64,13 +64,13 @@ impl<'f> Found<'f> {
             trial.points.iter().filter(move |point| !uses(point))
         });
         let points = points.filter(|point| params.allows(point));
-        Choice::new(points, self.folds)
+        Choice::new(points.collect(), self.folds)
     }
 
     /// The references.
     pub(super) fn references(&self) -> Choice<'_> {
         let plain = self.trials.iter().filter(|trial| trial.is_plain);
-        Choice::new(plain.flat_map(|trial| &trial.points), self.folds)
+        Choice::new(plain.flat_map(|trial| &trial.points).collect(), self.folds)
     }
 
     /// The number of points of all trials.

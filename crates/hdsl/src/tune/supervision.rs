@@ -8,7 +8,7 @@ use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::knn::PredictionRule;
 use crate::measures::RankedGains;
-use crate::parallel::prelude::*;
+use crate::parallel;
 use crate::random;
 use crate::similarity::{Dot, Similarity};
 use crate::triplets::{Judgments, TripletFormat, TripletSource, Triplets};
@@ -207,8 +207,8 @@ impl Held {
             let normalized = rule.normalization.of(&Dot);
             let (items, queries) = (normalized.items(&items), normalized.queries(&queries));
             let score = |x: u32, z: u32| queries.row(x as usize).dot(items.row(z as usize));
-            let loss = |unit: &Unit| self.loss(unit, &score);
-            let sizes: Vec<f64> = self.units.par_iter().map(loss).collect();
+            let loss = |at: usize| self.loss(&self.units[at], &score);
+            let sizes = parallel::map_blocks(self.units.len(), 8, loss);
             Losses::sized((first..).zip(sizes))
         };
         rules.iter().map(of_rule).collect()

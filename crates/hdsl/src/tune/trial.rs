@@ -11,7 +11,7 @@ use crate::cancel::CancelToken;
 use crate::error::{Error, Result};
 use crate::model::TrainConfig;
 use crate::observer::{Stop, UntilCancelled};
-use crate::parallel::prelude::*;
+use crate::parallel;
 use crate::similarity::{BilinearModel, Dot, Normalization};
 use crate::train::ensemble::average;
 use crate::train::rounds::MiningRun;
@@ -223,9 +223,9 @@ impl Trial {
                 task.run(&folds.folds[fold], means, models)
             })
         };
-        let models = self.models.par_iter_mut().enumerate();
-        let done = models.with_min_len(means.runs_per_thread).map(on_fold);
-        done.collect()
+        let models = self.models.iter_mut().enumerate().collect();
+        let done = parallel::try_map_each(models, means.runs_per_thread, on_fold)?;
+        Ok(done.into_iter().collect())
     }
 
     /// Continues the path on all folds. Returns whether there was time for all of it.
@@ -422,12 +422,9 @@ impl TrialTask {
         let started = Instant::now();
         let prepared = fold.prepared(self.config.preprocess);
         let begun = std::mem::take(models);
-        let trained: Result<Models> = (0..self.n_models())
-            .into_par_iter()
-            .with_min_len(means.runs_per_thread)
-            .map(|number| self.train(number, begun.get(number).cloned(), fold, &prepared, means))
-            .collect();
-        let trained = trained?;
+        let trained = parallel::try_map(self.n_models(), means.runs_per_thread, |number| {
+            self.train(number, begun.get(number).cloned(), fold, &prepared, means)
+        })?;
         let seconds = started.elapsed().as_secs_f64();
         let paths: Vec<&MiningRun<'_>> = trained.iter().collect();
         let result = self.evaluate(&paths, seconds, fold, &prepared, means)?;

@@ -6,7 +6,7 @@
 
 use crate::data::{Columns, Rows, SparseRow};
 use crate::error::{Error, Result};
-use crate::parallel::prelude::*;
+use crate::parallel;
 use crate::triplets::Triplets;
 
 /// Pairs and triplets per piece of parallel work.
@@ -59,8 +59,7 @@ impl Products {
             let products = self.pairs.row(pair).iter();
             products.map(|(c, xy)| weights[c as usize] * xy).sum()
         };
-        let pairs = (0..self.pairs.n_rows()).into_par_iter();
-        let scores: Vec<f64> = pairs.with_min_len(PIECE).map(score).collect();
+        let scores: Vec<f64> = parallel::map_blocks(self.pairs.n_rows(), PIECE, score);
         (self.triplets.iter())
             .map(|&[near, far]| scores[near as usize] - scores[far as usize])
             .collect()
@@ -103,7 +102,7 @@ impl Products {
             }
             columns
         };
-        let pieces: Vec<Vec<f64>> = (0..n_pieces).into_par_iter().map(of_piece).collect();
+        let pieces: Vec<Vec<f64>> = parallel::map(n_pieces, of_piece);
         let sum = pieces.into_iter().reduce(|mut columns, piece| {
             columns.iter_mut().zip(piece).for_each(|(c, p)| *c += p);
             columns
@@ -113,12 +112,13 @@ impl Products {
 
     /// (1/V) Σ_t v_t c(t), with v_t the weight of triplet t and V their sum.
     pub(super) fn mean(&self, cost: impl Fn(usize) -> f64 + Sync) -> f64 {
-        let of_piece = |(piece, shares): (usize, &[f64])| -> f64 {
-            let terms = (piece * PIECE..).zip(shares);
+        let of_piece = |piece: usize| -> f64 {
+            let terms = (piece * PIECE..self.shares.len()).zip(&self.shares[piece * PIECE..]);
+            let terms = terms.take(PIECE);
             terms.map(|(t, share)| share * cost(t)).sum()
         };
-        let pieces = self.shares.par_chunks(PIECE).enumerate();
-        pieces.map(of_piece).collect::<Vec<f64>>().iter().sum()
+        let pieces = parallel::map(self.shares.len().div_ceil(PIECE), of_piece);
+        pieces.iter().sum()
     }
 }
 

@@ -4,7 +4,7 @@ use super::OasisModel;
 use super::vector::{add_to, dot, dot_dense};
 use crate::data::SparseRow;
 use crate::eigen::{add, symmetric_eigen};
-use crate::parallel::prelude::*;
+use crate::parallel;
 
 /// Rows of W that are one piece of parallel work.
 const PIECE: usize = 64;
@@ -76,8 +76,7 @@ impl OasisModel {
             }
             sums
         };
-        let pieces = 0..self.dim.div_ceil(PIECE);
-        let parts: Vec<Vec<f64>> = pieces.into_par_iter().map(of_piece).collect();
+        let parts: Vec<Vec<f64>> = parallel::map(self.dim.div_ceil(PIECE), of_piece);
         let sum = parts.into_iter().reduce(|mut sums, part| {
             sums.iter_mut().zip(part).for_each(|(a, p)| *a += p);
             sums
@@ -88,8 +87,8 @@ impl OasisModel {
     /// W += Σ τ x (y - z)ᵀ.
     fn add(&mut self, moves: &[Move<'_>], taken: &[Taken], entries: &[Entry]) {
         let dim = self.dim.max(1);
-        let pieces = self.values.par_chunks_mut(PIECE * dim).enumerate();
-        pieces.for_each(|(piece, rows)| {
+        let pieces = self.values.chunks_mut(PIECE * dim).enumerate().collect();
+        parallel::map_each(pieces, |(piece, rows): (usize, &mut [f64])| {
             for &(row, s, x) in in_piece(entries, piece) {
                 let row = &mut rows[(row - piece * PIECE) * dim..][..dim];
                 add_to(moves[s].difference(), taken[s].tau * x, row);
@@ -121,7 +120,7 @@ impl OasisModel {
                 add(row, -value * vector[i], vector);
             }
         };
-        self.values.par_chunks_mut(dim).enumerate().for_each(row_of);
+        parallel::map_each(self.values.chunks_mut(dim).enumerate().collect(), row_of);
         self.symmetrize();
     }
 }

@@ -1,7 +1,7 @@
 //! Streams of blocks that are decompressed independently, several at a time.
 
 use crate::data::input::reading_limit;
-use crate::parallel::{self, prelude::*};
+use crate::parallel;
 use std::collections::VecDeque;
 use std::io::{self, Cursor, Read};
 
@@ -46,8 +46,7 @@ impl<S: Split> BlockReader<S> {
                 None => break,
             }
         }
-        let decoded: Vec<io::Result<Vec<u8>>> =
-            blocks.par_iter().map(|block| S::decode(block)).collect();
+        let decoded = parallel::map(blocks.len(), |at| S::decode(&blocks[at]));
         for block in decoded {
             self.decoded.push_back(Cursor::new(block?));
         }

@@ -5,7 +5,7 @@ use super::{Dialect, Source, UNUSABLE};
 use crate::data::input::{self, Input, quote};
 use crate::data::vectorize::{ITEM_END, PIECE};
 use crate::error::{Error, Parsed, Result};
-use crate::parallel::prelude::*;
+use crate::parallel;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
@@ -239,11 +239,9 @@ impl Source for Lines<'_> {
             };
             let pieces = pieces_of(&block, &mut self.next_line);
             let parser = &self.parser;
-            let parsed: Result<Vec<Batch>> = pieces
-                .into_par_iter()
-                .map(|(start, end, line)| parser.parse(&block[start..end], line))
-                .collect();
-            let mut batches = parsed?;
+            let mut batches = parallel::try_map_each(pieces, 1, |(start, end, line)| {
+                parser.parse(&block[start..end], line)
+            })?;
             batches.retain(|batch| batch.n_rows() > 0);
             for batch in &mut batches {
                 batch.first_row = self.n_rows;

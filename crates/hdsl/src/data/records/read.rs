@@ -14,7 +14,7 @@ use crate::data::text;
 use crate::data::vectorize::{ITEM_END, VectorizeOptions};
 use crate::data::{Dataset, IndexBase, Labels};
 use crate::error::{Error, Result};
-use crate::parallel::{self, prelude::*};
+use crate::parallel;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -286,10 +286,7 @@ impl Reading {
             let this = &*self;
             let count = || -> Result<Vec<Piece>> {
                 let batches = std::mem::take(&mut batches);
-                batches
-                    .into_par_iter()
-                    .map(|batch| this.count(&batch))
-                    .collect()
+                parallel::try_map_each(batches, 1, |batch| this.count(&batch))
             };
             let (counted, next) = parallel::join(count, || source.next());
             for piece in counted? {

@@ -13,7 +13,7 @@ use crate::data::vectorize::{
 };
 use crate::data::words::{StopWords, Tokenizer};
 use crate::error::{Error, Parsed, Result};
-use crate::parallel::prelude::*;
+use crate::parallel;
 use std::path::Path;
 
 /// Turns records into rows: which columns are features, and which features they become.
@@ -331,10 +331,10 @@ impl RecordVectorizer {
             }
         }
         let all: Vec<usize> = (0..table.len()).collect();
-        let pieces = batches.par_iter();
-        let pieces = pieces.map(|batch| self.count(name, batch, &all, None));
+        let pieces =
+            parallel::try_map_each(batches, 1, |batch| self.count(name, &batch, &all, None));
         let mut counted = Counted::new(self.columns.len());
-        for piece in pieces.collect::<Result<Vec<Piece>>>()? {
+        for piece in pieces? {
             counted.append(&piece);
         }
         Ok(counted.into_rows(self.n_features(), &self.placements()))

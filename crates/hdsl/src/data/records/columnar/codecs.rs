@@ -1,6 +1,6 @@
 //! Decompression into a known number of bytes and never more.
 
-use crate::data::decompress::ZstdReader;
+use crate::data::decompress::{Raw, ZstdReader};
 use crate::error::Parsed;
 use std::io::Read;
 
@@ -26,6 +26,7 @@ const WRONG_SIZE: &str = "its data expand to another size than it says";
 
 /// The `size` bytes that were compressed.
 pub(super) fn decompress(codec: Codec, data: &[u8], size: usize) -> Parsed<Vec<u8>> {
+    let raw = || -> Raw<'_> { Box::new(data) };
     match codec {
         Codec::None if data.len() == size => Ok(data.to_vec()),
         Codec::None => Err(WRONG_SIZE.into()),
@@ -42,8 +43,8 @@ pub(super) fn decompress(codec: Codec, data: &[u8], size: usize) -> Parsed<Vec<u
             .or_else(|_| lz4_frame(data, size))
             .or_else(|_| lz4_block(data, size)),
         Codec::Lz4Frame => lz4_frame(data, size),
-        Codec::Gzip => stream(flate2::bufread::MultiGzDecoder::new(data), size),
-        Codec::Zstd => stream(ZstdReader::new(data), size),
+        Codec::Gzip => stream(&mut flate2::bufread::MultiGzDecoder::new(raw()), size),
+        Codec::Zstd => stream(&mut ZstdReader::new(raw()), size),
     }
 }
 
@@ -70,7 +71,7 @@ fn lz4_block(data: &[u8], size: usize) -> Parsed<Vec<u8>> {
 }
 
 fn lz4_frame(data: &[u8], size: usize) -> Parsed<Vec<u8>> {
-    stream(lz4_flex::frame::FrameDecoder::new(data), size)
+    stream(&mut lz4_flex::frame::FrameDecoder::new(data), size)
 }
 
 /// Blocks, each after its sizes before and after compression, the most significant byte first.
@@ -94,9 +95,9 @@ fn lz4_hadoop(mut data: &[u8], size: usize) -> Parsed<Vec<u8>> {
     }
 }
 
-fn stream(mut decoder: impl Read, size: usize) -> Parsed<Vec<u8>> {
+fn stream(decoder: &mut dyn Read, size: usize) -> Parsed<Vec<u8>> {
     let mut all = Vec::with_capacity(size.min(1 << 20));
-    let read = decoder.by_ref().take(size as u64).read_to_end(&mut all);
+    let read = (&mut *decoder).take(size as u64).read_to_end(&mut all);
     // One byte more would be too many.
     let more = read.and_then(|_| decoder.read(&mut [0]));
     match more {

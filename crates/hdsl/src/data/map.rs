@@ -16,30 +16,23 @@ pub(crate) fn map_rows<'a, S>(
     let rows = rows.into();
     map_blocks(rows, n_features, &|block| {
         let mut state = state();
-        map_block(rows, block, &mut |row, indices, values| {
-            each(&mut state, row, indices, values);
-        })
+        // Most maps keep the stored values.
+        let nnz = rows.range(block.end - 1).end - rows.range(block.start).start;
+        let mut ends = Vec::with_capacity(block.len());
+        let mut indices = Vec::with_capacity(nnz);
+        let mut values = Vec::with_capacity(nnz);
+        for row in block {
+            each(&mut state, rows.row(row), &mut indices, &mut values);
+            ends.push(indices.len());
+        }
+        (ends, indices, values)
     })
 }
 
 /// Where the rows of a block end, and their features and values.
 type Block = (Vec<usize>, Vec<u32>, Vec<f64>);
 
-type MapRow<'f> = dyn FnMut(SparseRow<'_>, &mut Vec<u32>, &mut Vec<f64>) + 'f;
-
-fn map_block(rows: RowsView<'_>, block: Range<usize>, each: &mut MapRow<'_>) -> Block {
-    // Most maps keep the stored values.
-    let nnz = rows.range(block.end - 1).end - rows.range(block.start).start;
-    let mut ends = Vec::with_capacity(block.len());
-    let mut indices = Vec::with_capacity(nnz);
-    let mut values = Vec::with_capacity(nnz);
-    for row in block {
-        each(rows.row(row), &mut indices, &mut values);
-        ends.push(indices.len());
-    }
-    (ends, indices, values)
-}
-
+/// The part of [`map_rows`] that is compiled once.
 fn map_blocks(
     rows: RowsView<'_>,
     n_features: usize,
@@ -72,9 +65,11 @@ pub(crate) fn change_rows<S>(
 ) -> Rows {
     change_blocks(rows, n_features, &|part| {
         let mut state = state();
-        change_block(part, &mut |indices, values| {
-            each(&mut state, indices, values)
-        });
+        for (bounds, length) in part.starts.windows(2).zip(part.lengths) {
+            let range = bounds[0] - part.starts[0]..bounds[1] - part.starts[0];
+            let (indices, values) = (&mut part.indices[range.clone()], &mut part.values[range]);
+            *length = each(&mut state, indices, values) as u32;
+        }
     })
 }
 
@@ -86,14 +81,7 @@ struct Part<'a> {
     values: &'a mut [f64],
 }
 
-fn change_block(part: Part<'_>, each: &mut dyn FnMut(&mut [u32], &mut [f64]) -> usize) {
-    for (bounds, length) in part.starts.windows(2).zip(part.lengths) {
-        let range = bounds[0] - part.starts[0]..bounds[1] - part.starts[0];
-        let (indices, values) = (&mut part.indices[range.clone()], &mut part.values[range]);
-        *length = each(indices, values) as u32;
-    }
-}
-
+/// The part of [`change_rows`] that is compiled once.
 fn change_blocks(rows: Rows, n_features: usize, of_part: &(dyn Fn(Part<'_>) + Sync)) -> Rows {
     let n_rows = rows.n_rows();
     let (mut starts, mut indices, mut values) = rows.into_parts();

@@ -57,8 +57,9 @@ class HDSL(HDSLLearner):
         The loss of a triplet, a function of its margin S(x, y) - S(x, z).
     search : {"alternating", "exact"}, default="alternating"
         How the best next atom is found: by the paper's heuristic, or exactly, which is slower.
-    step_rule : {"away", "pairwise", "forward"}, default="away"
-        Which steps are allowed besides forward steps; ``--steps`` on the command line.
+    step_rule : {"decrease", "away", "pairwise", "forward"}, default="decrease"
+        How the direction of a step is chosen; ``--steps`` on the command line. ``"decrease"``: the direction to a new atom, or
+        to or away from an active one, that is predicted to lower the objective most. ``"away"``: the paper's rule.
     batch : int or None, default=None
         The number of triplets per gradient, drawn anew each iteration; by default all.
     max_iter : int, default=1000

@@ -78,7 +78,7 @@ class HDSLLearner(ReportMixin, CallbackSupportMixin, TripletLearner):
         preprocess: str | None = None,
         loss: str = "smoothed-hinge",
         search: str = "alternating",
-        step_rule: str = "away",
+        step_rule: str = "decrease",
         batch: int | None = None,
         max_iter: int = 1000,
         mining_rounds: int = 0,

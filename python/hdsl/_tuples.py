@@ -47,7 +47,7 @@ class TupleLearner(HDSLLearner):
         preprocess: str | None = None,
         loss: str = "smoothed-hinge",
         search: str = "alternating",
-        step_rule: str = "away",
+        step_rule: str = "decrease",
         max_iter: int = 1000,
         batch: int | None = None,
         tol: float | None = None,

@@ -61,7 +61,7 @@ pub fn with_warm_engine<T>(
     engine.refresh_all();
     let starts = (0..problem.n_columns().min(STARTS)).map(|start| start as u32);
     let mut found = starts
-        .map(|start| lmo::alternating(engine.gradient(), start, None))
+        .map(|start| lmo::alternating(engine.gradient(), start))
         .collect::<Result<Vec<Scored>>>()?;
     found.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     found.dedup();

@@ -27,6 +27,11 @@ pub(crate) fn below(rng: &mut impl Rng, n: usize) -> usize {
     }
 }
 
+/// A number from 0 to below 1, a multiple of 2^-53.
+pub(crate) fn unit(rng: &mut impl Rng) -> f64 {
+    (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+}
+
 /// Puts a list in random order, each order as likely as the others (Fisher-Yates).
 pub(crate) fn shuffle<T>(rng: &mut impl Rng, list: &mut [T]) {
     for last in (1..list.len()).rev() {

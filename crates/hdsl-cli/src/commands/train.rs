@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 ///   subject to  M in the convex hull of the atoms LAMBDA (e_i +- e_j)(e_i +- e_j)^T
 ///
 /// An atom with a plus makes two rows more similar if one has feature i and the other feature j; an
-/// atom with a minus makes them less similar. Each iteration adds one atom or reduces the weight of
+/// atom with a minus makes them less similar. Each iteration adds one atom or changes the weight of
 /// one (Frank-Wolfe with away steps), so after k iterations at most 2(k+1) features are in use. Early
 /// stopping regularizes: with validation rows or held-out triplets (--valid, --holdout), the iterate
 /// with the lowest error on them is kept; without, the last one.
@@ -142,7 +142,7 @@ pub(crate) struct Train {
     /// Linear minimization oracle: how the next atom is searched
     #[arg(long, value_name = "HOW", value_parser = named!(Search), default_value_t, help_heading = METHOD)]
     search: Search,
-    /// Directions that a step may take
+    /// How the direction of a step is chosen
     #[arg(long, value_name = "RULE", value_parser = named!(StepRule), default_value_t, help_heading = METHOD)]
     steps: StepRule,
     /// Loss of a triplet, a function of its margin m = S_M(x, y) - S_M(x, z)

@@ -261,7 +261,12 @@ impl ActiveSet {
     /// Whether an away step from this atom has a finite and accurate length. It divides by 1 - weight, and weights sum to 1
     /// only up to rounding errors.
     pub(crate) fn can_lose(&self, atom: Atom) -> bool {
-        1.0 - self.weight(atom) >= LEAST_REST
+        Self::leaves_rest(self.weight(atom))
+    }
+
+    /// The same for an atom with this weight.
+    pub(crate) fn leaves_rest(weight: f64) -> bool {
+        1.0 - weight >= LEAST_REST
     }
 
     /// β of an atom, 0 if it is not active.

@@ -2,7 +2,7 @@
 //!
 //! | part | contents |
 //! |---|---|
-//! | first line | `hdsl checkpoint 2` |
+//! | first line | `hdsl checkpoint 3` |
 //! | training | its length in bytes (u32), and one line about configuration and data |
 //! | runs | their number (u32), then each: start, steps, state of the search, validation errors, end |
 //! | checksum | the CRC-32 of everything before (u32) |
@@ -15,7 +15,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-const FIRST_LINE: &[u8] = b"hdsl checkpoint 2\n";
+const FIRST_LINE: &[u8] = b"hdsl checkpoint 3\n";
 /// How a checkpoint of any version begins.
 const MAGIC: &[u8] = b"hdsl checkpoint ";
 
@@ -84,11 +84,15 @@ fn to_bytes(training: &str, runs: &[RunRecord]) -> Vec<u8> {
             next_certificate,
             resting,
             rests_until,
+            usual_decrease,
+            n_waited,
         } = run.state.oracle;
         out.bytes(&(next_certificate as u64).to_le_bytes());
         out.byte(u8::from(resting.is_some()));
         out.bytes(&resting.unwrap_or_default().to_le_bytes());
         out.bytes(&(rests_until as u64).to_le_bytes());
+        out.number(usual_decrease);
+        out.bytes(&(n_waited as u64).to_le_bytes());
         out.count(run.evaluations.len());
         for &(iterate, error) in &run.evaluations {
             out.bytes(&iterate.to_le_bytes());
@@ -158,6 +162,7 @@ impl Out {
         self.byte(kind);
         atoms.into_iter().flatten().for_each(|atom| self.atom(atom));
         self.number(recorded.gamma);
+        self.number(recorded.rate);
         self.facts(recorded.before);
         self.gap(recorded.gap);
         self.number(recorded.objective);
@@ -286,6 +291,7 @@ impl<'a> In<'a> {
         Some(RecordedStep {
             step,
             gamma,
+            rate: self.number()?,
             before: self.facts()?,
             gap: self.gap()?,
             objective: self.number()?,
@@ -306,6 +312,8 @@ impl<'a> In<'a> {
                         (false, _) => None,
                     },
                     rests_until: self.take().map(u64::from_le_bytes)?.try_into().ok()?,
+                    usual_decrease: self.number()?,
+                    n_waited: self.take().map(u64::from_le_bytes)?.try_into().ok()?,
                 },
             },
             evaluations: self.list(|input| Some((input.u32()?, input.number()?)))?,
@@ -337,6 +345,7 @@ mod tests {
         let recorded = |step, gamma| RecordedStep {
             step,
             gamma,
+            rate: 0.7,
             before: (0.5, (0.25, false)),
             gap: (0.125, true),
             objective: 0.375,
@@ -358,6 +367,8 @@ mod tests {
                     next_certificate: 12,
                     resting: Some(4_000_000_000),
                     rests_until: 77,
+                    usual_decrease: 0.3,
+                    n_waited: 3,
                 },
             },
             evaluations: vec![(1, 0.75)],

@@ -67,6 +67,8 @@ pub(crate) struct RecordedStep {
     pub(crate) step: Step,
     /// γ, also of a step that removes an atom and does not contain it.
     pub(crate) gamma: f64,
+    /// <D, -∇f> of its direction D.
+    pub(crate) rate: f64,
     /// f and the gap of the iterate before, as the trace has them.
     pub(crate) before: (f64, RecordedGap),
     /// The gap that was computed last at that iterate.
@@ -86,14 +88,30 @@ pub(crate) struct SearchState {
 }
 
 /// What the linear minimization oracle remembers of earlier iterations.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct OracleState {
     /// The first iteration in which the heuristic may call the exact oracle again.
     pub(crate) next_certificate: usize,
-    /// A feature from which the last search found no new atom, by its internal index, and the first iteration in which a search
-    /// may start from it again.
+    /// A feature from which the last search found no atom that was used, by its internal index, and the first iteration in which a
+    /// search may start from it again.
     pub(crate) resting: Option<u32>,
     pub(crate) rests_until: usize,
+    /// The mean decrease of f by a step to a new atom, with weights that fall with the age of a search. Infinite before the first.
+    pub(crate) usual_decrease: f64,
+    /// Iterations without a search since the last one.
+    pub(crate) n_waited: usize,
+}
+
+impl Default for OracleState {
+    fn default() -> Self {
+        Self {
+            next_certificate: 0,
+            resting: None,
+            rests_until: 0,
+            usual_decrease: f64::INFINITY,
+            n_waited: 0,
+        }
+    }
 }
 
 /// How a run ended.

@@ -65,7 +65,7 @@ impl ActiveFeatures {
             .map(|atom| staying.next_if_eq(&atom).is_some())
             .collect();
         if stays.contains(&false) {
-            if self.links.len() > 2 * active.n_features() + 16 {
+            if self.links.len() > active.n_features() + active.n_features() / 4 + 16 {
                 *self = Self::new(problem.rows.n_rows());
             }
             self.links.iter_mut().for_each(Vec::clear);

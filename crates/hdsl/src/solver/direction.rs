@@ -18,10 +18,7 @@ impl Direction {
     pub(crate) fn gamma_max(self, active: &ActiveSet) -> f64 {
         match self {
             Direction::Forward(_) => 1.0,
-            Direction::Away(atom) => {
-                let weight = active.weight(atom);
-                weight / (1.0 - weight)
-            }
+            Direction::Away(atom) => longest_away(active.weight(atom)),
             Direction::Pairwise { from, .. } => active.weight(from),
         }
     }
@@ -53,6 +50,11 @@ impl Direction {
             step
         }
     }
+}
+
+/// The longest step away from an atom with this weight.
+pub(super) fn longest_away(weight: f64) -> f64 {
+    weight / (1.0 - weight)
 }
 
 /// The minimizer in [0, gamma_max] of a convex φ with the given φ' and φ''.

@@ -4,7 +4,8 @@
 //!
 //! The parts are in files beside this one:
 //! - [`lmo`](super::lmo): the linear minimization oracle of line 3;
-//! - [`candidates`](super::candidates): the forward and the away atom;
+//! - [`candidates`](super::candidates): the forward and the away atom, and the choice between their directions;
+//! - [`curvature`](super::curvature): the decrease of f that active atoms promise;
 //! - [`direction`](super::direction): directions, and the line search along one;
 //! - [`engine`](super::engine): the trait of a solver state (iterate, gradient, margins);
 //! - [`replay`](super::replay): the record for checkpoints, and its steps taken again;
@@ -12,8 +13,8 @@
 //! - [`trace`](super::trace): the record of a run, in external feature indices.
 
 use super::SolverParams;
-use super::candidates::Candidates;
-use super::direction::Direction;
+use super::candidates::{Candidates, Move};
+use super::curvature::Curvatures;
 use super::engine::{Engine, Gradient};
 use super::lmo::Oracle;
 use super::replay;
@@ -29,12 +30,6 @@ use rand_chacha::ChaCha8Rng;
 /// The number of the solver's random stream. Other parts of the library use other numbers.
 const STREAM: u64 = 1;
 
-/// A direction counts as a descent direction if <D, -∇f> / f is above this. Smaller rates may be rounding errors.
-const MIN_RELATIVE_RATE: f64 = 1e-13;
-/// A step counts as progress if its predicted decrease γ <D, -∇f> / f is above this. Smaller ones may be rounding
-/// errors.
-const MIN_RELATIVE_DECREASE: f64 = 1e-12;
-
 /// Runs Alg. 1 from `start`. Without it, the run starts from the atom that the oracle finds for the gradient at M = 0.
 /// The paper starts from a random atom. If λ is large and the random atom is a bad one, thousands of iterations are
 /// needed to reduce its weight. The steps of a run that is `known` from a checkpoint are taken first.
@@ -48,6 +43,7 @@ pub(super) fn frank_wolfe<'p>(
     observer: &mut dyn Observer,
 ) -> Result<Run> {
     let (mut rng, mut stop) = (random::rng(params.seed, STREAM), StopRules::new(params));
+    let mut curvatures = Curvatures::default();
     // Line 1: initialize M^(0) to an atom.
     let known_start = known.map(|known| replay::start(known, engine.gradient().features()));
     let start = match known_start.transpose()?.or(start) {
@@ -58,10 +54,10 @@ pub(super) fn frank_wolfe<'p>(
     let mut trace = Trace::new(engine.gradient())?;
     replay::start_record(observer, trace.start());
     if let Some(known) = known {
-        stop.requested =
-            replay::replay(known, engine, oracle, &mut trace, &mut rng, clock, observer)?;
+        let search = (&mut *oracle, &mut curvatures, &mut rng);
+        stop.requested = replay::replay(known, engine, search, &mut trace, clock, observer)?;
     }
-    let mut parts = (engine, oracle, &mut rng);
+    let mut parts = (engine, oracle, &mut curvatures, &mut rng);
     let reason = match iterate(&mut parts, &mut trace, &mut stop, params, clock, observer) {
         // The iterates so far are still there.
         Err(Error::DataLost(_)) if trace.iteration() > 1 => {
@@ -73,9 +69,17 @@ pub(super) fn frank_wolfe<'p>(
     Ok(trace.finish(reason, clock.seconds()))
 }
 
+/// What an iteration changes: the solver state, and what the choice of steps depends on beside it.
+type Parts<'a, E> = (
+    &'a mut E,
+    &'a mut Oracle,
+    &'a mut Curvatures,
+    &'a mut ChaCha8Rng,
+);
+
 /// The iterations of Alg. 1, until a stopping rule holds.
 fn iterate<'p, E: Engine<'p>>(
-    (engine, oracle, rng): &mut (&mut E, &mut Oracle, &mut ChaCha8Rng),
+    (engine, oracle, curvatures, rng): &mut Parts<'_, E>,
     trace: &mut Trace<'p>,
     stop: &mut StopRules<'_>,
     params: &SolverParams,
@@ -93,16 +97,21 @@ fn iterate<'p, E: Engine<'p>>(
         engine.refresh(rng)?;
         // A stalled iteration is tried again with the next kind of start.
         let turn = trace.iteration() + stop.n_stalled();
-        let candidates = Candidates::find(*engine, oracle, turn, rng)?;
+        let is_last = trace.iteration() > params.max_iter;
+        let at = (turn, is_last);
+        let candidates = Candidates::find(*engine, oracle, curvatures, params.rule(), at, rng)?;
         trace.record(objective, candidates.gap);
         if let Some(reason) = stop.at_iterate(trace.iteration(), candidates.gap, clock.elapsed()) {
             break reason;
         }
-        // Lines 5 to 9: the direction D, the steeper of D_F and D_A; with pairwise steps, their sum B_F - B_A.
-        let active = engine.gradient().active();
-        let (direction, rate) = candidates.direction(params.steps, active);
-        // Line 10: γ in [0, γ_max] minimizes f(M + γ D).
-        let Some(gamma) = step_length(*engine, direction, rate, objective)? else {
+        // Lines 5 to 10: the direction D, and the γ in [0, γ_max] that minimizes f(M + γ D).
+        let chosen = candidates.choose(*engine, oracle, params.rule(), objective, turn)?;
+        let Some(Move {
+            direction,
+            rate,
+            gamma,
+        }) = chosen
+        else {
             if stop.count_stalled() {
                 break Stop::Stationary;
             }
@@ -115,10 +124,18 @@ fn iterate<'p, E: Engine<'p>>(
         let step = direction.step(gamma, engine.gradient().active());
         oracle.plan(engine.gradient(), trace.iteration() + 1, rng);
         engine.advance(&step, gamma)?;
+        curvatures.learn(&step, rate, gamma, engine.gradient().active());
         let iteration = trace.advance(step, engine.objective()?, clock.seconds());
         let event = Event::Iteration(&iteration, trace.active());
         stop.requested = clock.notify(observer, &event).is_break();
-        replay::record(observer, clock, trace, (gamma, &iteration), rng, oracle);
+        replay::record(
+            observer,
+            clock,
+            trace,
+            (rate, gamma, &iteration),
+            rng,
+            oracle,
+        );
     })
 }
 
@@ -132,25 +149,4 @@ fn initial_atom<'p>(
     engine.refresh(rng)?;
     let best = oracle.best(engine.gradient(), params.search)?;
     Ok(ActiveSet::single(best.0))
-}
-
-/// The step length γ along a direction D, or `None` if the iteration is stalled. `rate` is <D, -∇f>; for a pairwise
-/// direction, it is the larger of the rates of D_F and D_A.
-///
-/// An iteration is stalled if D is not a descent direction or the step makes no progress. This is common with
-/// mini-batches: D comes from a batch, and f over all triplets may not decrease along it. A step of length γ_max is
-/// taken even without progress, because it removes an atom.
-fn step_length<'p>(
-    engine: &mut impl Engine<'p>,
-    direction: Direction,
-    rate: f64,
-    objective: f64,
-) -> Result<Option<f64>> {
-    if rate <= MIN_RELATIVE_RATE * objective {
-        return Ok(None);
-    }
-    let gamma_max = direction.gamma_max(engine.gradient().active());
-    let gamma = engine.search_line(direction, gamma_max)?;
-    let progresses = gamma * rate > MIN_RELATIVE_DECREASE * objective || gamma >= gamma_max;
-    Ok((gamma > 0.0 && progresses).then_some(gamma))
 }

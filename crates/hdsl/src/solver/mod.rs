@@ -7,6 +7,7 @@
 
 mod bounds;
 mod candidates;
+mod curvature;
 pub(crate) mod direction;
 pub(crate) mod engine;
 mod frank_wolfe;

@@ -16,9 +16,11 @@ pub enum Search as "search" = "alternating" | "exact", default Alternating {
 }
 
 named_enum! {
-/// Which directions a step may take.
-pub enum StepRule as "steps" = "away" | "pairwise" | "forward", default Away {
-    /// Forward, or away from the worst active atom, whichever promises more (Alg. 1).
+/// How the direction of a step is chosen.
+pub enum StepRule as "steps" = "decrease" | "away" | "pairwise" | "forward", default Decrease {
+    /// To a new atom, or to or from an active one: the largest predicted decrease of f; with mini-batches, as away.
+    Decrease,
+    /// To the forward atom, or from the worst active one, whichever is steeper: Alg. 1 of the paper.
     Away,
     /// Move weight from the worst active atom to the forward atom.
     Pairwise,
@@ -50,7 +52,7 @@ pub struct SolverParams {
     pub loss: LossKind,
     /// The linear minimization oracle.
     pub search: Search,
-    /// Which directions a step may take.
+    /// How the direction of a step is chosen.
     pub steps: StepRule,
     /// Random triplets per iteration that directions are computed from (M in Table 1); none: all triplets.
     pub batch: Option<usize>,
@@ -97,6 +99,14 @@ impl SolverParams {
             time_limit: None,
             max_iter: 1000,
             seed: 0,
+        }
+    }
+
+    /// The step rule of a run. The rates of mini-batches are too noisy to predict decreases from.
+    pub(super) fn rule(&self) -> StepRule {
+        match (self.steps, self.batch) {
+            (StepRule::Decrease, Some(_)) => StepRule::Away,
+            (rule, _) => rule,
         }
     }
 

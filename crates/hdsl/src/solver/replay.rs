@@ -3,6 +3,7 @@
 //! A recorded step needs no search for an atom and no line search: the affected triplets are listed, and the solver state
 //! advances by the recorded γ. Afterwards the state is bitwise that of the recorded run.
 
+use super::curvature::Curvatures;
 use super::direction::Direction;
 use super::engine::{Engine, Gradient};
 use super::lmo::Oracle;
@@ -61,9 +62,8 @@ pub(super) fn ended(
 pub(super) fn replay<'p>(
     known: &RunRecord,
     engine: &mut impl Engine<'p>,
-    oracle: &mut Oracle,
+    (oracle, curvatures, rng): (&mut Oracle, &mut Curvatures, &mut ChaCha8Rng),
     trace: &mut Trace<'_>,
-    rng: &mut ChaCha8Rng,
     clock: &mut Stopwatch,
     observer: &mut dyn Observer,
 ) -> Result<bool> {
@@ -75,6 +75,8 @@ pub(super) fn replay<'p>(
         // With γ_max = 0, this lists the affected triplets and searches nothing.
         engine.search_line(direction_of(&step), 0.0)?;
         engine.advance(&step, recorded.gamma)?;
+        let active = engine.gradient().active();
+        curvatures.learn(&step, recorded.rate, recorded.gamma, active);
         trace.record(recorded.before.0, gap(recorded.before.1));
         trace.record(recorded.before.0, gap(recorded.gap));
         let iteration = trace.advance(step, recorded.objective, recorded.seconds);
@@ -110,7 +112,7 @@ pub(super) fn record(
     observer: &mut dyn Observer,
     clock: &mut Stopwatch,
     trace: &Trace<'_>,
-    (gamma, iteration): (f64, &Iteration),
+    (rate, gamma, iteration): (f64, f64, &Iteration),
     rng: &ChaCha8Rng,
     oracle: &Oracle,
 ) {
@@ -125,6 +127,7 @@ pub(super) fn record(
     let recorded = RecordedStep {
         step,
         gamma,
+        rate,
         before: (before.objective, recorded_gap(before.gap)),
         gap: recorded_gap(iteration.gap),
         objective: iteration.objective,

@@ -299,7 +299,7 @@ fn hinges() -> Vec<LossKind> {
 }
 
 fn any_rule() -> impl Strategy<Value = StepRule> {
-    prop::sample::select(vec![StepRule::Away, StepRule::Pairwise, StepRule::Forward])
+    prop::sample::select(StepRule::ALL.to_vec())
 }
 
 fn params(tiny: &Tiny) -> SolverParams {
@@ -459,7 +459,7 @@ fn assert_finds<'p, E: LocalEngine<'p>>(engine: &mut E, active: &ActiveSet, best
     engine.refresh_all();
     let gradient = engine.gradient();
     for start in [
-        lmo::alternating(gradient, 0, None).unwrap(),
+        lmo::alternating(gradient, 0).unwrap(),
         gradient.best_partner(1, None),
     ] {
         for mut exact in [lmo::Exact::default(), lmo::Exact::in_small_pieces()] {
@@ -1134,7 +1134,7 @@ fn exact_search_agrees_with_rows_of_h_along_a_run() {
             let (mut fast, _) = walk(in_shards(&problem, 2), &params, steps);
             full.refresh_all();
             for mut exact in [lmo::Exact::default(), lmo::Exact::in_small_pieces()] {
-                let start = lmo::alternating(full.gradient(), 3, None).unwrap();
+                let start = lmo::alternating(full.gradient(), 3).unwrap();
                 let found = exact.best(full.gradient(), start);
                 assert_exact(full.gradient(), found);
                 let found = exact.best(fast.gradient(), start);

@@ -3,7 +3,7 @@ use hdsl::atoms::Path;
 use hdsl::atoms::Step;
 use hdsl::data::{Preprocess, Preprocessor};
 use hdsl::model::TracePoint;
-use hdsl::{Atom, Error, Model, ModelParts, Rows, SparseRow};
+use hdsl::{Atom, Error, Model, ModelParts, Rows, SparseRow, StepRule};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::ops::Range;
@@ -41,6 +41,7 @@ fn example() -> Model {
     )
     .unwrap();
     let mut parts = ModelParts::new(70_001, 100.0, Path::new(start, steps).unwrap());
+    parts.config.steps = StepRule::Away;
     parts.preprocess = Preprocessor::fit(Preprocess::Max, &train);
     parts.names = vec![
         (2, "tea".into()),

@@ -10,14 +10,9 @@ use crate::solver::engine::Gradient;
 /// more time. More rows help little. 0 gives the paper's heuristic.
 const FURTHER: usize = 2;
 
-/// The best atom that the heuristic finds from feature `start`. It computes two to four rows of H. `floor`, an atom that contains
-/// `start`, is the result if nothing is better.
-pub(crate) fn alternating<'p>(
-    gradient: &mut impl Gradient<'p>,
-    start: u32,
-    floor: Option<Scored>,
-) -> Result<Scored> {
-    let (mut best, mut end) = (gradient.best_partner(start, floor)?, start);
+/// The best atom that the heuristic finds from feature `start`. It computes two to four rows of H.
+pub(crate) fn alternating<'p>(gradient: &mut impl Gradient<'p>, start: u32) -> Result<Scored> {
+    let (mut best, mut end) = (gradient.best_partner(start, None)?, start);
     for _ in 0..1 + FURTHER {
         end = if best.0.i() == end {
             best.0.j()

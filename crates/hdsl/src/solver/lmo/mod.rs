@@ -17,6 +17,12 @@ use rand_chacha::ChaCha8Rng;
 
 /// How many iterations a feature rests. 8 and 128 are about as good.
 const REST: usize = 32;
+/// No search is needed while active atoms promise this many times the usual decrease by a new atom,
+const WAIT: f64 = 4.0;
+/// but not for more iterations in a row than this.
+const MAX_WAITED: usize = 5;
+/// The weight of the latest search in the usual decrease.
+const LATEST: f64 = 0.3;
 
 /// The oracle that [`Search`] names. If there is a tolerance, the heuristic sometimes calls the exact oracle, to
 /// certify that the gap is within it.
@@ -24,6 +30,8 @@ pub(crate) struct Oracle {
     search: Search,
     tolerance: Option<f64>,
     state: OracleState,
+    /// The feature with the largest D, if the last search started from it.
+    largest: Option<u32>,
     exact: Exact,
 }
 
@@ -33,16 +41,17 @@ impl Oracle {
             search: params.search,
             tolerance: params.tolerance,
             state: OracleState::default(),
+            largest: None,
             exact: Exact::default(),
         }
     }
 
-    /// Before a step: lets the gradient know the start of the search in iteration `iter`, if it is random.
+    /// Before a step: lets the gradient know the start of the search in iteration `iter`, if it is likely to be random.
     pub(crate) fn plan<'p>(&self, gradient: &mut impl Gradient<'p>, iter: usize, rng: &ChaCha8Rng) {
         let n = gradient.features().len();
-        if iter.is_multiple_of(2) {
+        if iter.is_multiple_of(2) || iter < self.state.rests_until {
             // The search itself draws the same number.
-            gradient.plan(&mut || random::below(&mut rng.clone(), n) as u32);
+            gradient.plan(&mut || random_start(&mut rng.clone(), n));
         }
     }
 
@@ -72,62 +81,84 @@ impl Oracle {
         search: Search,
     ) -> Result<Scored> {
         let start = gradient.best_diagonal()?;
-        let found = alternating(gradient, start, None)?;
+        let found = alternating(gradient, start)?;
         match search {
             Search::Alternating => Ok(found),
             Search::Exact => gradient.best_atom(&mut self.exact, found),
         }
     }
 
-    /// The forward atom, and whether it was found by the exact oracle. Its score is at least that of `best_active`. The best
-    /// active atom has <B, -∇f> >= <M, -∇f>, so the rate of the forward direction is never negative. `turn` counts
-    /// iterations, stalled ones too.
-    pub(crate) fn forward<'p>(
+    /// The atom that a search finds, and whether it is the best of all atoms. The heuristic may find one with a lower score than
+    /// that of `best_active`. `turn` counts iterations, stalled ones too.
+    pub(crate) fn search<'p>(
         &mut self,
         gradient: &mut impl Gradient<'p>,
         best_active: Scored,
         turn: usize,
         rng: &mut ChaCha8Rng,
     ) -> Result<(Scored, bool)> {
-        let found = self.search(gradient, best_active, turn, rng)?;
+        let start = self.start(gradient, turn, rng)?;
+        let found = alternating(gradient, start)?;
         // The gap of the heuristic is a lower bound of the true one. If it is above the tolerance, so is the true one.
-        let gap = gradient.gain(found.1) - gradient.gain_of_model();
+        let best = gradient.features().better(best_active, found);
+        let gap = gradient.gain(best.1) - gradient.gain_of_model();
         let may_end = self.tolerance.is_some_and(|tolerance| gap <= tolerance);
         if self.search == Search::Exact || (may_end && turn >= self.state.next_certificate) {
             self.state.next_certificate = turn + 10 + turn / 10;
-            Ok((gradient.best_atom(&mut self.exact, found)?, true))
+            Ok((gradient.best_atom(&mut self.exact, best)?, true))
         } else {
             Ok((found, false))
         }
     }
 
-    /// The heuristic from a random feature and from the one with the largest D in turn: on some data, either start alone stalls.
-    /// Where the largest D belongs to the same feature for many iterations, it is often of no use. If the search from it finds
-    /// no new atom, this feature rests for some iterations, and the search starts from the best active atom instead.
-    fn search<'p>(
+    /// The feature from which the heuristic starts: the one with the largest D and a random one in turn. On some data, either
+    /// alone stalls. Where the largest D belongs to the same feature for many iterations, it is often of no use. If the atom
+    /// that was found from it is not used, this feature rests for some iterations, and all starts are random.
+    fn start<'p>(
         &mut self,
         gradient: &mut impl Gradient<'p>,
-        best_active: Scored,
         turn: usize,
         rng: &mut ChaCha8Rng,
-    ) -> Result<Scored> {
-        let features = gradient.features();
-        if turn.is_multiple_of(2) {
-            let start = random::below(rng, features.len()) as u32;
-            return Ok(features.better(best_active, alternating(gradient, start, None)?));
+    ) -> Result<u32> {
+        self.largest = None;
+        if !turn.is_multiple_of(2) {
+            let start = gradient.best_diagonal()?;
+            let rests = self.state.resting == Some(start) && turn < self.state.rests_until;
+            self.largest = Some(start).filter(|_| !rests);
         }
-        let start = gradient.best_diagonal()?;
-        let rests = self.state.resting == Some(start) && turn < self.state.rests_until;
-        // After a line search, the scores of two active atoms are equal, and rounding decides which one is the best.
-        if rests && gradient.active().len() > 2 {
-            return alternating(gradient, best_active.0.i(), Some(best_active));
-        }
-        let found = features.better(best_active, alternating(gradient, start, None)?);
-        if gradient.active().weight(found.0) > 0.0 {
-            (self.state.resting, self.state.rests_until) = (Some(start), turn + REST);
-        }
-        Ok(found)
+        let n = gradient.features().len();
+        Ok(self.largest.unwrap_or_else(|| random_start(rng, n)))
     }
+
+    /// Whether active atoms promise so large a decrease of f that a search is not worth its time.
+    pub(crate) fn may_wait(&mut self, promised: f64) -> bool {
+        let state = &mut self.state;
+        let waits = self.search == Search::Alternating
+            && promised > WAIT * state.usual_decrease
+            && state.n_waited < MAX_WAITED;
+        state.n_waited = if waits { state.n_waited + 1 } else { 0 };
+        waits
+    }
+
+    /// Takes note of the decrease of f by the step to the atom of the last search, and of whether this step is taken.
+    pub(crate) fn learn(&mut self, decrease: f64, is_taken: bool, turn: usize) {
+        let state = &mut self.state;
+        match state.usual_decrease.is_finite() {
+            true => state.usual_decrease += LATEST * (decrease - state.usual_decrease),
+            false => state.usual_decrease = decrease,
+        }
+        if !is_taken && self.largest.is_some() {
+            (state.resting, state.rests_until) = (self.largest, turn + REST);
+        }
+    }
+}
+
+/// A random feature, from which a search starts: number u³ n of n, where u is uniform. Internal features are ordered by
+/// decreasing size, and searches from features in many rows lead to better atoms.
+fn random_start(rng: &mut ChaCha8Rng, n: usize) -> u32 {
+    let u = random::unit(rng);
+    // Rounding may give n itself.
+    ((u * u * u * n as f64) as usize).min(n - 1) as u32
 }
 
 #[cfg(test)]
@@ -203,39 +234,84 @@ mod tests {
     }
 
     #[test]
-    fn a_feature_rests_after_a_search_that_found_no_new_atom() {
+    fn a_feature_rests_after_a_search_whose_atom_is_not_used() {
         let features = Features::new((0..5).collect());
         let atom = |i, j| Atom::plus(i, j).unwrap();
-        let active = [(atom(1, 2), 0.5), (atom(2, 3), 0.25), (atom(3, 4), 0.25)];
         let mut gradient = Dense {
             features: &features,
-            active: ActiveSet::from_weighted(&active).unwrap(),
+            active: ActiveSet::single(atom(1, 2)),
             diagonal: [10.0, 1.0, 1.0, 1.0, 1.0],
             rows: [[0.0; 5]; 5],
             asked: Vec::new(),
         };
         gradient.set(1, 2, 30.0);
-        let best_active = (atom(1, 2), 32.0);
         let mut oracle = Oracle::new(&SolverParams::new(1.0));
         let mut rng = random::rng(0, 0);
-        let mut start = |gradient: &mut Dense<'_>, turn| {
+        let mut search = |gradient: &mut Dense<'_>, turn, is_taken| {
             gradient.asked.clear();
-            let found = oracle.forward(gradient, best_active, turn, &mut rng);
-            (gradient.asked[0], found.unwrap().0)
+            let random = random_start(&mut rng.clone(), 5);
+            let found = oracle.search(gradient, (atom(1, 2), 32.0), turn, &mut rng);
+            oracle.learn(1.0, is_taken, turn);
+            // Whether the start was that of the largest D, or the random one.
+            (
+                gradient.asked[0] == 0,
+                gradient.asked[0] == random,
+                found.unwrap().0,
+            )
         };
-        // Feature 0 has the largest D, but no atom with it is better than the best active one.
-        assert_eq!(start(&mut gradient, 1), (0, best_active));
-        assert_eq!(start(&mut gradient, 3), (1, best_active));
-        // From the best active atom, a better one with one of its features is found.
-        gradient.set(2, 4, 40.0);
-        assert_eq!(start(&mut gradient, 31), (1, (atom(2, 4), 42.0)));
-        gradient.set(2, 4, 0.0);
-        assert_eq!(start(&mut gradient, 1 + REST), (0, best_active));
-        // Another feature does not rest, nor does one that led to a new atom.
-        gradient.set(2, 4, 40.0);
-        gradient.diagonal[4] = 11.0;
-        for turn in [3 + REST, 5 + REST] {
-            assert_eq!(start(&mut gradient, turn), (4, (atom(2, 4), 52.0)));
+        // From feature 0, which has the largest D, both 1 and 2 are among the best partners.
+        let (largest, _, found) = search(&mut gradient, 1, true);
+        assert!(largest);
+        assert_eq!(found, (atom(1, 2), 32.0));
+        // An atom that is used changes nothing; one that is not used lets the feature rest.
+        assert!(search(&mut gradient, 3, false).0);
+        for turn in (5..3 + REST).step_by(2) {
+            assert!(search(&mut gradient, turn, true).1, "turn {turn}");
         }
+        assert!(search(&mut gradient, 3 + REST, false).0);
+        // Even turns start from random features, which do not rest.
+        assert!(search(&mut gradient, 4 + REST, false).1);
+        // Another feature with the largest D does not rest.
+        gradient.diagonal[4] = 11.0;
+        search(&mut gradient, 5 + REST, true);
+        assert_eq!(gradient.asked[0], 4);
+    }
+
+    #[test]
+    fn no_search_while_active_atoms_promise_much() {
+        let mut oracle = Oracle::new(&SolverParams::new(1.0));
+        assert!(!oracle.may_wait(1e9), "nothing is known");
+        oracle.learn(2.0, true, 1);
+        oracle.learn(1.0, false, 2);
+        // The usual decrease is now 2 - 0.3.
+        assert!(!oracle.may_wait(WAIT * 1.69));
+        for _ in 0..MAX_WAITED {
+            assert!(oracle.may_wait(WAIT * 1.71));
+        }
+        assert!(!oracle.may_wait(WAIT * 1.71), "a search is due");
+        assert!(oracle.may_wait(WAIT * 1.71));
+
+        let mut exact = SolverParams::new(1.0);
+        exact.search = Search::Exact;
+        let mut oracle = Oracle::new(&exact);
+        oracle.learn(1.0, true, 1);
+        assert!(
+            !oracle.may_wait(1e9),
+            "an exact search certifies every iterate"
+        );
+    }
+
+    #[test]
+    fn random_starts_are_features_of_any_size_and_mostly_large_ones() {
+        let (mut rng, n) = (random::rng(1, 0), 1000);
+        let starts: Vec<u32> = (0..20_000).map(|_| random_start(&mut rng, n)).collect();
+        // The first share x of the features has the probability x^(1/3).
+        for share in [0.001f64, 0.008, 0.125, 0.5, 0.9] {
+            let below = starts.iter().filter(|&&s| f64::from(s) < share * n as f64);
+            let found = below.count() as f64 / starts.len() as f64;
+            assert!((found - share.cbrt()).abs() < 0.015, "{share}: {found}");
+        }
+        assert!(starts.iter().all(|&start| (start as usize) < n));
+        assert_eq!(random_start(&mut rng, 1), 0);
     }
 }

@@ -209,9 +209,10 @@ impl Pairs {
     /// exchanged.
     fn update_cross(&mut self, features: &ActiveFeatures) {
         let others = &self.coefficients.others()[self.coefficients.pairs_of(self.current)];
-        let sums = &mut self.by_feature;
-        sums.clear();
-        sums.resize(features.n_features(), [0.0; 2]);
+        self.by_feature.clear();
+        self.by_feature.resize(features.n_features(), [0.0; 2]);
+        // Slices stay in registers, where vectors would be read again after every addition.
+        let (sums, cross) = (&mut self.by_feature[..], &mut self.cross[..]);
         for &(local, delta) in &self.changes {
             for &(feature, x) in features.row(others[local] as usize) {
                 add(&mut sums[feature as usize], delta, x);
@@ -219,7 +220,7 @@ impl Pairs {
         }
         for &(feature, x) in features.row(self.current) {
             for link in features.links(feature) {
-                add(&mut self.cross[link.atom], sums[link.to as usize], x);
+                add(&mut cross[link.atom], sums[link.to as usize], x);
             }
         }
     }

@@ -11,7 +11,7 @@ from experiments.cells import Cell, Context, Found, Setting, cell
 from experiments.page import Page, percent, table
 
 TITLE = "Calibration: the expected error of hdsl.tune"
-VERSION = 2
+VERSION = 3
 
 #: The number of searches per dataset: other splits into training and test rows.
 SEARCHES = 10

@@ -11,11 +11,12 @@ from experiments.cells import Cell, Context, Found, Setting, cell
 from experiments.page import Page, table
 
 TITLE = "Lemma 1, measured: the way to the optimum"
-VERSION = 1
+VERSION = 2
 
 #: Steps of Alg. 1 with the exact search, and what they are called.
 STEPS = {
     "away": ("forward and away steps (Alg. 1)", {"step_rule": "away", "search": "exact"}),
+    "decrease": ("largest predicted decrease, not in the paper", {"step_rule": "decrease", "search": "exact"}),
     "forward": ("forward steps only", {"step_rule": "forward", "search": "exact"}),
     "pairwise": ("pairwise steps, not in the paper", {"step_rule": "pairwise", "search": "exact"}),
     "heuristic": ("forward and away, heuristic search", {"step_rule": "away", "search": "alternating"}),

@@ -14,7 +14,7 @@ from experiments.pictures import DARK, LIGHT, UNLIKE, panels
 from hdsl import HDSL
 
 TITLE = "Figure 1: active features against iterations"
-VERSION = 1
+VERSION = 2
 
 
 def cells(setting: Setting) -> list[Cell]:

@@ -13,7 +13,7 @@ from experiments.page import Page, percent, table
 from experiments.tuning import spread, wrong
 
 TITLE = "Repeated folds: few rows in hdsl.tune"
-VERSION = 1
+VERSION = 2
 
 #: Sets with few rows.
 SMALL = ("dexter", "dorothea", "planted_2", "planted_4")

@@ -17,7 +17,7 @@ from experiments.page import Page, table
 from experiments.retrieval import Collection, Quality, bm25, by_chance, collection, cranfield, quality, tfidf
 
 TITLE = "Ranking: judgments instead of classes"
-VERSION = 2
+VERSION = 3
 
 #: Hard negatives: the number of unjudged documents of the highest cosine, and how many of them are drawn per answer.
 HARD, AGAINST = 50, 5

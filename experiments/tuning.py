@@ -14,7 +14,7 @@ from experiments.cells import Cell, Context, Found, Setting, cell
 from experiments.page import Page, count, percent, table
 
 TITLE = "One call: hdsl.tune"
-VERSION = 5
+VERSION = 6
 
 #: Test error in per cent and number of features to aim at, from linear SVMs on such splits.
 AIMS = {"dexter": (9.5, 400), "dorothea": (6.3, 400), "farm_ads": (10.0, 1500), "reuters_top4": (3.4, 900)}

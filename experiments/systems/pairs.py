@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,12 @@ PATH_POINTS, CURVE_POINTS = 120, 25
 
 
 def learn(
-    problem: Problem, scale: float, search: str, batch: int | None, max_iter: int, patience: int, every: int
+    problem: Problem, scale: float, search: str, step_rule: str, batch: int | None, max_iter: int, patience: int, every: int
 ) -> HDSLClassifier:
     learner = HDSLClassifier(
-        scale=scale, triplets=problem.triplets, preprocess="none", search=search, batch=batch, max_iter=max_iter,
-        early_stopping=True, n_iter_no_change=patience, eval_every=every, random_state=problem.seed, n_jobs=1,
+        scale=scale, triplets=problem.triplets, preprocess="none", search=search, step_rule=step_rule, batch=batch,
+        max_iter=max_iter, early_stopping=True, n_iter_no_change=patience, eval_every=every, random_state=problem.seed,
+        n_jobs=1,
     )  # fmt: skip
     return learner.fit(problem.train.X, problem.train.y, X_val=problem.valid.X, y_val=problem.valid.y)
 
@@ -33,6 +35,7 @@ def fit(
     patience: int,
     every: int,
     search: str = "alternating",
+    step_rule: str = "decrease",
     batch: int | None = None,
     scout: bool = False,
     matrix: bool = False,
@@ -43,14 +46,14 @@ def fit(
     """
     tried: list[dict[str, Any]] = []
     if scout:
-        runs = [learn(problem, scale, "alternating", None, max_iter // 2, patience // 2, every) for scale in scales]
+        runs = [learn(problem, scale, "alternating", step_rule, None, max_iter // 2, patience // 2, every) for scale in scales]
         tried += [about(run) | {"scout": True} for run in runs]
         best = scales.index(min(runs, key=rank).scale_)
         scales = scales[max(0, best - 1) : best + 2]
     chosen = None
     seen: list[tuple[int, float]] = []
     for scale in scales:
-        learner = learn(problem, scale, search, batch, max_iter, patience, every)
+        learner = learn(problem, scale, search, step_rule, batch, max_iter, patience, every)
         tried.append(about(learner))
         seen += judged(learner)
         if chosen is None or rank(learner) < rank(chosen):
@@ -88,7 +91,7 @@ def fit_recipe(
     for triplets, unit in recipes:
         changed = with_recipe(problem, triplets, unit)
         for scale in scout_scales:
-            learner = learn(changed, scale, "alternating", None, scout_iter, scout_iter, settings["every"])
+            learner = learn(changed, scale, "alternating", "decrease", None, scout_iter, scout_iter, settings["every"])
             scouts.append((rank(learner), (triplets, unit), about(learner)))
     _, (triplets, unit), _ = min(scouts, key=lambda scout: scout[0])
     fitted = fit(with_recipe(problem, triplets, unit), **settings)
@@ -210,20 +213,29 @@ def recipes(setting: Setting) -> dict[str, Any]:
     }
 
 
+fit_by_paper = partial(fit, step_rule="away")
 BATCH = {"full": 1000, "quick": 1000, "tiny": 100}
 SYSTEMS = [
     System(
         "hdsl",
         "HDSL",
-        2,
+        3,
         fit,
         lambda setting: {**all_scales(setting), "matrix": True},
         "λ of 1, 10, ..., 10^9, each along up to 2,000 iterations; the heuristic search over all triplets",
     ),
     System(
+        "hdsl_paper_steps",
+        "HDSL, the paper's steps",
+        1,
+        fit_by_paper,
+        all_scales,
+        "as HDSL, by the step rule of Alg. 1",
+    ),
+    System(
         "hdsl_recipe",
         "HDSL, recipe chosen",
-        1,
+        2,
         fit_recipe,
         recipes,
         "short runs with λ of 10, ..., 10^5 choose between 3 x 5 neighbors and 20 random triplets per row, and between raw "
@@ -233,7 +245,7 @@ SYSTEMS = [
         "hdsl_exact",
         "HDSL, exact",
         1,
-        fit,
+        fit_by_paper,
         lambda setting: {**scouted(setting), "search": "exact", "scout": True},
         "the heuristic search tries λ of 1, 10, ..., 10^9; the exact one the best of them and its two neighbors, along "
         "up to 600 iterations",
@@ -242,7 +254,7 @@ SYSTEMS = [
         "hdsl_batch",
         "HDSL, mini-batch",
         1,
-        fit,
+        fit_by_paper,
         lambda setting: {**scouted(setting), "search": "exact", "scout": True, "batch": BATCH[setting.name]},
         "as the exact one, with gradients over 1,000 triplets drawn anew each iteration",
     ),
@@ -250,7 +262,7 @@ SYSTEMS = [
         "hdsl_batch_heuristic",
         "HDSL, mini-batch + heuristic",
         1,
-        fit,
+        fit_by_paper,
         lambda setting: {**all_scales(setting), "batch": BATCH[setting.name]},
         "as HDSL, with gradients over 1,000 triplets drawn anew each iteration",
     ),

@@ -35,7 +35,7 @@ def replay(arrays, chosen):
 
 def test_safetensors_alone_gives_the_matrix(tmp_path):
     X, y = planted()
-    for steps in ("away", "pairwise"):
+    for steps in ("decrease", "away", "pairwise"):
         model = HDSL(scale=20, max_iter=60, step_rule=steps, random_state=0).fit(X, y)
         model.save(tmp_path / "m.hdsl")
         with safe_open(tmp_path / "m.hdsl", framework="numpy") as file:

@@ -246,7 +246,7 @@ fn step_rules_and_the_exact_oracle_are_the_same_over_shards() {
     let (rows, triplets) = data(9, 40, 60, false);
     // After a pairwise step its two atoms have equal scores, so that rounding errors choose the next away atom: pairwise
     // paths are not compared.
-    for steps in [StepRule::Forward, StepRule::Away] {
+    for steps in [StepRule::Decrease, StepRule::Forward, StepRule::Away] {
         for search in [Search::Alternating, Search::Exact] {
             let params = SolverParams {
                 steps,

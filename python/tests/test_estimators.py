@@ -144,13 +144,13 @@ def test_a_metric_for_scikit_learn():
 
 def test_importances_select_features():
     X, y = planted()
-    learner = HDSL(scale=20, max_iter=60).fit(X, y)
+    learner = HDSL(scale=20, max_iter=20).fit(X, y)
     p = learner.feature_importances_
     assert p.shape == (400,) and p.sum() == pytest.approx(1)
     M = learner.get_bilinear_matrix().toarray()
     np.testing.assert_allclose(p, np.abs(M).sum(axis=1) / np.abs(M).sum())
     assert set(np.argsort(-p)[:8]) <= set(range(12))  # the planted markers
-    chosen = SelectFromModel(HDSL(scale=20, max_iter=60), max_features=12, threshold=-np.inf).fit(X, y)
+    chosen = SelectFromModel(HDSL(scale=20, max_iter=20), max_features=12, threshold=-np.inf).fit(X, y)
     assert set(chosen.get_support(indices=True)) == set(np.argsort(-p, kind="stable")[:12])
     assert chosen.transform(X).shape == (200, 12)
     only = SelectFromModel(learner, prefit=True, threshold=1e-12).transform(X)

@@ -143,7 +143,7 @@ def test_neighbors_are_those_of_the_whole_block_of_scores(learner):
 
 def test_votes_are_counted():
     X, y = planted()
-    classifier = HDSLClassifier(scale=20, max_iter=10, n_neighbors=4).fit(X, y)
+    classifier = HDSLClassifier(scale=20, max_iter=6, n_neighbors=4).fit(X, y)
     near = classifier.kneighbors(X, return_similarity=False)
     votes = np.stack([(y[near] == c).sum(axis=1) for c in classifier.classes_], axis=1)
     np.testing.assert_allclose(classifier.predict_proba(X), votes / 4, atol=1e-8)

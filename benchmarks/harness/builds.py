@@ -1,4 +1,4 @@
-"""Two builds of a program that run in turn on the same data: shared by compare_speed and compare_objectives."""
+"""Two builds of a program on the same data: shared by compare_speed, compare_objectives and compare_errors."""
 
 import argparse
 import tempfile
@@ -10,16 +10,17 @@ from context import Context
 KEPT = Path(tempfile.gettempdir()) / "hdsl-compare-speed"
 
 
-def parser(script, description, program, cases, repeats):
-    """The arguments that both scripts have; `program` is the name of the program that is built."""
+def parser(script, description, program, cases, repeats=None):
+    """The arguments that all scripts have; `program` is the name of the program that is built."""
     made = argparse.ArgumentParser(
         prog=f"benchmarks/{script}", description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     made.add_argument("old", metavar=f"OLD_{program}", type=Path, help="the program before a change")
     made.add_argument("new", metavar=f"NEW_{program}", type=Path, help="the program after it")
     made.add_argument("--only", metavar="CASE,...", help=f"some of {', '.join(cases)}")
-    told = f"runs of each build; medians are compared ({repeats})"
-    made.add_argument("--repeats", type=int, default=repeats, metavar="N", help=told)
+    if repeats:
+        told = f"runs of each build; medians are compared ({repeats})"
+        made.add_argument("--repeats", type=int, default=repeats, metavar="N", help=told)
     made.add_argument("--data", type=Path, default=data.REAL, metavar="FOLDER", help="folder of real data")
     made.add_argument("--kept", type=Path, default=KEPT, metavar="FOLDER", help=f"where data is made ({KEPT})")
     return made
@@ -30,7 +31,7 @@ def parsed(parser, cases):
     asked.cases = asked.only.split(",") if asked.only else list(cases)
     if unknown := [name for name in asked.cases if name not in cases]:
         parser.error(f"there is no case {unknown[0]}, only {', '.join(cases)}")
-    if asked.repeats < 1:
+    if getattr(asked, "repeats", 1) < 1:
         parser.error("--repeats must be at least 1")
     for program in [asked.old, asked.new]:
         if not program.is_file():
@@ -41,7 +42,7 @@ def parsed(parser, cases):
 def prepared(asked, tools):
     """The context of `benchmarks/run`, with data in a folder of its own, made by the first tool that exists."""
     data.REAL = asked.data.resolve()
-    context = Context(quick=False, repeats=asked.repeats)
+    context = Context(quick=False, repeats=getattr(asked, "repeats", 1))
     context.folder = asked.kept.resolve()
     context.folder.mkdir(parents=True, exist_ok=True)
     context.tool = next((tool.resolve() for tool in tools if tool.is_file()), tools[-1])

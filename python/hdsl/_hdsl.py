@@ -23,10 +23,10 @@ class HDSL(HDSLLearner):
 
     The similarity is S(x, z) = β <x, z> + x' M z of preprocessed rows. The base β <x, z> is fixed; M is learned: a weighted
     sum of atoms, matrices of two features each. By default, β, the preprocessing and λ are chosen from the data, and M is 0 if
-    learning does not lower the error on held-out rows. With ``base=0`` or a number for `scale`, it is the method of the paper. Training adds one atom
-    per iteration (Frank-Wolfe with away steps); early stopping keeps M sparse and is how the method regularizes. Time
-    and memory depend on the non-zeros of the rows, not on the number of columns. The same seed gives the same model, for any
-    number of threads; the command line's `hdsl train` gives the same one, byte for byte.
+    learning does not lower the error on held-out rows. With ``base=0`` or a number for `scale`, it is the method of the
+    paper. Each iteration adds one atom or changes the weight of one (Frank-Wolfe with away steps); early stopping keeps M sparse
+    and is how the method regularizes. Time and memory depend on the non-zeros of the rows, not on the number of columns. The same
+    seed gives the same model, for any number of threads; the command line's `hdsl train` gives the same one, byte for byte.
 
     Parameters
     ----------
@@ -59,7 +59,8 @@ class HDSL(HDSLLearner):
         How the best next atom is found: by the paper's heuristic, or exactly, which is slower.
     step_rule : {"decrease", "away", "pairwise", "forward"}, default="decrease"
         How the direction of a step is chosen; ``--steps`` on the command line. ``"decrease"``: the direction to a new atom, or
-        to or away from an active one, that is predicted to lower the objective most. ``"away"``: the paper's rule.
+        to or away from an active one, that is predicted to lower the objective most. ``"away"``: the paper's rule, and that of
+        ``"decrease"`` with `batch`.
     batch : int or None, default=None
         The number of triplets per gradient, drawn anew each iteration; by default all.
     max_iter : int, default=1000

@@ -2,7 +2,7 @@
 The path: choosing λ and the number of features
 ===============================================
 
-Training adds one pair of features per iteration and stores every step. One fit therefore contains a whole family of models,
+Training adds at most one pair of features per iteration and stores every step. One fit therefore contains a whole family of models,
 from two features to hundreds, and choosing among them needs no further training.
 """
 

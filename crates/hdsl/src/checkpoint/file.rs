@@ -189,14 +189,14 @@ fn parse(bytes: &[u8]) -> std::result::Result<Contents, String> {
     Ok(contents)
 }
 
-/// Whether every step can be taken, with a length that is possible.
+/// Whether every step can be taken, with a length and a rate that are possible.
 fn is_sound(run: &RunRecord) -> bool {
     let unstarted = run.start.is_empty() && run.steps.is_empty() && run.end.is_none();
-    let lengths = run.steps.iter().map(|step| step.gamma);
+    let numbers = run.steps.iter().flat_map(|step| [step.gamma, step.rate]);
     unstarted
-        || (lengths
+        || (numbers
             .into_iter()
-            .all(|gamma| gamma > 0.0 && gamma.is_finite())
+            .all(|number| number > 0.0 && number.is_finite())
             && run.seconds_are_sound()
             && run.path().is_ok())
 }

@@ -67,7 +67,7 @@ pub(crate) struct RecordedStep {
     pub(crate) step: Step,
     /// γ, also of a step that removes an atom and does not contain it.
     pub(crate) gamma: f64,
-    /// <D, -∇f> of its direction D.
+    /// <D, -∇f> of its direction D; of a pairwise step, the larger one of D_F and D_A.
     pub(crate) rate: f64,
     /// f and the gap of the iterate before, as the trace has them.
     pub(crate) before: (f64, RecordedGap),
@@ -92,11 +92,12 @@ pub(crate) struct SearchState {
 pub(crate) struct OracleState {
     /// The first iteration in which the heuristic may call the exact oracle again.
     pub(crate) next_certificate: usize,
-    /// A feature from which the last search found no atom that was used, by its internal index, and the first iteration in which a
-    /// search may start from it again.
+    /// A feature from which the last search found no atom that was used, by its internal index, and the first iteration in
+    /// which a search may start from it again.
     pub(crate) resting: Option<u32>,
     pub(crate) rests_until: usize,
-    /// The mean decrease of f by a step to a new atom, with weights that fall with the age of a search. Infinite before the first.
+    /// The running mean of the decrease of f by a step to the atom that a search found, 0 if it was not new. Infinite before the
+    /// first search.
     pub(crate) usual_decrease: f64,
     /// Iterations without a search since the last one.
     pub(crate) n_waited: usize,

@@ -50,7 +50,7 @@ pub struct TrainConfig {
     pub loss: LossKind,
     /// The linear minimization oracle.
     pub search: Search,
-    /// Which directions a step may take.
+    /// How the direction of a step is chosen.
     pub steps: StepRule,
     /// Random triplets per iteration that directions are computed from (M in Table 1); none: all triplets.
     pub batch: Option<usize>,

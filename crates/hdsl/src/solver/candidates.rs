@@ -21,7 +21,8 @@ const MIN_RELATIVE_DECREASE: f64 = 1e-12;
 /// decrease: it makes later steps possible, too. 1 and 3 are about as good.
 const PREFERENCE: f64 = 2.0;
 
-/// The forward atom B_F and the away atom B_A at an iterate, from which the direction of the next step is built.
+/// What a step at an iterate may lead to or away from: the forward atom B_F, the away atom B_A, a new atom and the most
+/// promising active one.
 pub(super) struct Candidates {
     forward: Atom,
     /// The atom that the oracle has found and its rate, if it is not active and may be used.
@@ -48,7 +49,7 @@ pub(super) struct Move {
 
 impl Candidates {
     /// The candidates at the iterate. The gradient must be up to date. If active atoms promise enough, the oracle need not
-    /// search, unless the iterate is the last one.
+    /// search, unless it must.
     ///
     /// With mini-batches, the oracle maximizes over very many atoms on one batch, so the score of its atom is biased
     /// upwards. Both rates are therefore estimated on a second, independent batch. If the best active atom has a higher
@@ -58,7 +59,7 @@ impl Candidates {
         oracle: &mut Oracle,
         curvatures: &mut Curvatures,
         rule: StepRule,
-        (turn, is_last): (usize, bool),
+        (turn, must_search): (usize, bool),
         rng: &mut ChaCha8Rng,
     ) -> Result<Self> {
         let gradient = engine.gradient();
@@ -75,8 +76,8 @@ impl Candidates {
             }
             _ => None,
         };
-        let may_wait = promise.is_some_and(|promise| oracle.may_wait(promise.decrease));
-        let (found, exact) = match may_wait && !is_last {
+        let waits = !must_search && promise.is_some_and(|best| oracle.may_wait(best.decrease));
+        let (found, exact) = match waits {
             true => (best, false),
             false => oracle.search(gradient, best, turn, rng)?,
         };
@@ -91,7 +92,7 @@ impl Candidates {
         };
         let is_new = gradient.active().position(found.0).is_none();
         let new = (is_new && is_useful).then_some((found.0, found_rate));
-        if new.is_none() && !may_wait {
+        if new.is_none() && !waits {
             oracle.learn(0.0, false, turn);
         }
         let away = worst.map(|worst| worst.0);
@@ -134,18 +135,25 @@ impl Candidates {
         turn: usize,
     ) -> Result<Option<Move>> {
         if let Some(active) = self.active {
+            let mut to_new = None;
             if let Some((atom, rate)) = self.new {
-                let found = step_along(engine, Direction::Forward(atom), rate, objective)?;
+                let direction = Direction::Forward(atom);
+                let found = step_along(engine, direction, rate, objective)?;
                 let decrease = found.map_or(0.0, |found| 0.5 * found.gamma * found.rate);
-                let is_taken = PREFERENCE * decrease >= active.decrease;
+                let is_taken = found.is_some() && PREFERENCE * decrease >= active.decrease;
                 oracle.learn(decrease, is_taken, turn);
-                if found.is_some() && is_taken {
+                if is_taken {
                     return Ok(found);
                 }
+                to_new = found.map(|found| (found.direction, found.rate));
             }
-            let found = step_along(engine, active.direction, active.rate, objective)?;
-            if found.is_some() {
-                return Ok(found);
+            // If the promise is not kept, the step to the new atom is taken after all. Its line search has to be the last one.
+            let promised = Some((active.direction, active.rate));
+            for (direction, rate) in promised.into_iter().chain(to_new) {
+                let found = step_along(engine, direction, rate, objective)?;
+                if found.is_some() {
+                    return Ok(found);
+                }
             }
         }
         let (direction, rate) = self.steepest(rule, engine.gradient().active());

@@ -1,8 +1,9 @@
 //! The curvature of f along the directions of active atoms, and the decrease of f that it predicts.
 //!
 //! A step of length γ along a direction with rate of descent r and curvature c decreases f by about γ r - γ² c / 2. The γ
-//! that minimizes f is then r / c, so every line search tells the c of its direction. B - M and M - B have the same c, and
-//! it changes slowly, because a step changes few gradient weights.
+//! that minimizes f is then r / c, so every line search tells the c of its direction. B - M and M - B have the same c. A step
+//! changes it little, because it changes few gradient weights; that a step to or away from B also multiplies it by (1 ∓ γ)² is
+//! neglected.
 //!
 //! Of all active atoms, the one with the largest predicted decrease is chosen, not the one with the largest rate. In
 //! coordinate descent this is the Gauss-Southwell-Lipschitz rule (Nutini et al., ICML 2015). Atoms of features that many rows

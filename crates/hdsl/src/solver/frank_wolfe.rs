@@ -97,8 +97,9 @@ fn iterate<'p, E: Engine<'p>>(
         engine.refresh(rng)?;
         // A stalled iteration is tried again with the next kind of start.
         let turn = trace.iteration() + stop.n_stalled();
-        let is_last = trace.iteration() > params.max_iter;
-        let at = (turn, is_last);
+        // It needs a search, as does the gap of the last iterate.
+        let is_last = stop.requested || trace.iteration() > params.max_iter;
+        let at = (turn, is_last || stop.n_stalled() > 0);
         let candidates = Candidates::find(*engine, oracle, curvatures, params.rule(), at, rng)?;
         trace.record(objective, candidates.gap);
         if let Some(reason) = stop.at_iterate(trace.iteration(), candidates.gap, clock.elapsed()) {

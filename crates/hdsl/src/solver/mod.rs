@@ -2,7 +2,7 @@
 //!
 //! The order of the files, each using only those before it: parameters and bounds; directions; margins of all triplets;
 //! partner search, the gradient, the trait of an engine; linear minimization oracles; engines (incremental, recomputed,
-//! mini-batches); stop rules, forward and away candidates, the trace; checkpoints; the algorithm. For benchmarks, an engine
+//! mini-batches); stop rules, curvatures, candidates for a step, the trace; checkpoints; the algorithm. For benchmarks, an engine
 //! that times its parts.
 
 mod bounds;

@@ -18,9 +18,9 @@ pub enum Search as "search" = "alternating" | "exact", default Alternating {
 named_enum! {
 /// How the direction of a step is chosen.
 pub enum StepRule as "steps" = "decrease" | "away" | "pairwise" | "forward", default Decrease {
-    /// To a new atom, or to or from an active one: the largest predicted decrease of f; with mini-batches, as away.
+    /// To a new atom, or to or away from an active one: the largest predicted decrease of f; `away` with --batch.
     Decrease,
-    /// To the forward atom, or from the worst active one, whichever is steeper: Alg. 1 of the paper.
+    /// To the forward atom, or away from the worst active one, whichever is steeper: Alg. 1 of the paper.
     Away,
     /// Move weight from the worst active atom to the forward atom.
     Pairwise,

@@ -11,7 +11,7 @@ use crate::observer::{Gap, Iteration, Stop};
 pub struct IterateFacts {
     /// The objective f of Eq. 1.
     pub objective: f64,
-    /// The duality gap, computed from the oracle's atom at this iterate.
+    /// The duality gap, computed from the best atom known at this iterate: the oracle's, or the best active one.
     pub gap: Gap,
 }
 

@@ -113,7 +113,8 @@ impl Oracle {
 
     /// The feature from which the heuristic starts: the one with the largest D and a random one in turn. On some data, either
     /// alone stalls. Where the largest D belongs to the same feature for many iterations, it is often of no use. If the atom
-    /// that was found from it is not used, this feature rests for some iterations, and all starts are random.
+    /// that was found from it is not used (with other rules than `decrease`: is not better than the best active one), this
+    /// feature rests for some iterations, and all starts are random.
     fn start<'p>(
         &mut self,
         gradient: &mut impl Gradient<'p>,

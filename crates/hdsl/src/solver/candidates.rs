@@ -25,7 +25,8 @@ const PREFERENCE: f64 = 2.0;
 /// promising active one.
 pub(super) struct Candidates {
     forward: Atom,
-    /// The atom that the oracle has found and its rate, if it is not active and may be used.
+    /// The atom that the oracle has found and its rate, if it is not active and f decreases towards it. Only of
+    /// [`StepRule::Decrease`].
     new: Option<(Atom, f64)>,
     /// `None` if there is only one active atom.
     away: Option<Atom>,
@@ -35,7 +36,7 @@ pub(super) struct Candidates {
     away_rate: f64,
     /// The direction of an active atom with the largest predicted decrease. Only of [`StepRule::Decrease`]; `None` if no step
     /// can be taken.
-    active: Option<Promise>,
+    promise: Option<Promise>,
     pub(super) gap: Gap,
 }
 
@@ -95,6 +96,7 @@ impl Candidates {
         if new.is_none() && !waits {
             oracle.learn(0.0, false, turn);
         }
+        let new = new.filter(|_| rule == StepRule::Decrease);
         let away = worst.map(|worst| worst.0);
         let atoms: Vec<Atom> = [best.0, forward.0].into_iter().chain(away).collect();
         if let Some(rates) = engine.reestimated_rates(&atoms, rng)? {
@@ -105,7 +107,7 @@ impl Candidates {
                 away,
                 forward_rate: rates[chosen],
                 away_rate: rates.get(2).map_or(0.0, |rate| -rate),
-                active: None,
+                promise: None,
                 gap: Gap::Estimate(rates[chosen].max(0.0)),
             });
         }
@@ -115,7 +117,7 @@ impl Candidates {
             away,
             forward_rate,
             away_rate,
-            active: promise,
+            promise,
             gap: match exact {
                 true => Gap::Certified(forward_rate.max(0.0)),
                 false => Gap::Estimate(forward_rate),
@@ -134,26 +136,26 @@ impl Candidates {
         objective: f64,
         turn: usize,
     ) -> Result<Option<Move>> {
-        if let Some(active) = self.active {
-            let mut to_new = None;
-            if let Some((atom, rate)) = self.new {
-                let direction = Direction::Forward(atom);
-                let found = step_along(engine, direction, rate, objective)?;
-                let decrease = found.map_or(0.0, |found| 0.5 * found.gamma * found.rate);
-                let is_taken = found.is_some() && PREFERENCE * decrease >= active.decrease;
-                oracle.learn(decrease, is_taken, turn);
-                if is_taken {
-                    return Ok(found);
-                }
-                to_new = found.map(|found| (found.direction, found.rate));
+        let mut to_new = None;
+        if let Some((atom, rate)) = self.new {
+            let found = step_along(engine, Direction::Forward(atom), rate, objective)?;
+            let decrease = found.map_or(0.0, |found| 0.5 * found.gamma * found.rate);
+            let promised = self.promise.map_or(0.0, |promise| promise.decrease);
+            let is_taken = found.is_some() && PREFERENCE * decrease >= promised;
+            oracle.learn(decrease, is_taken, turn);
+            if is_taken {
+                return Ok(found);
             }
-            // If the promise is not kept, the step to the new atom is taken after all. Its line search has to be the last one.
-            let promised = Some((active.direction, active.rate));
-            for (direction, rate) in promised.into_iter().chain(to_new) {
-                let found = step_along(engine, direction, rate, objective)?;
-                if found.is_some() {
-                    return Ok(found);
-                }
+            to_new = found.map(|found| (found.direction, found.rate));
+        }
+        // If the promise is not kept, the step to the new atom is taken after all. Its line search has to be the last one.
+        let promised = self
+            .promise
+            .map(|promise| (promise.direction, promise.rate));
+        for (direction, rate) in promised.into_iter().chain(to_new) {
+            let found = step_along(engine, direction, rate, objective)?;
+            if found.is_some() {
+                return Ok(found);
             }
         }
         let (direction, rate) = self.steepest(rule, engine.gradient().active());

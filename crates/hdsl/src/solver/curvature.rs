@@ -1,7 +1,7 @@
 //! The curvature of f along the directions of active atoms, and the decrease of f that it predicts.
 //!
 //! A step of length γ along a direction with rate of descent r and curvature c decreases f by about γ r - γ² c / 2. The γ
-//! that minimizes f is then r / c, so every line search tells the c of its direction. B - M and M - B have the same c. A step
+//! that minimizes f is then r / c, so every step tells the c of its direction. B - M and M - B have the same c. A step
 //! changes it little, because it changes few gradient weights; that a step to or away from B also multiplies it by (1 ∓ γ)² is
 //! neglected.
 //!

@@ -95,14 +95,14 @@ fn iterate<'p, E: Engine<'p>>(
         }
         // Lines 3 and 4: the forward atom B_F and the away atom B_A.
         engine.refresh(rng)?;
-        // A stalled iteration is tried again with the next kind of start.
         let turn = trace.iteration() + stop.n_stalled();
-        // It needs a search, as does the gap of the last iterate.
-        let is_last = stop.requested || trace.iteration() > params.max_iter;
-        let at = (turn, is_last || stop.n_stalled() > 0);
+        let due = stop.due(trace.iteration(), clock.elapsed());
+        // A stalled iteration is tried again with another start, and the gap of the last iterate is that of a search.
+        let must_search = stop.n_stalled() > 0 || due.is_some();
+        let at = (turn, must_search);
         let candidates = Candidates::find(*engine, oracle, curvatures, params.rule(), at, rng)?;
         trace.record(objective, candidates.gap);
-        if let Some(reason) = stop.at_iterate(trace.iteration(), candidates.gap, clock.elapsed()) {
+        if let Some(reason) = stop.at_iterate(due, candidates.gap) {
             break reason;
         }
         // Lines 5 to 10: the direction D, and the γ in [0, γ_max] that minimizes f(M + γ D).

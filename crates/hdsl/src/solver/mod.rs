@@ -23,6 +23,8 @@ mod partner;
 mod recomputed;
 mod replay;
 pub(crate) mod sharded;
+#[cfg(test)]
+mod step_rule_tests;
 mod stop;
 #[cfg(test)]
 mod tests;
@@ -129,25 +131,30 @@ impl Solver {
         {
             return Ok(run);
         }
-        let params = &self.params;
         let start = start
             .map(|start| internal(&problem.features, start))
             .transpose()?;
-        let batch = params.batch.filter(|&size| size < problem.triplets.len());
+        // A batch of all triplets is none.
+        let size = self.params.batch;
+        let batch = size.filter(|&size| size < problem.triplets.len());
+        let params = SolverParams {
+            batch,
+            ..self.params.clone()
+        };
         match (params.loss.segments(), batch) {
             (Some(_), None) => {
                 let engine = Incremental::new(problem, observer.cancel_token())?;
-                self.fit_engine(engine, start, known.as_ref(), clock, observer)
+                fit_engine(engine, &params, start, known.as_ref(), clock, observer)
             }
             (Some(_), batch) => {
                 let cancel = observer.cancel_token();
                 let engine = Recomputed::<StoredMargins>::new(problem, batch, cancel)?;
-                self.fit_engine(engine, start, known.as_ref(), clock, observer)
+                fit_engine(engine, &params, start, known.as_ref(), clock, observer)
             }
             (None, batch) => {
                 let cancel = observer.cancel_token();
                 let engine = Recomputed::<AllMargins>::new(problem, batch, cancel)?;
-                self.fit_engine(engine, start, known.as_ref(), clock, observer)
+                fit_engine(engine, &params, start, known.as_ref(), clock, observer)
             }
         }
     }
@@ -177,34 +184,34 @@ impl Solver {
         let has_segments = params.loss.segments().is_some();
         let engine =
             sharded::Sharded::new(shards, features, params.lambda, total_weight, has_segments)?;
-        self.fit_engine(engine, start, known.as_ref(), clock, observer)
+        fit_engine(engine, params, start, known.as_ref(), clock, observer)
     }
+}
 
-    fn fit_engine<'p>(
-        &self,
-        mut engine: impl engine::Engine<'p>,
-        start: Option<ActiveSet>,
-        known: Option<&RunRecord>,
-        mut clock: Stopwatch,
-        observer: &mut dyn Observer,
-    ) -> Result<Run> {
-        let (params, clock) = (&self.params, &mut clock);
-        let mut oracle = Oracle::new(params);
-        let (engine, oracle) = (&mut engine, &mut oracle);
-        let mut run = frank_wolfe(engine, oracle, start, known, params, clock, observer)?;
-        if params.certify && !run.gap().is_certified() {
-            use engine::Gradient as _;
-            engine.refresh_all()?;
-            let gradient = engine.gradient();
-            let best = oracle.best(gradient, Search::Exact)?;
-            let gap = gradient.gain(best.1) - gradient.gain_of_model();
-            let last = run.trace.last_mut().expect("the last iterate is recorded");
-            last.gap = Gap::Certified(gap.max(0.0));
-            run.seconds = clock.seconds();
-        }
-        replay::end_record(observer, &run);
-        Ok(run)
+fn fit_engine<'p>(
+    mut engine: impl engine::Engine<'p>,
+    params: &SolverParams,
+    start: Option<ActiveSet>,
+    known: Option<&RunRecord>,
+    mut clock: Stopwatch,
+    observer: &mut dyn Observer,
+) -> Result<Run> {
+    let clock = &mut clock;
+    let mut oracle = Oracle::new(params);
+    let (engine, oracle) = (&mut engine, &mut oracle);
+    let mut run = frank_wolfe(engine, oracle, start, known, params, clock, observer)?;
+    if params.certify && !run.gap().is_certified() {
+        use engine::Gradient as _;
+        engine.refresh_all()?;
+        let gradient = engine.gradient();
+        let best = oracle.best(gradient, Search::Exact)?;
+        let gap = gradient.gain(best.1) - gradient.gain_of_model();
+        let last = run.trace.last_mut().expect("the last iterate is recorded");
+        last.gap = Gap::Certified(gap.max(0.0));
+        run.seconds = clock.seconds();
     }
+    replay::end_record(observer, &run);
+    Ok(run)
 }
 
 /// An active set in internal feature numbering.

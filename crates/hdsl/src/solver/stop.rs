@@ -30,19 +30,24 @@ impl<'a> StopRules<'a> {
         }
     }
 
-    /// The reason to end the run at the current iterate, before iteration `iter`; `None` to continue.
-    pub(super) fn at_iterate(&self, iter: usize, gap: Gap, elapsed: Duration) -> Option<Stop> {
-        let params = self.params;
-        let certified = gap.is_certified();
-        let converged = certified && params.tolerance.is_some_and(|t| gap.value() <= t);
-        let timed_out = params.time_limit.is_some_and(|limit| elapsed >= limit);
+    /// The reason to end the run at the current iterate, before iteration `iter`, whatever the gap is; `None` if there is none.
+    pub(super) fn due(&self, iter: usize, elapsed: Duration) -> Option<Stop> {
+        let timed_out = self.params.time_limit.is_some_and(|limit| elapsed >= limit);
         let rules = [
             (Stop::ObserverAsked, self.requested),
-            (Stop::Tolerance, converged),
-            (Stop::MaxIter, iter > params.max_iter),
+            (Stop::MaxIter, iter > self.params.max_iter),
             (Stop::TimeLimit, timed_out),
         ];
         rules.into_iter().find(|rule| rule.1).map(|rule| rule.0)
+    }
+
+    /// The reason to end the run at an iterate with this gap, where `due` is that of [`StopRules::due`]; `None` to continue.
+    pub(super) fn at_iterate(&self, due: Option<Stop>, gap: Gap) -> Option<Stop> {
+        let tolerance = self.params.tolerance.filter(|_| gap.is_certified());
+        match tolerance.is_some_and(|tolerance| gap.value() <= tolerance) {
+            true if due != Some(Stop::ObserverAsked) => Some(Stop::Tolerance),
+            _ => due,
+        }
     }
 
     /// The reason to end the run at an iterate with objective 0, which is the minimum: `Satisfied`, unless the observer

@@ -309,7 +309,7 @@ fn params(tiny: &Tiny) -> SolverParams {
     }
 }
 
-fn close(a: f64, b: f64, tolerance: f64) -> bool {
+pub(super) fn close(a: f64, b: f64, tolerance: f64) -> bool {
     (a - b).abs() <= tolerance * (1.0 + a.abs().max(b.abs()))
 }
 
@@ -397,7 +397,7 @@ fn dense_h(
 }
 
 /// H at an iterate by its definition: a triplet has its gradient weight on {anchor, near}, and minus that on {anchor, far}.
-fn h_by_definition(problem: &Problem<'_>, active: &ActiveSet) -> Vec<Vec<f64>> {
+pub(super) fn h_by_definition(problem: &Problem<'_>, active: &ActiveSet) -> Vec<Vec<f64>> {
     dense_h(problem, |visit| {
         for (t, margin) in problem.margins(active).into_iter().enumerate() {
             let (a, near, far) = problem.triplets.get(t);
@@ -449,7 +449,7 @@ fn incremental<'p>(problem: &'p Problem<'p>) -> Incremental<'p> {
 }
 
 /// In shards, and in parallel however little there is to do.
-fn in_shards<'p>(problem: &'p Problem<'p>, n_shards: usize) -> Incremental<'p> {
+pub(super) fn in_shards<'p>(problem: &'p Problem<'p>, n_shards: usize) -> Incremental<'p> {
     Incremental::in_shards(problem, n_shards, 0, CancelToken::NEVER).unwrap()
 }
 
@@ -742,7 +742,7 @@ proptest! {
 }
 
 /// Text-like rows of two classes, large enough for thousands of steps of every kind.
-fn wordy(n: usize, d: usize, seed: u64) -> (Rows, Triplets) {
+pub(super) fn wordy(n: usize, d: usize, seed: u64) -> (Rows, Triplets) {
     let mut rng = random::rng(seed, 77);
     let mut rows = Rows::new(d);
     for r in 0..n {
@@ -919,7 +919,7 @@ fn running_margins_match_recomputed_ones_after_thousands_of_steps() {
     );
 }
 
-fn run<'p>(mut engine: impl LocalEngine<'p>, params: &SolverParams) -> Run {
+pub(super) fn run<'p>(mut engine: impl LocalEngine<'p>, params: &SolverParams) -> Run {
     run_on(&mut engine, &mut Oracle::new(params), params)
 }
 
@@ -959,7 +959,7 @@ fn stored_margins_are_those_of_the_triplets_in_any_order_and_any_shards() {
 }
 
 /// The same path, by sums in another order: same steps, γ to rounding.
-fn assert_same_path(one: &Run, other: &Run) {
+pub(super) fn assert_same_path(one: &Run, other: &Run) {
     assert_eq!(one.path.start(), other.path.start());
     assert_eq!(one.path.len(), other.path.len());
     for (k, (a, b)) in one.path.steps().iter().zip(other.path.steps()).enumerate() {
@@ -997,7 +997,7 @@ fn assert_takes_the_recomputed_path(
 }
 
 /// Distinct values keep atoms from tying, where the last bit of a sum would decide.
-fn without_ties(rows: &Rows) -> Rows {
+pub(super) fn without_ties(rows: &Rows) -> Rows {
     let mut rng = random::rng(4, 4);
     let values = rows.values().iter();
     let noisy = values.map(|x| x + random::below(&mut rng, 1_000_000) as f64 * 1e-7);

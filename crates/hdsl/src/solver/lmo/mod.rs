@@ -17,11 +17,12 @@ use rand_chacha::ChaCha8Rng;
 
 /// How many iterations a feature rests. 8 and 128 are about as good.
 const REST: usize = 32;
-/// No search is needed while active atoms promise this many times the usual decrease by a new atom,
+/// No search is made while active atoms promise more than this many times the usual decrease by a new atom. With 2, the same
+/// objective takes 1 to 5% longer.
 const WAIT: f64 = 4.0;
-/// but not for more iterations in a row than this.
+/// The largest number of iterations in a row without a search. It bounds how late a new atom is found, and was not varied.
 const MAX_WAITED: usize = 5;
-/// The weight of the latest search in the usual decrease.
+/// The weight of the latest search in the running mean that is the usual decrease. It was not varied either.
 const LATEST: f64 = 0.3;
 
 /// The oracle that [`Search`] names. If there is a tolerance, the heuristic sometimes calls the exact oracle, to
@@ -97,6 +98,7 @@ impl Oracle {
         turn: usize,
         rng: &mut ChaCha8Rng,
     ) -> Result<(Scored, bool)> {
+        self.state.n_waited = 0;
         let start = self.start(gradient, turn, rng)?;
         let found = alternating(gradient, start)?;
         // The gap of the heuristic is a lower bound of the true one. If it is above the tolerance, so is the true one.
@@ -137,7 +139,7 @@ impl Oracle {
         let waits = self.search == Search::Alternating
             && promised > WAIT * state.usual_decrease
             && state.n_waited < MAX_WAITED;
-        state.n_waited = if waits { state.n_waited + 1 } else { 0 };
+        state.n_waited += usize::from(waits);
         waits
     }
 
@@ -177,7 +179,18 @@ mod tests {
         asked: Vec<u32>,
     }
 
-    impl Dense<'_> {
+    impl<'a> Dense<'a> {
+        /// D = 1, and H = 0 beside it.
+        fn of(features: &'a Features) -> Self {
+            Self {
+                features,
+                active: ActiveSet::single(Atom::plus(1, 2).expect("two features")),
+                diagonal: [1.0; 5],
+                rows: [[0.0; 5]; 5],
+                asked: Vec::new(),
+            }
+        }
+
         fn set(&mut self, i: usize, j: usize, value: f64) {
             (self.rows[i][j], self.rows[j][i]) = (value, value);
         }
@@ -238,13 +251,8 @@ mod tests {
     fn a_feature_rests_after_a_search_whose_atom_is_not_used() {
         let features = Features::new((0..5).collect());
         let atom = |i, j| Atom::plus(i, j).unwrap();
-        let mut gradient = Dense {
-            features: &features,
-            active: ActiveSet::single(atom(1, 2)),
-            diagonal: [10.0, 1.0, 1.0, 1.0, 1.0],
-            rows: [[0.0; 5]; 5],
-            asked: Vec::new(),
-        };
+        let mut gradient = Dense::of(&features);
+        gradient.diagonal[0] = 10.0;
         gradient.set(1, 2, 30.0);
         let mut oracle = Oracle::new(&SolverParams::new(1.0));
         let mut rng = random::rng(0, 0);
@@ -290,7 +298,12 @@ mod tests {
             assert!(oracle.may_wait(WAIT * 1.71));
         }
         assert!(!oracle.may_wait(WAIT * 1.71), "a search is due");
-        assert!(oracle.may_wait(WAIT * 1.71));
+        // Any search ends the wait, also one that is made for another reason.
+        let features = Features::new((0..5).collect());
+        let best = (Atom::plus(1, 2).unwrap(), 2.0);
+        let mut rng = random::rng(0, 0);
+        let found = oracle.search(&mut Dense::of(&features), best, 1, &mut rng);
+        assert!(found.is_ok() && oracle.may_wait(WAIT * 1.71));
 
         let mut exact = SolverParams::new(1.0);
         exact.search = Search::Exact;

@@ -360,5 +360,7 @@ def in_words(kind: str, choice: dict[str, Any]) -> str:
 def versus(ours: np.ndarray, theirs: dict[str, np.ndarray] | None) -> str:
     if theirs is None or theirs["ndcg"] is ours or np.array_equal(theirs["ndcg"], ours):
         return ""
+    if len(theirs["ndcg"]) != len(ours):
+        return ""  # In an unfinished run, they may have other folds.
     differences = ours - theirs["ndcg"]
     return f"{differences.mean():+.3f} (p {by_chance(differences):.2g})"

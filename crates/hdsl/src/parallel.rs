@@ -1,17 +1,20 @@
 //! The part of rayon that the library uses. Without the feature `parallel` the same calls run on the calling thread.
 
 #[cfg(feature = "parallel")]
-pub(crate) use rayon::{current_num_threads, join, prelude};
+use rayon::prelude::*;
+#[cfg(feature = "parallel")]
+pub(crate) use rayon::{current_num_threads, join};
 
 #[cfg(not(feature = "parallel"))]
-pub(crate) use sequential::{current_num_threads, join, prelude};
+use sequential::run;
+#[cfg(not(feature = "parallel"))]
+pub(crate) use sequential::{current_num_threads, join};
 
-use prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-// rayon's iterators are compiled anew for every closure, to about 4 KB. The functions below share one loop. They suit pieces
-// of work that take far longer than a lock.
+// rayon's iterators are compiled anew for every closure, to thousands of lines for LLVM. The functions below share one loop, and
+// fill their lists in loops, which are compiled to less than iterators. They suit pieces of work that take far longer than a lock.
 
 /// `of(0)`, ..., `of(n - 1)`, computed by all threads.
 pub(crate) fn map<R: Send>(n: usize, of: impl Fn(usize) -> R + Sync) -> Vec<R> {
@@ -19,15 +22,20 @@ pub(crate) fn map<R: Send>(n: usize, of: impl Fn(usize) -> R + Sync) -> Vec<R> {
 }
 
 fn map_with_min_len<R: Send>(n: usize, min_len: usize, of: impl Fn(usize) -> R + Sync) -> Vec<R> {
-    let results = Mutex::new((0..n).map(|_| None).collect::<Vec<Option<R>>>());
+    let mut results = Vec::with_capacity(n);
+    for _ in 0..n {
+        results.push(None);
+    }
+    let results = Mutex::new(results);
     run(n, min_len, &|at| {
         let result = of(at);
         lock(&results)[at] = Some(result);
     });
-    let results = results.into_inner().expect(UNPOISONED).into_iter();
-    results
-        .map(|result| result.expect("every piece has run"))
-        .collect()
+    let mut list = Vec::with_capacity(n);
+    for result in results.into_inner().expect(UNPOISONED) {
+        list.push(result.expect("every piece has run"));
+    }
+    list
 }
 
 /// [`map`] of items.
@@ -45,9 +53,7 @@ pub(crate) fn map_blocks<R: Send>(
     let blocks = map(n.div_ceil(block), |b| -> Vec<R> {
         (b * block..n.min((b + 1) * block)).map(&of).collect()
     });
-    let mut results = Vec::with_capacity(n);
-    blocks.into_iter().for_each(|block| results.extend(block));
-    results
+    joined(n, blocks)
 }
 
 /// [`map`] for pieces that may fail, of which a thread takes at least `min_len`. After an error no other begins.
@@ -67,7 +73,11 @@ pub(crate) fn try_map<R: Send, E: Send>(
         }
         Some(result)
     });
-    results.into_iter().flatten().collect()
+    let mut list = Vec::with_capacity(n);
+    for result in results.into_iter().flatten() {
+        list.push(result?);
+    }
+    Ok(list)
 }
 
 /// [`try_map`] of items.
@@ -80,6 +90,42 @@ pub(crate) fn try_map_each<T: Send, R: Send, E: Send>(
     try_map(items.n, min_len, |at| of(items.take(at)))
 }
 
+/// Calls `of` for each item; an item begins after those before it. After an error no other begins.
+pub(crate) fn try_map_in_order<T: Send, R: Send, E: Send>(
+    items: Vec<T>,
+    of: impl Fn(T) -> Result<R, E> + Sync,
+) -> Result<Vec<R>, E> {
+    let (n, queue) = (items.len(), Mutex::new(items.into_iter()));
+    try_map(n, 1, |_| {
+        let item = lock(&queue).next();
+        of(item.expect("there are as many pieces as items"))
+    })
+}
+
+/// [`try_map`] of pieces that work in a scratch space. There are as many of these as threads.
+pub(crate) fn try_map_with<S: Default + Send, R: Send, E: Send>(
+    n: usize,
+    block: usize,
+    of: impl Fn(&mut S, usize) -> Result<R, E> + Sync,
+) -> Result<Vec<R>, E> {
+    let free = Mutex::new(Vec::new());
+    let blocks = try_map(n.div_ceil(block), 1, |b| -> Result<Vec<R>, E> {
+        let mut scratch = lock(&free).pop().unwrap_or_default();
+        let found = (b * block..n.min((b + 1) * block)).map(|at| of(&mut scratch, at));
+        let found = found.collect();
+        lock(&free).push(scratch);
+        found
+    })?;
+    Ok(joined(n, blocks))
+}
+
+/// The results of all blocks.
+fn joined<R>(n: usize, blocks: Vec<Vec<R>>) -> Vec<R> {
+    let mut results = Vec::with_capacity(n);
+    blocks.into_iter().for_each(|block| results.extend(block));
+    results
+}
+
 /// Items that are taken by their numbers.
 struct Items<T> {
     n: usize,
@@ -88,9 +134,14 @@ struct Items<T> {
 
 impl<T> Items<T> {
     fn new(items: Vec<T>) -> Self {
+        let n = items.len();
+        let mut left = Vec::with_capacity(n);
+        for item in items {
+            left.push(Some(item));
+        }
         Self {
-            n: items.len(),
-            left: Mutex::new(items.into_iter().map(Some).collect()),
+            n,
+            left: Mutex::new(left),
         }
     }
 
@@ -99,6 +150,7 @@ impl<T> Items<T> {
     }
 }
 
+#[cfg(feature = "parallel")]
 fn run(n: usize, min_len: usize, piece: &(dyn Fn(usize) + Sync)) {
     let pieces = (0..n).into_par_iter();
     pieces.with_min_len(min_len).for_each(piece);
@@ -113,12 +165,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The stand-in: the same names and results, one thing after the other.
 #[cfg(not(feature = "parallel"))]
 mod sequential {
-    pub(crate) mod prelude {
-        pub(crate) use super::{
-            IntoParallelIterator, ParallelBridge, ParallelIterator, ParallelSlice,
-        };
-    }
-
     pub(crate) fn current_num_threads() -> usize {
         1
     }
@@ -127,68 +173,58 @@ mod sequential {
         (a(), b())
     }
 
-    pub(crate) trait IntoParallelIterator: IntoIterator + Sized {
-        fn into_par_iter(self) -> Self::IntoIter {
-            self.into_iter()
+    pub(super) fn run(n: usize, _: usize, piece: &(dyn Fn(usize) + Sync)) {
+        (0..n).for_each(piece);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    #[test]
+    fn results_are_in_the_order_of_the_pieces() {
+        for n in [0, 1, 7, 8, 9, 1000] {
+            let squares: Vec<usize> = (0..n).map(|at| at * at).collect();
+            assert_eq!(map(n, |at| at * at), squares);
+            assert_eq!(map_each((0..n).collect(), |at| at * at), squares);
+            assert_eq!(map_blocks(n, 8, |at| at * at), squares);
+            let squared = |_: &mut (), at: usize| Ok::<_, ()>(at * at);
+            assert_eq!(try_map_with(n, 8, squared).as_ref(), Ok(&squares));
         }
     }
 
-    impl<I: IntoIterator> IntoParallelIterator for I {}
-
-    pub(crate) trait ParallelBridge: Iterator + Sized {
-        fn par_bridge(self) -> Self {
-            self
-        }
+    #[test]
+    fn items_begin_in_their_order() {
+        let begun = Mutex::new(Vec::new());
+        let begin = |item: usize| {
+            lock(&begun).push(item);
+            Ok::<_, ()>(())
+        };
+        // With several threads, another may record its item first.
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+        let items = (0..100).collect();
+        let found = pool.unwrap().install(|| try_map_in_order(items, begin));
+        assert_eq!(found.map(|found| found.len()), Ok(100));
+        assert!(lock(&begun).iter().copied().eq(0..100));
     }
 
-    impl<I: Iterator> ParallelBridge for I {}
-
-    pub(crate) trait ParallelSlice<T>: AsRef<[T]> + AsMut<[T]> {
-        fn par_iter(&self) -> std::slice::Iter<'_, T> {
-            self.as_ref().iter()
-        }
-
-        fn par_iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
-            self.as_mut().iter_mut()
-        }
-
-        fn par_chunks(&self, size: usize) -> std::slice::Chunks<'_, T> {
-            self.as_ref().chunks(size)
-        }
-
-        fn par_chunks_mut(&mut self, size: usize) -> std::slice::ChunksMut<'_, T> {
-            self.as_mut().chunks_mut(size)
-        }
+    #[test]
+    fn a_scratch_space_is_used_again_and_an_error_ends_the_work() {
+        #[derive(Default)]
+        struct Used(usize);
+        let most = AtomicUsize::new(0);
+        let count = |used: &mut Used, at: usize| {
+            used.0 += 1;
+            most.fetch_max(used.0, Ordering::SeqCst);
+            if at < 5000 { Ok(at) } else { Err(at) }
+        };
+        assert_eq!(
+            try_map_with(5000, 1, count).map(|found| found.len()),
+            Ok(5000)
+        );
+        assert!(most.load(Ordering::SeqCst) >= 5000 / current_num_threads());
+        assert!(try_map_with(10_000, 1, count).is_err_and(|at| at >= 5000));
     }
-
-    impl<T> ParallelSlice<T> for [T] {}
-
-    /// The methods of rayon's iterators that [`Iterator`] lacks.
-    pub(crate) trait ParallelIterator: Iterator + Sized {
-        fn with_min_len(self, _: usize) -> Self {
-            self
-        }
-
-        fn map_init<S, R>(
-            self,
-            init: impl FnOnce() -> S,
-            mut f: impl FnMut(&mut S, Self::Item) -> R,
-        ) -> impl Iterator<Item = R> {
-            let mut state = init();
-            self.map(move |item| f(&mut state, item))
-        }
-
-        fn fold_with<S>(self, init: S, f: impl FnMut(S, Self::Item) -> S) -> std::iter::Once<S> {
-            std::iter::once(self.fold(init, f))
-        }
-
-        fn reduce_with(
-            self,
-            f: impl FnMut(Self::Item, Self::Item) -> Self::Item,
-        ) -> Option<Self::Item> {
-            self.reduce(f)
-        }
-    }
-
-    impl<I: Iterator> ParallelIterator for I {}
 }

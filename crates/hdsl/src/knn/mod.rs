@@ -37,7 +37,7 @@ pub use rule::{PredictionRule, Vote};
 use crate::cancel::CancelToken;
 use crate::data::{Labels, Rows, SparseRow, group_starts};
 use crate::error::{Error, Result};
-use crate::parallel::prelude::*;
+use crate::parallel;
 use crate::similarity::Similarity;
 use index::{Index, Request, Scratch};
 pub(crate) use on_base::BaseIndex;
@@ -292,12 +292,8 @@ fn search_all<S: Default + Send, T: Send>(
     cancel: CancelToken<'_>,
     search: &(dyn Fn(&mut S, usize, SparseRow<'_>) -> T + Sync),
 ) -> Result<Vec<T>> {
-    (0..queries.n_rows())
-        .into_par_iter()
-        .with_min_len(8)
-        .map_init(S::default, |scratch, query| {
-            cancel.check()?;
-            Ok(search(scratch, query, queries.row(query)))
-        })
-        .collect()
+    parallel::try_map_with(queries.n_rows(), 8, |scratch, query| {
+        cancel.check()?;
+        Ok(search(scratch, query, queries.row(query)))
+    })
 }

@@ -15,7 +15,7 @@ use crate::objective::active_features::ActiveFeatures;
 use crate::objective::incremental::{Coefficients, Column, Pairs, State};
 use crate::objective::margins::{Affine, Margins};
 use crate::objective::{Base, Problem, Scored};
-use crate::parallel::{current_num_threads, prelude::*};
+use crate::parallel::{self, current_num_threads};
 use crate::triplets::{Anchors, Triplets};
 
 /// The number of entries of u that one thread merges at a time.
@@ -320,8 +320,9 @@ impl<'p> SymmetrizedGradient<'p> {
                     u.iter_mut().zip(part).for_each(|(sum, x)| *sum += x);
                 }
             };
-            let chunks = product.dense().par_chunks_mut(CHUNK);
-            return chunks.enumerate().for_each(merge);
+            let chunks = product.dense().chunks_mut(CHUNK).enumerate();
+            parallel::map_each(chunks.collect(), merge);
+            return;
         }
         let is_sparse = 2 * work < column.dense.len();
         // To find the terms is most of the work. To merge sums would take longer than to add few terms one by one.

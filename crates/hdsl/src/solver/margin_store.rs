@@ -12,7 +12,7 @@ use crate::objective::loss::Segments;
 use crate::objective::margins::{Margins, Sums};
 use crate::objective::shard::ShardTriplets;
 use crate::objective::{Base, Problem};
-use crate::parallel::prelude::*;
+use crate::parallel;
 use crate::solver::direction::{Direction, line_search};
 use crate::triplets::{Anchors, Triplets};
 use std::ops::Range;
@@ -54,7 +54,7 @@ impl<'p, T: ShardTriplets> MarginStore<'p, T> {
         // For other losses, the store is that of a gradient alone. At margin 0 the slope of every hinge loss is -1.
         let segments = problem.loss.segments();
         let segments = segments.unwrap_or(Segments { has_linear: true });
-        let shard = |rows: Range<usize>| {
+        let shard = |rows: Range<usize>| -> Result<Shard<T>> {
             let positions = anchors.starts()[rows.start]..anchors.starts()[rows.end];
             let n = positions.len();
             let weight = |position| triplets.weight_at(anchors, position);
@@ -65,10 +65,9 @@ impl<'p, T: ShardTriplets> MarginStore<'p, T> {
                 margins: Margins::new(segments, n, weights, base),
             })
         };
-        let shards = anchors.cut(n_shards).into_par_iter().map(shard);
         Ok(Self {
             problem,
-            shards: shards.collect::<Result<_>>()?,
+            shards: parallel::try_map_each(anchors.cut(n_shards), 1, shard)?,
             motion: Motion::default(),
         })
     }
@@ -80,7 +79,7 @@ impl<'p, T: ShardTriplets> MarginStore<'p, T> {
     ) -> Vec<R> {
         match &mut self.shards[..] {
             [only] => vec![work(only)],
-            shards => shards.par_iter_mut().map(work).collect(),
+            shards => parallel::map_each(shards.iter_mut().collect(), work),
         }
     }
 

@@ -16,7 +16,7 @@
 use super::bounds::{Norms, SLACK, better_pair};
 use crate::atoms::Atom;
 use crate::objective::{COLUMNS, Problem, Scored};
-use crate::parallel::{current_num_threads, prelude::*};
+use crate::parallel::{self, current_num_threads};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -481,14 +481,13 @@ impl<'p> PartnerSearch<'p> {
         if self.problem.rows.nnz() < self.parallel_from || n == 1 {
             return range.for_each(|at| try_one(state, at));
         }
-        let tried = (0..n).into_par_iter().map(|part| {
+        let tried = parallel::map(n, |part| {
             let mut state = state.clone();
             let part = range.clone().skip(part).step_by(n);
             part.for_each(|at| try_one(&mut state, at));
             state.found
         });
-        let found: Vec<C> = tried.collect();
-        found.into_iter().for_each(|found| state.found.merge(found));
+        tried.into_iter().for_each(|found| state.found.merge(found));
     }
 
     /// Computes H_ij of one column, unless its bound shows that it cannot win.
@@ -569,11 +568,8 @@ impl<'p> PartnerSearch<'p> {
         if threads == 1 || n_values < self.parallel_from {
             add(&mut row[..end], 0);
         } else {
-            problem
-                .lists
-                .cut(&mut row[..end], threads)
-                .into_par_iter()
-                .for_each(|(from, sums)| add(sums, from));
+            let parts = problem.lists.cut(&mut row[..end], threads);
+            parallel::map_each(parts, |(from, sums)| add(sums, from));
         }
         n_blocks
     }

@@ -10,7 +10,7 @@ use super::trial::{Grow, Reached, Trial};
 use crate::data::Preprocess;
 use crate::error::{Error, Result};
 use crate::observer::Event;
-use crate::parallel::prelude::*;
+use crate::parallel;
 use std::panic::resume_unwind;
 use std::sync::Mutex;
 use std::thread::ScopedJoinHandle;
@@ -455,7 +455,7 @@ impl Search<'_> {
         let complete: Result<Vec<bool>> = match folds.folds.len() > 2 {
             _ if search.runner.is_some() => waited_for(active, run),
             true => active.into_iter().map(run).collect(),
-            false => active.into_iter().par_bridge().map(run).collect(),
+            false => parallel::try_map_in_order(active, run),
         };
         self.finished &= complete?.into_iter().all(|complete| complete);
         Ok(())

@@ -13,7 +13,7 @@
 use super::panel::{Panel, Visit};
 use crate::data::Groups;
 use crate::objective::{Problem, Scored};
-use crate::parallel::prelude::*;
+use crate::parallel;
 use crate::solver::bounds::Norms;
 use crate::solver::gradient::SymmetrizedGradient;
 use std::ops::Range;
@@ -87,15 +87,15 @@ impl Exact {
 
     /// Fills the panel with the u_j of those of the given columns that may win.
     fn fill(&mut self, snapshot: &Snapshot<'_>, columns: &[u32], best: Scored) {
-        let product = |&j: &u32| {
+        let product = |at: usize| {
+            let j = columns[at];
             let u = snapshot.product(j);
             let norms = Norms::of(&u, snapshot.problem.non_negative);
             snapshot.may_win(j, norms, best).then_some((j, u, norms))
         };
-        let products = columns.par_iter().with_min_len(PRODUCTS);
-        let products: Vec<(u32, Vec<f64>, Norms)> = products.filter_map(product).collect();
+        let products = parallel::map_blocks(columns.len(), PRODUCTS, product);
         self.panel.clear(snapshot.problem.rows.n_rows());
-        for (j, u, norms) in products {
+        for (j, u, norms) in products.into_iter().flatten() {
             (self.panel).push(j, &u, norms, snapshot.diagonal[j as usize]);
         }
         self.panel.build();
@@ -118,10 +118,9 @@ impl Exact {
         if problem.rows.nnz() * self.panel.columns.len() < 64 * self.parallel {
             return search(&columns);
         }
-        let found = columns.par_chunks(VISITORS).map(search);
-        found
-            .reduce_with(|a, b| problem.better(a, b))
-            .unwrap_or(best)
+        let found = parallel::map_each(columns.chunks(VISITORS).collect(), search);
+        let found = found.into_iter().reduce(|a, b| problem.better(a, b));
+        found.unwrap_or(best)
     }
 }
 

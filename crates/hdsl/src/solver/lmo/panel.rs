@@ -53,6 +53,7 @@ impl Panel {
     }
 
     /// Adds u_j of a column, with the norms of u_j and D_j. Columns are added in increasing order.
+    #[inline]
     pub(super) fn push(&mut self, column: u32, u: &[f64], norms: Norms, diagonal: f64) {
         let (n_rows, k) = (self.n_rows, self.columns.len() % FAN);
         self.columns.push(column);

@@ -24,7 +24,7 @@ class HDSL(HDSLLearner):
     The similarity is S(x, z) = β <x, z> + x' M z of preprocessed rows. The base β <x, z> is fixed; M is learned: a weighted
     sum of atoms, matrices of two features each. By default, β, the preprocessing and λ are chosen from the data, and M is 0 if
     learning does not lower the error on held-out rows. With ``base=0`` or a number for `scale`, it is the method of the
-    paper. Each iteration adds one atom or changes the weight of one (Frank-Wolfe with away steps); early stopping keeps M sparse
+    paper. Each iteration adds one atom or changes the weight of one (a Frank-Wolfe method with away steps); early stopping keeps M sparse
     and is how the method regularizes. Time and memory depend on the non-zeros of the rows, not on the number of columns. The same
     seed gives the same model, for any number of threads; the command line's `hdsl train` gives the same one, byte for byte.
 

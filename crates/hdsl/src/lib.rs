@@ -13,7 +13,7 @@
 //! ```
 //!
 //! If one row has feature i and the other feature j, a plus atom increases their similarity and a minus atom decreases
-//! it. Every iteration adds one atom or changes the weight of one (Frank-Wolfe with away steps, Alg. 1), so the iterates are
+//! it. Every iteration adds one atom or changes the weight of one (a Frank-Wolfe method with away steps), so the iterates are
 //! sparse, positive semi-definite and small to store. Early stopping is the regularizer.
 //!
 //! # A first fit

@@ -84,15 +84,15 @@ fn to_bytes(training: &str, runs: &[RunRecord]) -> Vec<u8> {
             next_certificate,
             resting,
             rests_until,
-            usual_decrease,
-            n_waited,
+            mean_decrease,
+            n_skipped,
         } = run.state.oracle;
         out.bytes(&(next_certificate as u64).to_le_bytes());
         out.byte(u8::from(resting.is_some()));
         out.bytes(&resting.unwrap_or_default().to_le_bytes());
         out.bytes(&(rests_until as u64).to_le_bytes());
-        out.number(usual_decrease);
-        out.bytes(&(n_waited as u64).to_le_bytes());
+        out.number(mean_decrease);
+        out.bytes(&(n_skipped as u64).to_le_bytes());
         out.count(run.evaluations.len());
         for &(iterate, error) in &run.evaluations {
             out.bytes(&iterate.to_le_bytes());
@@ -312,8 +312,8 @@ impl<'a> In<'a> {
                         (false, _) => None,
                     },
                     rests_until: self.take().map(u64::from_le_bytes)?.try_into().ok()?,
-                    usual_decrease: self.number()?,
-                    n_waited: self.take().map(u64::from_le_bytes)?.try_into().ok()?,
+                    mean_decrease: self.number()?,
+                    n_skipped: self.take().map(u64::from_le_bytes)?.try_into().ok()?,
                 },
             },
             evaluations: self.list(|input| Some((input.u32()?, input.number()?)))?,
@@ -367,8 +367,8 @@ mod tests {
                     next_certificate: 12,
                     resting: Some(4_000_000_000),
                     rests_until: 77,
-                    usual_decrease: 0.3,
-                    n_waited: 3,
+                    mean_decrease: 0.3,
+                    n_skipped: 3,
                 },
             },
             evaluations: vec![(1, 0.75)],

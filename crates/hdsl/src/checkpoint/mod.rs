@@ -98,9 +98,9 @@ pub(crate) struct OracleState {
     pub(crate) rests_until: usize,
     /// The running mean of the decrease of f by a step to the atom that a search found, 0 if it was not new. Infinite before the
     /// first search.
-    pub(crate) usual_decrease: f64,
+    pub(crate) mean_decrease: f64,
     /// Iterations without a search since the last one.
-    pub(crate) n_waited: usize,
+    pub(crate) n_skipped: usize,
 }
 
 impl Default for OracleState {
@@ -109,8 +109,8 @@ impl Default for OracleState {
             next_certificate: 0,
             resting: None,
             rests_until: 0,
-            usual_decrease: f64::INFINITY,
-            n_waited: 0,
+            mean_decrease: f64::INFINITY,
+            n_skipped: 0,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Lines 3 to 10 of Alg. 1: the forward and the away atom, the rate of descent <D, -∇f> of their directions, and the choice of
 //! a direction and of a step length.
 
-use super::curvature::{Curvatures, Promise};
+use super::curvature::{Curvatures, Predicted};
 use super::direction::Direction;
 use super::engine::{Engine, Gradient};
 use super::lmo::Oracle;
@@ -17,12 +17,12 @@ const MIN_RELATIVE_RATE: f64 = 1e-13;
 /// A step counts as progress if its predicted decrease γ <D, -∇f> / f is above this. Smaller ones may be rounding
 /// errors.
 const MIN_RELATIVE_DECREASE: f64 = 1e-12;
-/// A step to a new atom is preferred to one along the direction of an active atom that promises up to this many times its
-/// decrease: it makes later steps possible, too. 1 and 3 are about as good.
-const PREFERENCE: f64 = 2.0;
+/// A step to a new atom is preferred to one along the direction of an active atom whose predicted decrease is up to this many
+/// times larger: it makes later steps possible, too. 1 and 3 are about as good.
+const NEW_ATOM_FACTOR: f64 = 2.0;
 
-/// What a step at an iterate may lead to or away from: the forward atom B_F, the away atom B_A, a new atom and the most
-/// promising active one.
+/// What a step at an iterate may lead to or away from: the forward atom B_F, the away atom B_A, a new atom and the
+/// active one with the largest predicted decrease.
 pub(super) struct Candidates {
     forward: Atom,
     /// The atom that the oracle has found and its rate, if it is not active and f decreases towards it. Only of
@@ -36,7 +36,7 @@ pub(super) struct Candidates {
     away_rate: f64,
     /// The direction of an active atom with the largest predicted decrease. Only of [`StepRule::Decrease`]; `None` if no step
     /// can be taken.
-    promise: Option<Promise>,
+    best_active: Option<Predicted>,
     pub(super) gap: Gap,
 }
 
@@ -49,8 +49,8 @@ pub(super) struct Move {
 }
 
 impl Candidates {
-    /// The candidates at the iterate. The gradient must be up to date. If active atoms promise enough, the oracle need not
-    /// search, unless it must.
+    /// The candidates at the iterate. The gradient must be up to date. If the predicted decrease along an
+    /// active atom is large enough, the oracle skips its search, unless it must search.
     ///
     /// With mini-batches, the oracle maximizes over very many atoms on one batch, so the score of its atom is biased
     /// upwards. Both rates are therefore estimated on a second, independent batch. If the best active atom has a higher
@@ -67,7 +67,7 @@ impl Candidates {
         let scores = gradient.active_scores();
         let (best, worst) = best_and_worst(gradient, &scores);
         let model_gain = gradient.gain_of_model();
-        let promise = match rule {
+        let best_active = match rule {
             StepRule::Decrease => {
                 let rates = scores
                     .iter()
@@ -77,8 +77,8 @@ impl Candidates {
             }
             _ => None,
         };
-        let waits = !must_search && promise.is_some_and(|best| oracle.may_wait(best.decrease));
-        let (found, exact) = match waits {
+        let skips = !must_search && best_active.is_some_and(|best| oracle.may_skip(best.decrease));
+        let (found, exact) = match skips {
             true => (best, false),
             false => oracle.search(gradient, best, turn, rng)?,
         };
@@ -93,7 +93,7 @@ impl Candidates {
         };
         let is_new = gradient.active().position(found.0).is_none();
         let new = (is_new && is_useful).then_some((found.0, found_rate));
-        if new.is_none() && !waits {
+        if new.is_none() && !skips {
             oracle.learn(0.0, false, turn);
         }
         let new = new.filter(|_| rule == StepRule::Decrease);
@@ -107,7 +107,7 @@ impl Candidates {
                 away,
                 forward_rate: rates[chosen],
                 away_rate: rates.get(2).map_or(0.0, |rate| -rate),
-                promise: None,
+                best_active: None,
                 gap: Gap::Estimate(rates[chosen].max(0.0)),
             });
         }
@@ -117,7 +117,7 @@ impl Candidates {
             away,
             forward_rate,
             away_rate,
-            promise,
+            best_active,
             gap: match exact {
                 true => Gap::Certified(forward_rate.max(0.0)),
                 false => Gap::Estimate(forward_rate),
@@ -127,7 +127,7 @@ impl Candidates {
 
     /// The direction D and the step length γ of the next step: lines 5 to 10. `None` if the iteration is stalled.
     ///
-    /// With [`StepRule::Decrease`], the step to a new atom is compared with what the active atoms promise.
+    /// With [`StepRule::Decrease`], the step to a new atom is compared with the best one along an active atom.
     pub(super) fn choose<'p>(
         &self,
         engine: &mut impl Engine<'p>,
@@ -140,19 +140,17 @@ impl Candidates {
         if let Some((atom, rate)) = self.new {
             let found = step_along(engine, Direction::Forward(atom), rate, objective)?;
             let decrease = found.map_or(0.0, |found| 0.5 * found.gamma * found.rate);
-            let promised = self.promise.map_or(0.0, |promise| promise.decrease);
-            let is_taken = found.is_some() && PREFERENCE * decrease >= promised;
+            let predicted = self.best_active.map_or(0.0, |best| best.decrease);
+            let is_taken = found.is_some() && NEW_ATOM_FACTOR * decrease >= predicted;
             oracle.learn(decrease, is_taken, turn);
             if is_taken {
                 return Ok(found);
             }
             to_new = found.map(|found| (found.direction, found.rate));
         }
-        // If the promise is not kept, the step to the new atom is taken after all. Its line search has to be the last one.
-        let promised = self
-            .promise
-            .map(|promise| (promise.direction, promise.rate));
-        for (direction, rate) in promised.into_iter().chain(to_new) {
+        // If the predicted step makes no progress, the one to the new atom is taken after all. Its line search has to be the last one.
+        let predicted = self.best_active.map(|best| (best.direction, best.rate));
+        for (direction, rate) in predicted.into_iter().chain(to_new) {
             let found = step_along(engine, direction, rate, objective)?;
             if found.is_some() {
                 return Ok(found);

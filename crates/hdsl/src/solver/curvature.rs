@@ -1,9 +1,9 @@
 //! The curvature of f along the directions of active atoms, and the decrease of f that it predicts.
 //!
 //! A step of length γ along a direction with rate of descent r and curvature c decreases f by about γ r - γ² c / 2. The γ
-//! that minimizes f is then r / c, so every step tells the c of its direction. B - M and M - B have the same c. A step
-//! changes it little, because it changes few gradient weights; that a step to or away from B also multiplies it by (1 ∓ γ)² is
-//! neglected.
+//! that minimizes f is then r / c, so after a step c is estimated as r / γ, which is too large if γ was the longest possible.
+//! B - M and M - B have the same c. The estimate is kept until the next step to or away from B: other steps change few gradient
+//! weights, and the factor (1 ∓ γ)² of a step to or away from B itself is neglected.
 //!
 //! Of all active atoms, the one with the largest predicted decrease is chosen, not the one with the largest rate. In
 //! coordinate descent this is the Gauss-Southwell-Lipschitz rule (Nutini et al., ICML 2015). Atoms of features that many rows
@@ -13,9 +13,9 @@ use super::direction::{Direction, longest_away};
 use crate::atoms::{ActiveSet, Atom, Step};
 use crate::objective::Features;
 
-/// A direction, and what a step along it promises.
+/// A direction, and the decrease of f that is predicted along it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Promise {
+pub(super) struct Predicted {
     pub(super) direction: Direction,
     /// <D, -∇f>.
     pub(super) rate: f64,
@@ -47,19 +47,19 @@ impl Curvatures {
         self.0.extend(staying.map(|atom| (atom, None)));
     }
 
-    /// The direction to or away from an active atom that promises the largest decrease, given <B - M, -∇f> of every active
+    /// The direction to or away from an active atom with the largest predicted decrease, given <B - M, -∇f> of every active
     /// atom B. `None` if no step can be taken.
     pub(super) fn best(
         &mut self,
         features: &Features,
         active: &ActiveSet,
         rates: &[f64],
-    ) -> Option<Promise> {
+    ) -> Option<Predicted> {
         self.follow(active);
         let known = self.0.iter().filter_map(|known| known.1);
         let (sum, n) = known.fold((0.0, 0), |(sum, n), curvature| (sum + curvature, n + 1));
         let mean = sum / f64::from(n.max(1));
-        let mut best: Option<(Atom, Promise)> = None;
+        let mut best: Option<(Atom, Predicted)> = None;
         for (((atom, weight), rate), known) in active.iter().zip(rates).zip(&self.0) {
             let (direction, gamma_max) = match *rate >= 0.0 {
                 true => (Direction::Forward(atom), 1.0),
@@ -77,12 +77,12 @@ impl Curvatures {
                     && features.better((other, best.decrease), (atom, decrease)).0 == atom
             });
             if is_better {
-                let promise = Promise {
+                let predicted = Predicted {
                     direction,
                     rate,
                     decrease,
                 };
-                best = Some((atom, promise));
+                best = Some((atom, predicted));
             }
         }
         best.map(|best| best.1)

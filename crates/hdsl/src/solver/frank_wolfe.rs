@@ -5,7 +5,7 @@
 //! The parts are in files beside this one:
 //! - [`lmo`](super::lmo): the linear minimization oracle of line 3;
 //! - [`candidates`](super::candidates): the forward and the away atom, and the choice between their directions;
-//! - [`curvature`](super::curvature): the decrease of f that active atoms promise;
+//! - [`curvature`](super::curvature): the predicted decrease of f along active atoms;
 //! - [`direction`](super::direction): directions, and the line search along one;
 //! - [`engine`](super::engine): the trait of a solver state (iterate, gradient, margins);
 //! - [`replay`](super::replay): the record for checkpoints, and its steps taken again;

@@ -18,7 +18,7 @@ pub enum Search as "search" = "alternating" | "exact", default Alternating {
 named_enum! {
 /// How the direction of a step is chosen.
 pub enum StepRule as "steps" = "decrease" | "away" | "pairwise" | "forward", default Decrease {
-    /// To a new atom, or to or away from an active one: the largest predicted decrease of f; `away` with --batch.
+    /// Largest predicted decrease of f, among directions to a new atom and to or away from active ones (with --batch: as `away`).
     Decrease,
     /// To the forward atom, or away from the worst active one, whichever is steeper: Alg. 1 of the paper.
     Away,

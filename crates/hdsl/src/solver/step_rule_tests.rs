@@ -68,7 +68,7 @@ fn walk(
 }
 
 #[test]
-fn every_step_is_to_a_new_atom_worth_it_or_the_one_that_promises_most() {
+fn every_step_has_the_largest_predicted_decrease_or_is_to_a_new_atom_worth_it() {
     for (loss, seed) in [
         (LossKind::SmoothedHinge, 1),
         (LossKind::SmoothedHinge, 2),
@@ -84,7 +84,7 @@ fn every_step_is_to_a_new_atom_worth_it_or_the_one_that_promises_most() {
             let sum: f64 = known.iter().map(|known| known.1).sum();
             let mean = sum / known.len().max(1) as f64;
             let h = h_by_definition(&problem, active);
-            let promised = |(atom, weight): (Atom, f64)| {
+            let predicted = |(atom, weight): (Atom, f64)| {
                 let rate = rate_of(atom, &problem, &h, active);
                 let longest = if rate >= 0.0 {
                     1.0
@@ -100,15 +100,15 @@ fn every_step_is_to_a_new_atom_worth_it_or_the_one_that_promises_most() {
                     false => decrease(longest),
                 }
             };
-            let promises: Vec<_> = active.iter().map(|one| (one.0, promised(one))).collect();
-            let most = promises.iter().map(|one| one.1).fold(0.0, f64::max);
+            let decreases: Vec<_> = active.iter().map(|one| (one.0, predicted(one))).collect();
+            let most = decreases.iter().map(|one| one.1).fold(0.0, f64::max);
             let (Direction::Forward(atom) | Direction::Away(atom)) = chosen.direction else {
                 panic!("the rule takes no pairwise steps");
             };
             let rate = rate_of(atom, &problem, &h, active);
             let is_forward = matches!(chosen.direction, Direction::Forward(_));
             assert!(is_forward == (rate >= 0.0) && close(rate.abs(), chosen.rate, 1e-7));
-            match promises.iter().find(|one| one.0 == atom) {
+            match decreases.iter().find(|one| one.0 == atom) {
                 None => {
                     n_new += 1;
                     assert!(
@@ -116,9 +116,9 @@ fn every_step_is_to_a_new_atom_worth_it_or_the_one_that_promises_most() {
                         "step to a new atom"
                     );
                 }
-                Some(&(_, promise)) => {
+                Some(&(_, decrease)) => {
                     n_active += 1;
-                    assert!(close(promise, most, 1e-7), "{promise} of {most}");
+                    assert!(close(decrease, most, 1e-7), "{decrease} of {most}");
                 }
             }
             if let Step::Forward { .. } | Step::Away { .. } = step {

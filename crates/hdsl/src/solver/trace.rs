@@ -98,12 +98,15 @@ impl<'p> Trace<'p> {
         (*step, self.run.trace[steps.len() - 1])
     }
 
-    /// Records objective and gap of the current iterate. If stalled iterations record the same iterate again, the first
-    /// entry stays.
+    /// Records objective and gap of the current iterate. If stalled iterations record the same iterate again, their gap replaces
+    /// the first one, unless that is certified: it is that of a search.
     pub(super) fn record(&mut self, objective: f64, gap: Gap) {
         self.gap = gap;
-        if self.run.trace.len() < self.iteration() {
-            self.run.trace.push(IterateFacts { objective, gap });
+        let at = self.run.path.len();
+        match self.run.trace.get_mut(at) {
+            None => self.run.trace.push(IterateFacts { objective, gap }),
+            Some(known) if known.gap.is_certified() => self.gap = known.gap,
+            Some(known) => known.gap = gap,
         }
     }
 

@@ -182,10 +182,13 @@ impl Fold {
         rules: &[PredictionRule],
         cancel: CancelToken<'_>,
     ) -> Result<Vec<Losses>> {
-        let index = || {
-            prepared
-                .base_index
-                .get_or_init(|| BaseIndex::new(&prepared.train, &prepared.validation))
+        let index = || match prepared.base_index.get() {
+            Some(index) => index,
+            // Not inside `get_or_init`: while a parallel loop waits, its thread may begin work that needs the same cell.
+            None => {
+                let made = BaseIndex::new(&prepared.train, &prepared.validation);
+                prepared.base_index.get_or_init(|| made)
+            }
         };
         let on_base = model.base() > 0.0 && !self.is_given();
         let Some(index) = on_base.then(index).and_then(Option::as_ref) else {

@@ -17,13 +17,13 @@ use rand_chacha::ChaCha8Rng;
 
 /// How many iterations a feature rests. 8 and 128 are about as good.
 const REST: usize = 32;
-/// No search is made while active atoms promise more than this many times the usual decrease by a new atom. With 2, the same
-/// objective takes 1 to 5% longer.
-const WAIT: f64 = 4.0;
+/// The oracle skips its search if the predicted decrease along an active atom is more than this many times the mean decrease by new
+/// atoms. With 2, the same objective takes 1 to 5% longer.
+const SKIP_FACTOR: f64 = 4.0;
 /// The largest number of iterations in a row without a search. It bounds how late a new atom is found, and was not varied.
-const MAX_WAITED: usize = 5;
-/// The weight of the latest search in the running mean that is the usual decrease. It was not varied either.
-const LATEST: f64 = 0.3;
+const MAX_SKIPPED: usize = 5;
+/// The weight of the latest search in the mean decrease by new atoms, which is a running mean. It was not varied either.
+const LATEST_WEIGHT: f64 = 0.3;
 
 /// The oracle that [`Search`] names. If there is a tolerance, the heuristic sometimes calls the exact oracle, to
 /// certify that the gap is within it.
@@ -98,7 +98,7 @@ impl Oracle {
         turn: usize,
         rng: &mut ChaCha8Rng,
     ) -> Result<(Scored, bool)> {
-        self.state.n_waited = 0;
+        self.state.n_skipped = 0;
         let start = self.start(gradient, turn, rng)?;
         let found = alternating(gradient, start)?;
         // The gap of the heuristic is a lower bound of the true one. If it is above the tolerance, so is the true one.
@@ -133,22 +133,23 @@ impl Oracle {
         Ok(self.largest.unwrap_or_else(|| random_start(rng, n)))
     }
 
-    /// Whether active atoms promise so large a decrease of f that a search is not worth its time.
-    pub(crate) fn may_wait(&mut self, promised: f64) -> bool {
+    /// Whether to skip the search, because the predicted decrease along an active atom is so large that a search is not worth its
+    /// time.
+    pub(crate) fn may_skip(&mut self, predicted: f64) -> bool {
         let state = &mut self.state;
-        let waits = self.search == Search::Alternating
-            && promised > WAIT * state.usual_decrease
-            && state.n_waited < MAX_WAITED;
-        state.n_waited += usize::from(waits);
-        waits
+        let skips = self.search == Search::Alternating
+            && predicted > SKIP_FACTOR * state.mean_decrease
+            && state.n_skipped < MAX_SKIPPED;
+        state.n_skipped += usize::from(skips);
+        skips
     }
 
     /// Takes note of the decrease of f by the step to the atom of the last search, and of whether this step is taken.
     pub(crate) fn learn(&mut self, decrease: f64, is_taken: bool, turn: usize) {
         let state = &mut self.state;
-        match state.usual_decrease.is_finite() {
-            true => state.usual_decrease += LATEST * (decrease - state.usual_decrease),
-            false => state.usual_decrease = decrease,
+        match state.mean_decrease.is_finite() {
+            true => state.mean_decrease += LATEST_WEIGHT * (decrease - state.mean_decrease),
+            false => state.mean_decrease = decrease,
         }
         if !is_taken && self.largest.is_some() {
             (state.resting, state.rests_until) = (self.largest, turn + REST);
@@ -287,30 +288,30 @@ mod tests {
     }
 
     #[test]
-    fn no_search_while_active_atoms_promise_much() {
+    fn no_search_while_the_decrease_along_active_atoms_is_large() {
         let mut oracle = Oracle::new(&SolverParams::new(1.0));
-        assert!(!oracle.may_wait(1e9), "nothing is known");
+        assert!(!oracle.may_skip(1e9), "nothing is known");
         oracle.learn(2.0, true, 1);
         oracle.learn(1.0, false, 2);
-        // The usual decrease is now 2 - 0.3.
-        assert!(!oracle.may_wait(WAIT * 1.69));
-        for _ in 0..MAX_WAITED {
-            assert!(oracle.may_wait(WAIT * 1.71));
+        // The mean decrease is now 2 - 0.3.
+        assert!(!oracle.may_skip(SKIP_FACTOR * 1.69));
+        for _ in 0..MAX_SKIPPED {
+            assert!(oracle.may_skip(SKIP_FACTOR * 1.71));
         }
-        assert!(!oracle.may_wait(WAIT * 1.71), "a search is due");
-        // Any search ends the wait, also one that is made for another reason.
+        assert!(!oracle.may_skip(SKIP_FACTOR * 1.71), "a search is due");
+        // Any search starts the count again, also one that is made for another reason.
         let features = Features::new((0..5).collect());
         let best = (Atom::plus(1, 2).unwrap(), 2.0);
         let mut rng = random::rng(0, 0);
         let found = oracle.search(&mut Dense::of(&features), best, 1, &mut rng);
-        assert!(found.is_ok() && oracle.may_wait(WAIT * 1.71));
+        assert!(found.is_ok() && oracle.may_skip(SKIP_FACTOR * 1.71));
 
         let mut exact = SolverParams::new(1.0);
         exact.search = Search::Exact;
         let mut oracle = Oracle::new(&exact);
         oracle.learn(1.0, true, 1);
         assert!(
-            !oracle.may_wait(1e9),
+            !oracle.may_skip(1e9),
             "an exact search certifies every iterate"
         );
     }

@@ -2,8 +2,8 @@
 //!
 //! The coordinator has the iterate and no rows. Its rounds (one message to every shard, one answer from each) in an
 //! iteration are: one row of H for each step of the alternating search, and a second one if the answers leave the best
-//! partner open ([`merge`](super::merge)); two for each line search, of which there are up to two; one for the step, whose answer also contains the scores
-//! of active atoms and the largest D.
+//! partner open ([`merge`](super::merge)); two for each line search, of which there are mostly one or two; one for the step, whose answer also
+//! contains the scores of active atoms and the largest D.
 //!
 //! If a shard is lost, the [`Link`] makes new shards of the same triplets, and the engine starts them at its iterate. The
 //! algorithm continues as if nothing had happened; its sums differ by rounding errors only.

@@ -143,6 +143,26 @@ fn a_long_run() {
     resumes(&config);
 }
 
+/// The step rule `decrease` skips searches, depending on what the last ones found.
+#[test]
+fn a_run_that_skips_searches() {
+    let (rows, valid) = problem();
+    let data = (&rows, &valid);
+    let mut config = config();
+    // Two of five iterations make no search.
+    config.lambda = vec![5.0];
+    config.max_iter = 150;
+    let (whole, n, _) = trained(&config, data, None, usize::MAX).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.checkpoint");
+    for after in (1..n).step_by(7) {
+        trained(&config, data, Some(&path), after).unwrap();
+        let (resumed, ..) = trained(&config, data, Some(&path), usize::MAX).unwrap();
+        assert!(resumed == whole, "interrupted after {after} of {n}");
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
 #[test]
 fn grids_mining_rounds_and_patience() {
     let mut config = config();

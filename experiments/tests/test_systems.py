@@ -55,7 +55,7 @@ def test_projections_by_products_of_rows_are_those_of_pca():
 @pytest.mark.parametrize("scale", [1.0, 100.0, 1e4])
 def test_the_dimension_is_the_rank_of_the_matrix(scale):
     asked, parts = problem()
-    learner = pairs.learn(asked, scale, "alternating", None, 150, 150, 10)
+    learner = pairs.learn(asked, scale, "alternating", "decrease", None, 150, 150, 10)
     for iteration in (0, 1, 5, 20, 80, len(learner.path_) - 1):
         there = learner.at(iteration=min(iteration, len(learner.path_) - 1))
         # By the vectors, whose weights may be too small for a numerical rank of their sum.

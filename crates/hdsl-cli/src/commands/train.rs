@@ -33,9 +33,9 @@ use std::time::{Duration, Instant};
 ///
 /// An atom with a plus makes two rows more similar if one has feature i and the other feature j; an
 /// atom with a minus makes them less similar. Each iteration adds one atom or changes the weight of
-/// one (a Frank-Wolfe method with away steps), so after k iterations at most 2(k+1) features are in use. Early
-/// stopping regularizes: with validation rows or held-out triplets (--valid, --holdout), the iterate
-/// with the lowest error on them is kept; without, the last one.
+/// one (a Frank-Wolfe method with away steps), so after k iterations at most 2(k+1) features are in
+/// use. Early stopping regularizes: with validation rows or held-out triplets (--valid, --holdout),
+/// the iterate with the lowest error on them is kept; without, the last one.
 ///
 /// The model file contains the whole path of iterates: other commands can use an earlier, sparser one
 /// with --max-features, --max-atoms or --iteration, without training again. It also contains the

@@ -66,7 +66,7 @@ impl ActiveFeatures {
             .collect();
         if stays.contains(&false) {
             // Features that no atom has any more take time in every update. Under the step rule `decrease` atoms come and go
-            // often, and the lists are made anew once a fifth of the features is of no use.
+            // often, and the lists are made anew once a fifth of the features is of no use. Other shares were not compared.
             if self.links.len() > active.n_features() + active.n_features() / 4 + 16 {
                 *self = Self::new(problem.rows.n_rows());
             }

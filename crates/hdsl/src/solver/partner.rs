@@ -552,16 +552,20 @@ impl<'p> PartnerSearch<'p> {
         let add = |sums: &mut [f64], from: usize| {
             let to = from + sums.len();
             product.each(|q, u| {
-                let to = end_column(u).min(to);
-                if to <= from {
+                // Columns are increasing, and so are limits.
+                let is_added = |j: &u32| limits[*j as usize / COLUMNS] < u.abs();
+                if to == from || !is_added(&(from as u32)) {
                     return;
                 }
-                let values = problem.rows.row(q);
-                let position = |c| values.indices().partition_point(|&j| (j as usize) < c);
-                let positions = if from == 0 { 0 } else { position(from) }..position(to);
-                let indices = &values.indices()[positions.clone()];
-                let values = values.values().part(positions);
-                values.each_with(indices.iter(), |&j, x| sums[j as usize - from] += u * x);
+                let row = problem.rows.row(q);
+                let first = match from {
+                    0 => 0,
+                    _ => row.indices().partition_point(|&j| (j as usize) < from),
+                };
+                let indices = &row.indices()[first..];
+                let added = indices.iter().take_while(|j| is_added(j) && (**j as usize) < to);
+                let values = row.values().part(first..row.indices().len());
+                values.each_with(added, |&j, x| sums[j as usize - from] += u * x);
             });
         };
         let threads = current_num_threads();

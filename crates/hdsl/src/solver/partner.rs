@@ -366,6 +366,8 @@ impl<'p> PartnerSearch<'p> {
         };
         let latest = active.iter().rev().take(N_LATEST_ATOMS);
         let mut columns: Vec<u32> = latest.flat_map(|atom| [atom.i(), atom.j()]).collect();
+        let own = active.iter().filter(|a| a.i() == feature || a.j() == feature).rev();
+        columns.extend(own.take(16).map(|a| if a.i() == feature { a.j() } else { a.i() }));
         columns.push(best_diagonal);
         columns.sort_unstable();
         columns.dedup();

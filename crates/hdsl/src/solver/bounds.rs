@@ -16,11 +16,26 @@ pub(super) struct Norms {
     pub(super) length: f64,
 }
 
+/// The larger of two numbers. Unlike `f64::max`, which handles NaN, a plain comparison is one instruction.
+#[inline]
+fn greater(a: f64, b: f64) -> f64 {
+    if a > b { a } else { b }
+}
+
+/// The largest absolute value; 0 of an empty list. Independent partial results hide the latency of comparisons.
+pub(super) fn largest_abs(v: &[f64]) -> f64 {
+    let mut largest = [0.0; 8];
+    let (eights, rest) = v.as_chunks::<8>();
+    for eight in eights {
+        (0..8).for_each(|k| largest[k] = greater(largest[k], eight[k].abs()));
+    }
+    let largest = largest.into_iter().fold(0.0, greater);
+    rest.iter().fold(largest, |a, b| greater(a, b.abs()))
+}
+
 impl Norms {
     pub(super) fn of(v: &[f64], non_negative: bool) -> Self {
-        // Four partial sums hide the latency of the additions. Unlike `f64::max`, which handles NaN, a plain comparison
-        // is one instruction.
-        let greater = |a: f64, b: f64| if a > b { a } else { b };
+        // Four partial sums hide the latency of the additions.
         let (mut largest, mut above, mut below) = ([0.0; 4], [0.0; 4], [0.0; 4]);
         let mut add = |v: &[f64; 4]| {
             for k in 0..4 {

@@ -13,7 +13,7 @@
 //!
 //! A skipped column cannot have a better score, so the result is the same as from the complete row of H.
 
-use super::bounds::{Norms, SLACK, better_pair};
+use super::bounds::{Norms, SLACK, better_pair, largest_abs};
 use crate::atoms::Atom;
 use crate::objective::{COLUMNS, Problem, Scored};
 use crate::parallel::{self, current_num_threads};
@@ -592,7 +592,7 @@ impl<'p> PartnerSearch<'p> {
         for (block, &limit) in limits.iter().enumerate() {
             let columns = self.columns(block);
             let sums = &row[columns.clone()];
-            let largest = sums.iter().fold(0.0f64, |largest, h| largest.max(h.abs()));
+            let largest = largest_abs(sums);
             // The error of a partial sum is at most the limit times the 1-norm of the column.
             let bound = |h: f64, norm1: f64| SLACK * (h.abs() + limit * norm1);
             let h = bound(largest, self.block_norms[block][0]);

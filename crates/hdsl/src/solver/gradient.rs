@@ -126,7 +126,7 @@ impl<'p> SymmetrizedGradient<'p> {
     pub(crate) fn active_scores(&self) -> Vec<f64> {
         let score = |(place, atom): (usize, &Atom)| {
             let [d_i, d_j] = [atom.i(), atom.j()].map(|j| diagonal_of(&self.margins, j));
-            let h = merged(&self.margins, |pairs| pairs.cross[place]);
+            let h = merged(&self.margins, |pairs| pairs.cross.get(place));
             d_i + d_j + atom.sign().value() * h
         };
         self.active.atoms().iter().enumerate().map(score).collect()
@@ -259,8 +259,7 @@ impl<'p> SymmetrizedGradient<'p> {
         let n_staying = stays.iter().filter(|&&stays| stays).count();
         if n_staying < stays.len() {
             for shard in &mut self.margins.shards {
-                let mut stays = stays.iter();
-                (shard.triplets.cross).retain(|_| *stays.next().expect("each has an atom"));
+                shard.triplets.cross.retain(&stays);
             }
         }
         for &atom in &self.active.atoms()[n_staying..] {

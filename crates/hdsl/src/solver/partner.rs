@@ -366,8 +366,14 @@ impl<'p> PartnerSearch<'p> {
         };
         let latest = active.iter().rev().take(N_LATEST_ATOMS);
         let mut columns: Vec<u32> = latest.flat_map(|atom| [atom.i(), atom.j()]).collect();
-        let own = active.iter().filter(|a| a.i() == feature || a.j() == feature).rev();
-        columns.extend(own.take(16).map(|a| if a.i() == feature { a.j() } else { a.i() }));
+        let own = active
+            .iter()
+            .filter(|a| a.i() == feature || a.j() == feature)
+            .rev();
+        columns.extend(
+            own.take(16)
+                .map(|a| if a.i() == feature { a.j() } else { a.i() }),
+        );
         columns.push(best_diagonal);
         columns.sort_unstable();
         columns.dedup();
@@ -565,7 +571,9 @@ impl<'p> PartnerSearch<'p> {
                     _ => row.indices().partition_point(|&j| (j as usize) < from),
                 };
                 let indices = &row.indices()[first..];
-                let added = indices.iter().take_while(|j| is_added(j) && (**j as usize) < to);
+                let added = indices
+                    .iter()
+                    .take_while(|j| is_added(j) && (**j as usize) < to);
                 let values = row.values().part(first..row.indices().len());
                 values.each_with(added, |&j, x| sums[j as usize - from] += u * x);
             });

@@ -8,11 +8,14 @@
 //! share pairs, so a sum over pairs is several times less work than a sum over triplets.
 //!
 //! Every sum of gradient weights is stored as an affine function of σ. It is updated only for triplets whose gradient
-//! weight has become another function of σ. Changes are collected for one anchor at a time, and applied before those of
-//! the next anchor.
+//! weight has become another function of σ. Changes are collected for one anchor at a time, applied to C, and to D and
+//! H_ij together with those of other anchors.
 
+mod changes;
 mod coefficients;
+mod cross;
 mod diagonal;
+mod diagonal_update;
 mod products;
 
 use super::Problem;
@@ -20,13 +23,22 @@ use super::active_features::ActiveFeatures;
 use super::margins::{Affine, Margins};
 use super::shard::ShardTriplets;
 use crate::cancel::CancelToken;
-use crate::data::{Overlap, PackedRows};
+use crate::data::PackedRows;
 use crate::error::Result;
+use crate::parallel;
+use changes::Changes;
 pub(crate) use coefficients::{Coefficients, Column, has_own_pairs};
+use cross::Cross;
 use diagonal::Diagonal;
+use diagonal_update::DiagonalUpdate;
 pub(crate) use products::MAX_WORK;
 use products::Products;
 use std::ops::Range;
+
+/// After this many changes of pair coefficients, D and the H_ij of active atoms are updated. The changes fit in the cache.
+const APPLIED_TOGETHER: usize = 1 << 13;
+/// From this many changes on, one thread updates D and another one H_ij.
+const PARALLEL_CHANGES: usize = 1 << 8;
 
 /// The part of the solver state that every shard reads.
 #[derive(Clone, Copy)]
@@ -41,33 +53,24 @@ pub(crate) struct Pairs {
     pub(crate) coefficients: Coefficients,
     /// D.
     pub(crate) diagonal: Diagonal,
-    /// H_ij of the active atoms, in their order.
-    pub(crate) cross: Vec<Affine>,
+    /// H_ij of the active atoms.
+    pub(crate) cross: Cross,
     /// C X_{:,i} over this shard, or its terms with their rows, if shards multiply in parallel.
     pub(crate) u: Vec<f64>,
     pub(crate) terms: Vec<(u32, f64)>,
-    products: Option<Products>,
+    diagonal_update: DiagonalUpdate,
     /// The anchor whose changes are being collected.
     current: usize,
     /// The changes of the coefficients of this anchor's pairs, and the pairs whose change may differ from 0. Pairs are
     /// numbered from the anchor's first pair.
     by_pair: Vec<Affine>,
     changed: Vec<u32>,
-    /// The changes that are being applied.
-    changes: Vec<(usize, Affine)>,
-    /// Σ_q delta_q x_qg over the changed pairs {anchor, q}: for each active feature g, and for each feature g of the
-    /// anchor's row.
-    by_feature: Vec<Affine>,
-    by_place: Vec<Affine>,
-    /// Finds the features that two rows share, if products are not stored.
-    overlap: Overlap,
+    /// The changes of C that D and H_ij do not have yet.
+    changes: Changes,
     /// The number of changed triplets, since the solver started.
     #[cfg(feature = "bench")]
     pub(crate) n_changed: usize,
 }
-
-/// Up to this many changes of an anchor's pairs are added to D one by one.
-const FEW: usize = 4;
 
 /// Adds delta times x.
 #[inline]
@@ -85,23 +88,21 @@ impl Pairs {
     ) -> Result<Self> {
         let anchors = coefficients.anchors();
         let n_pairs = anchors.clone().map(|a| coefficients.pairs_of(a).len());
+        let products = match store_products {
+            true => Products::new(problem, &coefficients, cancel)?,
+            false => None,
+        };
         Ok(Self {
             current: anchors.start,
-            products: match store_products {
-                true => Products::new(problem, &coefficients, cancel)?,
-                false => None,
-            },
+            diagonal_update: DiagonalUpdate::new(products, &problem.rows),
             by_pair: vec![[0.0; 2]; n_pairs.max().unwrap_or(0)],
             coefficients,
             diagonal: Diagonal::new(problem.n_columns()),
-            cross: Vec::new(),
+            cross: Cross::default(),
             u: Vec::new(),
             terms: Vec::new(),
             changed: Vec::new(),
-            changes: Vec::new(),
-            by_feature: Vec::new(),
-            by_place: Vec::new(),
-            overlap: Overlap::new(problem.rows.longest()),
+            changes: Changes::default(),
             #[cfg(feature = "bench")]
             n_changed: 0,
         })
@@ -111,8 +112,7 @@ impl Pairs {
     pub(crate) fn rebuild(&mut self, margins: &Margins, state: State<'_>) {
         self.coefficients.reset();
         self.diagonal.reset();
-        self.cross.clear();
-        self.cross.resize(state.features.n_atoms(), [0.0; 2]);
+        self.cross.reset(state.features.n_atoms());
         for t in 0..margins.len() {
             let weight = margins.affine_weight(t);
             if weight != [0.0; 2] {
@@ -128,7 +128,10 @@ impl Pairs {
             self.n_changed += 1;
         }
         if !self.coefficients.of_anchor(self.current).contains(&t) {
-            self.flush(state);
+            self.collect(state.sigma);
+            if self.changes.len() >= APPLIED_TOGETHER {
+                self.apply(state);
+            }
             self.current = self.coefficients.anchor_of(t, self.current);
         }
         let first = self.coefficients.pairs_of(self.current).start;
@@ -142,87 +145,41 @@ impl Pairs {
         }
     }
 
-    /// Applies the collected changes of one anchor's pairs to C, D and the H_ij of active atoms.
+    /// Applies all changes to C, D and the H_ij of active atoms.
     pub(crate) fn flush(&mut self, state: State<'_>) {
+        self.collect(state.sigma);
+        self.apply(state);
+    }
+
+    /// Applies the changes of the current anchor's pairs to C.
+    fn collect(&mut self, sigma: f64) {
         if self.changed.is_empty() {
             return;
         }
         let by_pair = &mut self.by_pair;
-        self.changes.clear();
-        self.changes.extend(self.changed.drain(..).map(|local| {
+        let changed = self.changed.drain(..).map(|local| {
             // A pair is listed twice if its change returned to 0 in between. The second time, its change is 0.
             let delta = std::mem::take(&mut by_pair[local as usize]);
             (local as usize, delta)
-        }));
-        let (anchor, sigma) = (self.current, state.sigma);
-        self.coefficients.add(anchor, &self.changes, sigma);
-        self.update_diagonal(state.rows);
-        if !state.features.row(anchor).is_empty() {
-            self.update_cross(state.features);
-        }
+        });
+        let changes = self.changes.push(self.current, changed);
+        self.coefficients.add(self.current, changes, sigma);
     }
 
-    /// Updates D. Many changes are first summed for each value of the anchor's row, in a buffer that fits in the cache, and
-    /// then added to D once per column. A few are added at once, so that not all of the row has to be read.
-    fn update_diagonal(&mut self, rows: &PackedRows) {
-        let own = rows.row(self.current);
-        let pairs = self.coefficients.pairs_of(self.current);
-        let others = &self.coefficients.others()[pairs.clone()];
-        let (constants, anchor) = (rows.constants(), self.current);
-        let constant = |local: usize| constants.map(|x| x[anchor] * x[others[local] as usize]);
-        if let Some(products) = &self.products
-            && self.changes.len() <= FEW
-        {
-            for &(local, delta) in &self.changes {
-                products.each(pairs.start + local, constant(local), |place, product| {
-                    self.diagonal.add(own.indices()[place], delta, product);
-                });
-            }
-            return;
-        }
-        self.by_place.clear();
-        self.by_place.resize(own.indices().len(), [0.0; 2]);
-        let sums = &mut self.by_place[..];
-        if let Some(products) = &self.products {
-            for &(local, delta) in &self.changes {
-                let each = |place: usize, product: f64| add(&mut sums[place], delta, product);
-                products.each(pairs.start + local, constant(local), each);
-            }
+    /// Applies the collected changes to D and the H_ij of active atoms. Each sum is that of one thread, so its bits do not
+    /// depend on their number.
+    fn apply(&mut self, state: State<'_>) {
+        let (changes, coefficients) = (&self.changes, &self.coefficients);
+        let (update, diagonal) = (&mut self.diagonal_update, &mut self.diagonal);
+        let mut update_diagonal = || update.apply(changes, coefficients, state.rows, diagonal);
+        let mut update_cross = || self.cross.update(changes, coefficients, state.features);
+        if changes.len() >= PARALLEL_CHANGES && parallel::current_num_threads() > 1 {
+            parallel::join(update_diagonal, update_cross);
         } else {
-            self.overlap.learn(own.indices());
-            for &(local, delta) in &self.changes {
-                let other = rows.row(others[local] as usize);
-                for &(place, at) in self.overlap.with(other.indices()) {
-                    let product = own.values().at(place as usize) * other.values().at(at as usize);
-                    add(&mut sums[place as usize], delta, product);
-                }
-            }
+            update_diagonal();
+            update_cross();
         }
-        for (&column, sum) in own.indices().iter().zip(sums) {
-            if *sum != [0.0; 2] {
-                self.diagonal.add(column, *sum, 1.0);
-            }
-        }
-    }
-
-    /// Updates H_ij of the active atoms: adds x_i of the anchor times Σ_q delta_q x_qj, and the same with i and j
-    /// exchanged.
-    fn update_cross(&mut self, features: &ActiveFeatures) {
-        let others = &self.coefficients.others()[self.coefficients.pairs_of(self.current)];
-        self.by_feature.clear();
-        self.by_feature.resize(features.n_features(), [0.0; 2]);
-        // Slices stay in registers, where vectors would be read again after every addition.
-        let (sums, cross) = (&mut self.by_feature[..], &mut self.cross[..]);
-        for &(local, delta) in &self.changes {
-            for &(feature, x) in features.row(others[local] as usize) {
-                add(&mut sums[feature as usize], delta, x);
-            }
-        }
-        for &(feature, x) in features.row(self.current) {
-            for link in features.links(feature) {
-                add(&mut cross[link.atom], sums[link.to as usize], x);
-            }
-        }
+        self.changes.clear();
     }
 
     /// Computes H_ij of a new active atom, given its two columns as dense vectors and the rows that contain either
@@ -246,7 +203,8 @@ impl Pairs {
     /// The mean number of features that the two rows of a pair share, and the bytes of each; 0 if they are not stored.
     #[cfg(feature = "bench")]
     pub(crate) fn mean_shared(&self) -> (f64, f64) {
-        let (n, bytes) = self.products.as_ref().map_or((0, 0), Products::size);
+        let products = self.diagonal_update.products.as_ref();
+        let (n, bytes) = products.map_or((0, 0), Products::size);
         let n_pairs = self.coefficients.others().len().max(1);
         (n as f64 / n_pairs as f64, bytes as f64)
     }

@@ -1,0 +1,45 @@
+//! Changes of pair coefficients, from when they are made until D and the H_ij of active atoms have them, too.
+
+use super::Affine;
+
+/// Changes by anchor. Pairs are numbered from the anchor's first pair.
+#[derive(Default)]
+pub(super) struct Changes {
+    list: Vec<(usize, Affine)>,
+    /// Each anchor, and where its changes end in the list.
+    anchors: Vec<(usize, usize)>,
+}
+
+impl Changes {
+    /// Adds the changes of an anchor's pairs, and returns them.
+    pub(super) fn push(
+        &mut self,
+        anchor: usize,
+        changes: impl Iterator<Item = (usize, Affine)>,
+    ) -> &[(usize, Affine)] {
+        let start = self.list.len();
+        self.list.extend(changes);
+        self.anchors.push((anchor, self.list.len()));
+        &self.list[start..]
+    }
+
+    /// The number of changes.
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// The anchors with their changes, in the order in which they were added.
+    pub(super) fn by_anchor(&self) -> impl Iterator<Item = (usize, &[(usize, Affine)])> {
+        let mut start = 0;
+        self.anchors.iter().map(move |&(anchor, end)| {
+            let changes = &self.list[start..end];
+            start = end;
+            (anchor, changes)
+        })
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.list.clear();
+        self.anchors.clear();
+    }
+}

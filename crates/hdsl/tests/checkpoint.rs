@@ -163,6 +163,25 @@ fn a_run_that_skips_searches() {
     }
 }
 
+/// Close to the minimum, no search finds a new atom for long, and searches start from active features.
+#[test]
+fn a_run_whose_searches_find_nothing() {
+    let (rows, valid) = problem();
+    let data = (&rows, &valid);
+    let mut config = config();
+    config.lambda = vec![5.0];
+    config.max_iter = 3000;
+    let (whole, n, _) = trained(&config, data, None, usize::MAX).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.checkpoint");
+    for after in (n / 2..n).step_by(n / 20) {
+        trained(&config, data, Some(&path), after).unwrap();
+        let (resumed, ..) = trained(&config, data, Some(&path), usize::MAX).unwrap();
+        assert!(resumed == whole, "interrupted after {after} of {n}");
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
 #[test]
 fn grids_mining_rounds_and_patience() {
     let mut config = config();

@@ -15,7 +15,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-const FIRST_LINE: &[u8] = b"hdsl checkpoint 3\n";
+const FIRST_LINE: &[u8] = b"hdsl checkpoint 4\n";
 /// How a checkpoint of any version begins.
 const MAGIC: &[u8] = b"hdsl checkpoint ";
 
@@ -86,6 +86,7 @@ fn to_bytes(training: &str, runs: &[RunRecord]) -> Vec<u8> {
             rests_until,
             mean_decrease,
             n_skipped,
+            n_futile,
         } = run.state.oracle;
         out.bytes(&(next_certificate as u64).to_le_bytes());
         out.byte(u8::from(resting.is_some()));
@@ -93,6 +94,7 @@ fn to_bytes(training: &str, runs: &[RunRecord]) -> Vec<u8> {
         out.bytes(&(rests_until as u64).to_le_bytes());
         out.number(mean_decrease);
         out.bytes(&(n_skipped as u64).to_le_bytes());
+        out.bytes(&(n_futile as u64).to_le_bytes());
         out.count(run.evaluations.len());
         for &(iterate, error) in &run.evaluations {
             out.bytes(&iterate.to_le_bytes());
@@ -314,6 +316,7 @@ impl<'a> In<'a> {
                     rests_until: self.take().map(u64::from_le_bytes)?.try_into().ok()?,
                     mean_decrease: self.number()?,
                     n_skipped: self.take().map(u64::from_le_bytes)?.try_into().ok()?,
+                    n_futile: self.take().map(u64::from_le_bytes)?.try_into().ok()?,
                 },
             },
             evaluations: self.list(|input| Some((input.u32()?, input.number()?)))?,
@@ -369,6 +372,7 @@ mod tests {
                     rests_until: 77,
                     mean_decrease: 0.3,
                     n_skipped: 3,
+                    n_futile: 40,
                 },
             },
             evaluations: vec![(1, 0.75)],

@@ -101,6 +101,8 @@ pub(crate) struct OracleState {
     pub(crate) mean_decrease: f64,
     /// Iterations without a search since the last one.
     pub(crate) n_skipped: usize,
+    /// Searches in a row that began at the largest D or at random and found no new atom.
+    pub(crate) n_futile: usize,
 }
 
 impl Default for OracleState {
@@ -111,6 +113,7 @@ impl Default for OracleState {
             rests_until: 0,
             mean_decrease: f64::INFINITY,
             n_skipped: 0,
+            n_futile: 0,
         }
     }
 }

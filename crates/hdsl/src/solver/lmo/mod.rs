@@ -9,6 +9,7 @@ pub(crate) use exact::{Exact, row_bounds};
 
 use super::engine::Gradient;
 use super::params::{Search, SolverParams};
+use crate::atoms::ActiveSet;
 use crate::checkpoint::OracleState;
 use crate::error::Result;
 use crate::objective::Scored;
@@ -25,6 +26,12 @@ const MAX_SKIPPED: usize = 5;
 /// The weight of the latest search in the mean decrease by new atoms, which is a running mean. It was not varied either.
 const LATEST_WEIGHT: f64 = 0.3;
 
+/// After this many searches in a row that found no new atom, most searches start from an active feature. On real data, there are
+/// hardly ever so many in a row before the minimum.
+const MAX_FUTILE: usize = 32;
+/// The share of searches that then start from an active feature.
+const ACTIVE_SHARE: f64 = 0.75;
+
 /// The oracle that [`Search`] names. If there is a tolerance, the heuristic sometimes calls the exact oracle, to
 /// certify that the gap is within it.
 pub(crate) struct Oracle {
@@ -33,6 +40,8 @@ pub(crate) struct Oracle {
     state: OracleState,
     /// The feature with the largest D, if the last search started from it.
     largest: Option<u32>,
+    /// Whether the last search started from an active feature, because others found no new atom.
+    from_active: bool,
     exact: Exact,
 }
 
@@ -43,6 +52,7 @@ impl Oracle {
             tolerance: params.tolerance,
             state: OracleState::default(),
             largest: None,
+            from_active: false,
             exact: Exact::default(),
         }
     }
@@ -50,7 +60,8 @@ impl Oracle {
     /// Before a step: lets the gradient know the start of the search in iteration `iter`, if it is likely to be random.
     pub(crate) fn plan<'p>(&self, gradient: &mut impl Gradient<'p>, iter: usize, rng: &ChaCha8Rng) {
         let n = gradient.features().len();
-        if iter.is_multiple_of(2) || iter < self.state.rests_until {
+        let is_random = iter.is_multiple_of(2) || iter < self.state.rests_until;
+        if is_random && self.state.n_futile < MAX_FUTILE {
             // The search itself draws the same number.
             gradient.plan(&mut || random_start(&mut rng.clone(), n));
         }
@@ -116,13 +127,19 @@ impl Oracle {
     /// The feature from which the heuristic starts: the one with the largest D and a random one in turn. On some data, either
     /// alone stalls. Where the largest D belongs to the same feature for many iterations, it is often of no use. If the atom
     /// that was found from it is not used (with other rules than `decrease`: is not better than the best active one), this
-    /// feature rests for some iterations, and all starts are random.
+    /// feature rests for some iterations, and all starts are random. If no such search finds a new atom for long, most starts
+    /// are random active features.
     fn start<'p>(
         &mut self,
         gradient: &mut impl Gradient<'p>,
         turn: usize,
         rng: &mut ChaCha8Rng,
     ) -> Result<u32> {
+        self.from_active = self.state.n_futile >= MAX_FUTILE && random::unit(rng) < ACTIVE_SHARE;
+        if self.from_active {
+            self.largest = None;
+            return Ok(random_active(rng, gradient.active()));
+        }
         self.largest = None;
         if !turn.is_multiple_of(2) {
             let start = gradient.best_diagonal()?;
@@ -144,6 +161,15 @@ impl Oracle {
         skips
     }
 
+    /// Takes note of whether the last search found a new atom towards which f decreases.
+    pub(crate) fn count_futile(&mut self, found_new: bool) {
+        if found_new && !self.from_active {
+            self.state.n_futile = 0;
+        } else if !self.from_active {
+            self.state.n_futile += 1;
+        }
+    }
+
     /// Takes note of the decrease of f by the step to the atom of the last search, and of whether this step is taken.
     pub(crate) fn learn(&mut self, decrease: f64, is_taken: bool, turn: usize) {
         let state = &mut self.state;
@@ -154,6 +180,18 @@ impl Oracle {
         if !is_taken && self.largest.is_some() {
             (state.resting, state.rests_until) = (self.largest, turn + REST);
         }
+    }
+}
+
+/// One of the two features of a random active atom.
+fn random_active(rng: &mut ChaCha8Rng, active: &ActiveSet) -> u32 {
+    let atoms = active.atoms();
+    let at = (random::unit(rng) * (2 * atoms.len()) as f64) as usize;
+    let atom = atoms[at / 2];
+    if at.is_multiple_of(2) {
+        atom.i()
+    } else {
+        atom.j()
     }
 }
 
@@ -168,7 +206,7 @@ fn random_start(rng: &mut ChaCha8Rng, n: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::atoms::{ActiveSet, Atom};
+    use crate::atoms::Atom;
     use crate::objective::Features;
 
     /// H and D as dense matrices, and the features whose rows were asked for.
@@ -285,6 +323,45 @@ mod tests {
         gradient.diagonal[4] = 11.0;
         search(&mut gradient, 5 + REST, true);
         assert_eq!(gradient.asked[0], 4);
+    }
+
+    #[test]
+    fn active_features_are_starts_after_many_searches_without_a_new_atom() {
+        let features = Features::new((0..5).collect());
+        // The only active features are 1 and 2. The largest D is that of 0.
+        let mut gradient = Dense::of(&features);
+        gradient.diagonal[0] = 10.0;
+        let best = gradient.active.atoms()[0];
+        let mut oracle = Oracle::new(&SolverParams::new(1.0));
+        let mut rng = random::rng(0, 0);
+        let mut turn = 0;
+        // Whether the search starts from an active feature on purpose.
+        let mut search = |oracle: &mut Oracle, found_new: bool| {
+            gradient.asked.clear();
+            turn += 1;
+            let found = oracle.search(&mut gradient, (best, 2.0), turn, &mut rng);
+            assert!(found.is_ok());
+            oracle.count_futile(found_new);
+            assert!(!oracle.from_active || [1, 2].contains(&gradient.asked[0]));
+            oracle.from_active
+        };
+        for _ in 0..3 {
+            (1..MAX_FUTILE).for_each(|_| assert!(!search(&mut oracle, false)));
+            assert!(
+                !search(&mut oracle, true),
+                "a new atom begins the count again"
+            );
+        }
+        (0..MAX_FUTILE).for_each(|_| assert!(!search(&mut oracle, false)));
+        // New atoms from active features do not end this, and searches from other features go on.
+        let n_active = (0..400).filter(|_| search(&mut oracle, false)).count();
+        assert!((250..350).contains(&n_active), "{n_active}");
+        while !search(&mut oracle, false) {}
+        oracle.count_futile(true);
+        assert!(oracle.state.n_futile >= MAX_FUTILE);
+        while search(&mut oracle, false) {}
+        oracle.count_futile(true);
+        (0..MAX_FUTILE).for_each(|_| assert!(!search(&mut oracle, false)));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use sequential::run;
 #[cfg(not(feature = "parallel"))]
 pub(crate) use sequential::{current_num_threads, join};
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
@@ -28,7 +29,7 @@ fn map_with_min_len<R: Send>(n: usize, min_len: usize, of: impl Fn(usize) -> R +
     }
     let results = Mutex::new(results);
     run(n, min_len, &|at| {
-        let result = of(at);
+        let result = in_piece(n, || of(at));
         lock(&results)[at] = Some(result);
     });
     let mut list = Vec::with_capacity(n);
@@ -99,10 +100,11 @@ pub(crate) fn try_map_in_order<T: Send, R: Send, E: Send>(
     items: Vec<T>,
     of: impl Fn(T) -> Result<R, E> + Sync + Send,
 ) -> Result<Vec<R>, E> {
+    let n = items.len();
     let items = items.into_iter();
     #[cfg(feature = "parallel")]
     let items = items.par_bridge();
-    items.map(of).collect()
+    items.map(|item| in_piece(n, || of(item))).collect()
 }
 
 /// [`try_map`] of pieces that work in a scratch space. A thread takes `block` pieces with one scratch space, which others use
@@ -128,6 +130,30 @@ fn joined<R>(n: usize, blocks: Vec<Vec<R>>) -> Vec<R> {
     let mut results = Vec::with_capacity(n);
     blocks.into_iter().for_each(|block| results.extend(block));
     results
+}
+
+thread_local! {
+    /// Whether this thread is inside a piece of one of the loops above, where other threads have pieces of their own.
+    static IS_IN_PIECE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Calls a piece of a loop over `n`.
+fn in_piece<R>(n: usize, piece: impl FnOnce() -> R) -> R {
+    let outside = IS_IN_PIECE.replace(n > 1 || IS_IN_PIECE.get());
+    let result = piece();
+    IS_IN_PIECE.set(outside);
+    result
+}
+
+/// Calls both, by two threads unless this thread is inside a piece of a loop. There, other threads have work already, and one
+/// that waits for the second call might begin another piece.
+pub(crate) fn join_outside_loops(a: impl FnOnce() + Send, b: impl FnOnce() + Send) {
+    if current_num_threads() == 1 || IS_IN_PIECE.get() {
+        a();
+        b();
+    } else {
+        join(a, b);
+    }
 }
 
 /// Items that are taken by their numbers.
@@ -221,6 +247,38 @@ mod tests {
         // Each of the other three threads may have taken an item without having recorded it.
         let begun = begun.into_inner().unwrap().into_iter();
         assert!(begun.enumerate().all(|(at, (item, _))| item <= at + 3));
+    }
+
+    /// Whether two calls go on at the same time.
+    fn joins() -> bool {
+        let begun = AtomicUsize::new(0);
+        let meet = || {
+            begun.fetch_add(1, Ordering::SeqCst);
+            let started = std::time::Instant::now();
+            while begun.load(Ordering::SeqCst) < 2 && started.elapsed().as_secs() < 2 {
+                std::thread::yield_now();
+            }
+            begun.load(Ordering::SeqCst) == 2
+        };
+        let (mut first, mut second) = (false, false);
+        join_outside_loops(|| first = meet(), || second = meet());
+        // One after the other, only the second sees that both have begun.
+        assert!(second);
+        first
+    }
+
+    #[test]
+    fn two_calls_are_joined_outside_loops_only() {
+        let pool = |n| rayon::ThreadPoolBuilder::new().num_threads(n).build();
+        assert!(pool(2).unwrap().install(joins));
+        assert!(!pool(1).unwrap().install(joins));
+        let inside = pool(4).unwrap().install(|| map(2, |_| joins()));
+        assert_eq!(inside, [false, false]);
+        let in_order = || try_map_in_order(vec![(), ()], |()| Ok::<_, ()>(joins()));
+        assert_eq!(pool(4).unwrap().install(in_order), Ok(vec![false, false]));
+        // A loop over a single piece leaves the other threads without work.
+        assert_eq!(pool(2).unwrap().install(|| map(1, |_| joins())), [true]);
+        assert!(pool(2).unwrap().install(joins), "the loops have ended");
     }
 
     #[test]

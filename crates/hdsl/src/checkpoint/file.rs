@@ -2,7 +2,7 @@
 //!
 //! | part | contents |
 //! |---|---|
-//! | first line | `hdsl checkpoint 3` |
+//! | first line | `hdsl checkpoint 4` |
 //! | training | its length in bytes (u32), and one line about configuration and data |
 //! | runs | their number (u32), then each: start, steps, state of the search, validation errors, end |
 //! | checksum | the CRC-32 of everything before (u32) |
@@ -15,7 +15,9 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-const FIRST_LINE: &[u8] = b"hdsl checkpoint 4\n";
+/// How a checkpoint of this version begins.
+#[doc(hidden)]
+pub const FIRST_LINE: &[u8] = b"hdsl checkpoint 4\n";
 /// How a checkpoint of any version begins.
 const MAGIC: &[u8] = b"hdsl checkpoint ";
 
@@ -86,7 +88,7 @@ fn to_bytes(training: &str, runs: &[RunRecord]) -> Vec<u8> {
             rests_until,
             mean_decrease,
             n_skipped,
-            n_futile,
+            n_without_new,
         } = run.state.oracle;
         out.bytes(&(next_certificate as u64).to_le_bytes());
         out.byte(u8::from(resting.is_some()));
@@ -94,7 +96,7 @@ fn to_bytes(training: &str, runs: &[RunRecord]) -> Vec<u8> {
         out.bytes(&(rests_until as u64).to_le_bytes());
         out.number(mean_decrease);
         out.bytes(&(n_skipped as u64).to_le_bytes());
-        out.bytes(&(n_futile as u64).to_le_bytes());
+        out.bytes(&(n_without_new as u64).to_le_bytes());
         out.count(run.evaluations.len());
         for &(iterate, error) in &run.evaluations {
             out.bytes(&iterate.to_le_bytes());
@@ -316,7 +318,7 @@ impl<'a> In<'a> {
                     rests_until: self.take().map(u64::from_le_bytes)?.try_into().ok()?,
                     mean_decrease: self.number()?,
                     n_skipped: self.take().map(u64::from_le_bytes)?.try_into().ok()?,
-                    n_futile: self.take().map(u64::from_le_bytes)?.try_into().ok()?,
+                    n_without_new: self.take().map(u64::from_le_bytes)?.try_into().ok()?,
                 },
             },
             evaluations: self.list(|input| Some((input.u32()?, input.number()?)))?,
@@ -372,7 +374,7 @@ mod tests {
                     rests_until: 77,
                     mean_decrease: 0.3,
                     n_skipped: 3,
-                    n_futile: 40,
+                    n_without_new: 40,
                 },
             },
             evaluations: vec![(1, 0.75)],
@@ -435,5 +437,18 @@ mod tests {
             std::os::unix::fs::symlink(&path, &link).unwrap();
             assert!(is_checkpoint(&link).is_err() && write(&link, "t", &[]).is_err());
         }
+    }
+
+    /// The fuzzer begins with a whole checkpoint. Writes it anew with `HDSL_WRITE_SEED=1`.
+    #[test]
+    fn the_seed_of_the_fuzzer_is_a_checkpoint_of_this_version() {
+        let seed =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/checkpoint/two_steps");
+        let bytes = to_bytes("a training", &[run()]);
+        let payload = &bytes[FIRST_LINE.len()..bytes.len() - 4];
+        if std::env::var_os("HDSL_WRITE_SEED").is_some() {
+            fs::write(&seed, payload).unwrap();
+        }
+        assert!(fs::read(seed).unwrap() == payload);
     }
 }

@@ -19,7 +19,7 @@ use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-pub use file::inspect;
+pub use file::{FIRST_LINE, inspect};
 
 /// Where and how often a training writes a checkpoint.
 ///
@@ -101,8 +101,9 @@ pub(crate) struct OracleState {
     pub(crate) mean_decrease: f64,
     /// Iterations without a search since the last one.
     pub(crate) n_skipped: usize,
-    /// Searches in a row that began at the largest D or at random and found no new atom.
-    pub(crate) n_futile: usize,
+    /// Searches in a row that did not start from an active feature and found no new atom along which f decreases, up to the number
+    /// from which the oracle starts from active features.
+    pub(crate) n_without_new: usize,
 }
 
 impl Default for OracleState {
@@ -113,7 +114,7 @@ impl Default for OracleState {
             rests_until: 0,
             mean_decrease: f64::INFINITY,
             n_skipped: 0,
-            n_futile: 0,
+            n_without_new: 0,
         }
     }
 }

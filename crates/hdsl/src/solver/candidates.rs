@@ -93,11 +93,8 @@ impl Candidates {
         };
         let is_new = gradient.active().position(found.0).is_none();
         let new = (is_new && is_useful).then_some((found.0, found_rate));
-        if !skips {
-            oracle.count_futile(new.is_some());
-            if new.is_none() {
-                oracle.learn(0.0, false, turn);
-            }
+        if new.is_none() && !skips {
+            oracle.learn(0.0, false, turn);
         }
         let new = new.filter(|_| rule == StepRule::Decrease);
         let away = worst.map(|worst| worst.0);

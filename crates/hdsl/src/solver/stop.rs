@@ -7,9 +7,8 @@ use crate::observer::{Gap, Stop};
 use std::time::Duration;
 
 /// A run ends as stationary after this many stalled iterations in a row, where a stalled iteration takes no step. One
-/// stalled iteration is not enough: the oracle may find a descent direction from its next start. The last 16 start from active
-/// features, too, if none of the others found a new atom.
-const MAX_STALLED: usize = 48;
+/// stalled iteration is not enough: the oracle may find a descent direction from its next start.
+const MAX_STALLED: usize = 30;
 /// The same with mini-batches. Directions from a batch stall more often.
 const MAX_STALLED_BATCHES: usize = 300;
 

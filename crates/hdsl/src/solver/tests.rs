@@ -1100,6 +1100,40 @@ fn shards_and_threads_change_nothing_but_time() {
     }
 }
 
+/// D and H_ij are updated for some thousand changes of pair coefficients at once. A rebuild changes more of them.
+#[test]
+fn rebuilds_with_many_pairs_are_correct_for_any_number_of_threads() {
+    let (rows, own_pairs) = wordy(600, 60, 3);
+    let mut shared_pairs = Triplets::new();
+    let mut rng = random::rng(3, 78);
+    for anchor in 0..150 {
+        for _ in 0..200 {
+            let [near, far] = [0, 1].map(|_| random::below(&mut rng, 150) as u32);
+            shared_pairs.push(anchor, near, far);
+        }
+    }
+    for triplets in [own_pairs, shared_pairs] {
+        let params = SolverParams::new(20.0);
+        let problem =
+            Problem::new(&rows, &triplets, params.lambda, LossKind::SmoothedHinge).unwrap();
+        let scores = [1, 2].map(|threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+            pool.build().unwrap().install(|| {
+                let engine = Incremental::new(&problem, CancelToken::NEVER).unwrap();
+                let (mut engine, _) = walk(engine, &params, 40);
+                let active = engine.gradient.active().clone();
+                assert!(active.len() > 5);
+                LocalEngine::start_at(&mut engine, active);
+                let scores = engine.gradient.active_scores();
+                let diagonal = engine.gradient.diagonal();
+                assert_state_is_correct(engine, &format!("{threads} threads"));
+                [scores, diagonal].concat()
+            })
+        });
+        assert_eq!(scores[0], scores[1]);
+    }
+}
+
 /// Rows of H tell the best atom of every feature, and so the best of all.
 fn assert_exact(gradient: &mut SymmetrizedGradient<'_>, found: Scored) {
     let features = 0..gradient.problem().n_columns() as u32;

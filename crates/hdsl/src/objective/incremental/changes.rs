@@ -1,4 +1,4 @@
-//! Changes of pair coefficients, from when they are made until D and the H_ij of active atoms have them, too.
+//! Changes of pair coefficients that were applied to C, but not yet to D and the H_ij of active atoms.
 
 use super::Affine;
 
@@ -6,7 +6,8 @@ use super::Affine;
 #[derive(Default)]
 pub(super) struct Changes {
     list: Vec<(usize, Affine)>,
-    /// Each anchor, and where its changes end in the list.
+    /// Anchors, and where the changes of each end in the list. An anchor occurs twice if triplets of it are affected by a step and
+    /// others only change their segment.
     anchors: Vec<(usize, usize)>,
 }
 

@@ -4,6 +4,7 @@ use super::changes::Changes;
 use super::{Affine, Coefficients, add};
 use crate::objective::active_features::ActiveFeatures;
 
+/// The sums, and a buffer for their update.
 #[derive(Default)]
 pub(crate) struct Cross {
     /// H_ij of each active atom, in their order.

@@ -9,6 +9,7 @@ use crate::data::{Overlap, PackedRows};
 /// Up to this many changes of an anchor's pairs are added to D one by one.
 const FEW: usize = 4;
 
+/// What an update of D reads beside C and the rows, and its buffers.
 pub(super) struct DiagonalUpdate {
     pub(super) products: Option<Products>,
     /// Σ_q delta_q x_qg over the changed pairs {anchor, q}, for each feature g of the anchor's row.
@@ -27,7 +28,7 @@ impl DiagonalUpdate {
     }
 
     /// Adds delta_q x_g x_qg to D_g for each changed pair {anchor, q} and each feature g, where x is the anchor's row.
-    pub(super) fn apply(
+    pub(super) fn update(
         &mut self,
         changes: &Changes,
         coefficients: &Coefficients,
@@ -35,13 +36,13 @@ impl DiagonalUpdate {
         diagonal: &mut Diagonal,
     ) {
         for (anchor, changes) in changes.by_anchor() {
-            self.apply_of(anchor, changes, coefficients, rows, diagonal);
+            self.update_of(anchor, changes, coefficients, rows, diagonal);
         }
     }
 
     /// The changes of one anchor. Many are first summed for each value of the anchor's row, in a buffer that fits in the cache,
     /// and then added to D once per column. A few are added at once, so that not all of the row has to be read.
-    fn apply_of(
+    fn update_of(
         &mut self,
         anchor: usize,
         changes: &[(usize, Affine)],

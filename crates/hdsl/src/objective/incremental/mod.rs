@@ -8,8 +8,8 @@
 //! share pairs, so a sum over pairs is several times less work than a sum over triplets.
 //!
 //! Every sum of gradient weights is stored as an affine function of σ. It is updated only for triplets whose gradient
-//! weight has become another function of σ. Changes are collected for one anchor at a time, applied to C, and to D and
-//! H_ij together with those of other anchors.
+//! weight has become another function of σ. Changes are collected for one anchor at a time and applied to C. D and H_ij
+//! are updated for several anchors at once.
 
 mod changes;
 mod coefficients;
@@ -35,9 +35,10 @@ pub(crate) use products::MAX_WORK;
 use products::Products;
 use std::ops::Range;
 
-/// After this many changes of pair coefficients, D and the H_ij of active atoms are updated. The changes fit in the cache.
-const APPLIED_TOGETHER: usize = 1 << 13;
-/// From this many changes on, one thread updates D and another one H_ij.
+/// After this many changes of pair coefficients, which take 200 kB, D and the H_ij of active atoms are updated.
+const UPDATED_TOGETHER: usize = 1 << 13;
+/// From this many changes on, one thread updates D and another one H_ij. Fewer take some 20 microseconds, about as long as it
+/// takes to wake the other thread. This and the number above affect speed only, and were not varied.
 const PARALLEL_CHANGES: usize = 1 << 8;
 
 /// The part of the solver state that every shard reads.
@@ -129,8 +130,8 @@ impl Pairs {
         }
         if !self.coefficients.of_anchor(self.current).contains(&t) {
             self.collect(state.sigma);
-            if self.changes.len() >= APPLIED_TOGETHER {
-                self.apply(state);
+            if self.changes.len() >= UPDATED_TOGETHER {
+                self.update(state);
             }
             self.current = self.coefficients.anchor_of(t, self.current);
         }
@@ -148,7 +149,7 @@ impl Pairs {
     /// Applies all changes to C, D and the H_ij of active atoms.
     pub(crate) fn flush(&mut self, state: State<'_>) {
         self.collect(state.sigma);
-        self.apply(state);
+        self.update(state);
     }
 
     /// Applies the changes of the current anchor's pairs to C.
@@ -166,15 +167,16 @@ impl Pairs {
         self.coefficients.add(self.current, changes, sigma);
     }
 
-    /// Applies the collected changes to D and the H_ij of active atoms. Each sum is that of one thread, so its bits do not
-    /// depend on their number.
-    fn apply(&mut self, state: State<'_>) {
+    /// Updates D and the H_ij of active atoms for the changes of C. Each sum is computed by one thread in the order of the
+    /// changes, so the result is bitwise equal for any number of threads.
+    fn update(&mut self, state: State<'_>) {
         let (changes, coefficients) = (&self.changes, &self.coefficients);
-        let (update, diagonal) = (&mut self.diagonal_update, &mut self.diagonal);
-        let mut update_diagonal = || update.apply(changes, coefficients, state.rows, diagonal);
+        let (diagonal, of_diagonal) = (&mut self.diagonal, &mut self.diagonal_update);
+        let mut update_diagonal =
+            || of_diagonal.update(changes, coefficients, state.rows, diagonal);
         let mut update_cross = || self.cross.update(changes, coefficients, state.features);
-        if changes.len() >= PARALLEL_CHANGES && parallel::current_num_threads() > 1 {
-            parallel::join(update_diagonal, update_cross);
+        if changes.len() >= PARALLEL_CHANGES {
+            parallel::join_outside_loops(update_diagonal, update_cross);
         } else {
             update_diagonal();
             update_cross();

@@ -8,7 +8,7 @@ pub(crate) use alternating::alternating;
 pub(crate) use exact::{Exact, row_bounds};
 
 use super::engine::Gradient;
-use super::params::{Search, SolverParams};
+use super::params::{Search, SolverParams, StepRule};
 use crate::atoms::ActiveSet;
 use crate::checkpoint::OracleState;
 use crate::error::Result;
@@ -26,16 +26,17 @@ const MAX_SKIPPED: usize = 5;
 /// The weight of the latest search in the mean decrease by new atoms, which is a running mean. It was not varied either.
 const LATEST_WEIGHT: f64 = 0.3;
 
-/// After this many searches in a row that found no new atom, most searches start from an active feature. On real data, there are
-/// hardly ever so many in a row before the minimum.
-const MAX_FUTILE: usize = 32;
-/// The share of searches that then start from an active feature.
+/// After this many searches in a row whose atom was not new or along which f does not decrease, most searches start from an active
+/// feature. Only for the heuristic under [`StepRule::Decrease`]; not varied.
+const MAX_WITHOUT_NEW: usize = 32;
+/// The share of searches that then start from an active feature. It was not varied either.
 const ACTIVE_SHARE: f64 = 0.75;
 
 /// The oracle that [`Search`] names. If there is a tolerance, the heuristic sometimes calls the exact oracle, to
 /// certify that the gap is within it.
 pub(crate) struct Oracle {
     search: Search,
+    rule: StepRule,
     tolerance: Option<f64>,
     state: OracleState,
     /// The feature with the largest D, if the last search started from it.
@@ -49,6 +50,7 @@ impl Oracle {
     pub(crate) fn new(params: &SolverParams) -> Self {
         Self {
             search: params.search,
+            rule: params.rule(),
             tolerance: params.tolerance,
             state: OracleState::default(),
             largest: None,
@@ -57,14 +59,22 @@ impl Oracle {
         }
     }
 
-    /// Before a step: lets the gradient know the start of the search in iteration `iter`, if it is likely to be random.
+    /// Before a step: lets the gradient know the start of the search in iteration `iter`, if it is likely to be a random one of all
+    /// features.
     pub(crate) fn plan<'p>(&self, gradient: &mut impl Gradient<'p>, iter: usize, rng: &ChaCha8Rng) {
         let n = gradient.features().len();
         let is_random = iter.is_multiple_of(2) || iter < self.state.rests_until;
-        if is_random && self.state.n_futile < MAX_FUTILE {
+        if is_random && !self.may_start_from_active() {
             // The search itself draws the same number.
             gradient.plan(&mut || random_start(&mut rng.clone(), n));
         }
+    }
+
+    /// Whether most searches start from active features.
+    fn may_start_from_active(&self) -> bool {
+        self.state.n_without_new >= MAX_WITHOUT_NEW
+            && self.search == Search::Alternating
+            && self.rule == StepRule::Decrease
     }
 
     /// What the oracle remembers of earlier iterations.
@@ -135,7 +145,8 @@ impl Oracle {
         turn: usize,
         rng: &mut ChaCha8Rng,
     ) -> Result<u32> {
-        self.from_active = self.state.n_futile >= MAX_FUTILE && random::unit(rng) < ACTIVE_SHARE;
+        self.from_active =
+            self.state.n_without_new >= MAX_WITHOUT_NEW && random::unit(rng) < ACTIVE_SHARE;
         if self.from_active {
             self.largest = None;
             return Ok(random_active(rng, gradient.active()));
@@ -161,21 +172,18 @@ impl Oracle {
         skips
     }
 
-    /// Takes note of whether the last search found a new atom towards which f decreases.
-    pub(crate) fn count_futile(&mut self, found_new: bool) {
-        if found_new && !self.from_active {
-            self.state.n_futile = 0;
-        } else if !self.from_active {
-            self.state.n_futile += 1;
-        }
-    }
-
     /// Takes note of the decrease of f by the step to the atom of the last search, and of whether this step is taken.
     pub(crate) fn learn(&mut self, decrease: f64, is_taken: bool, turn: usize) {
         let state = &mut self.state;
         match state.mean_decrease.is_finite() {
             true => state.mean_decrease += LATEST_WEIGHT * (decrease - state.mean_decrease),
             false => state.mean_decrease = decrease,
+        }
+        if !self.from_active {
+            state.n_without_new = match decrease > 0.0 {
+                true => 0,
+                false => MAX_WITHOUT_NEW.min(state.n_without_new + 1),
+            };
         }
         if !is_taken && self.largest.is_some() {
             (state.resting, state.rests_until) = (self.largest, turn + REST);
@@ -336,32 +344,41 @@ mod tests {
         let mut rng = random::rng(0, 0);
         let mut turn = 0;
         // Whether the search starts from an active feature on purpose.
-        let mut search = |oracle: &mut Oracle, found_new: bool| {
+        let mut search = |oracle: &mut Oracle, decrease: f64| {
             gradient.asked.clear();
             turn += 1;
             let found = oracle.search(&mut gradient, (best, 2.0), turn, &mut rng);
             assert!(found.is_ok());
-            oracle.count_futile(found_new);
+            oracle.learn(decrease, false, turn);
             assert!(!oracle.from_active || [1, 2].contains(&gradient.asked[0]));
             oracle.from_active
         };
         for _ in 0..3 {
-            (1..MAX_FUTILE).for_each(|_| assert!(!search(&mut oracle, false)));
-            assert!(
-                !search(&mut oracle, true),
-                "a new atom begins the count again"
-            );
+            (1..MAX_WITHOUT_NEW).for_each(|_| assert!(!search(&mut oracle, 0.0)));
+            // A new atom begins the count again.
+            assert!(!search(&mut oracle, 0.1));
         }
-        (0..MAX_FUTILE).for_each(|_| assert!(!search(&mut oracle, false)));
-        // New atoms from active features do not end this, and searches from other features go on.
-        let n_active = (0..400).filter(|_| search(&mut oracle, false)).count();
+        (0..MAX_WITHOUT_NEW).for_each(|_| assert!(!search(&mut oracle, 0.0)));
+        // New atoms from active features do not end this, and some searches still start elsewhere.
+        let n_active = (0..400).filter(|_| search(&mut oracle, 0.0)).count();
         assert!((250..350).contains(&n_active), "{n_active}");
-        while !search(&mut oracle, false) {}
-        oracle.count_futile(true);
-        assert!(oracle.state.n_futile >= MAX_FUTILE);
-        while search(&mut oracle, false) {}
-        oracle.count_futile(true);
-        (0..MAX_FUTILE).for_each(|_| assert!(!search(&mut oracle, false)));
+        while !search(&mut oracle, 0.0) {}
+        oracle.learn(0.1, true, 1000);
+        assert!(oracle.may_start_from_active());
+        while search(&mut oracle, 0.0) {}
+        oracle.learn(0.1, true, 1000);
+        (0..MAX_WITHOUT_NEW).for_each(|_| assert!(!search(&mut oracle, 0.0)));
+
+        // Neither an exact search nor another step rule does this.
+        let mut exact = SolverParams::new(1.0);
+        exact.search = Search::Exact;
+        let mut away = SolverParams::new(1.0);
+        away.steps = StepRule::Away;
+        for params in [exact, away] {
+            let mut other = Oracle::new(&params);
+            other.set_state(oracle.state());
+            assert!(!other.may_start_from_active());
+        }
     }
 
     #[test]

@@ -26,8 +26,8 @@ const MAX_SKIPPED: usize = 5;
 /// The weight of the latest search in the mean decrease by new atoms, which is a running mean. It was not varied either.
 const LATEST_WEIGHT: f64 = 0.3;
 
-/// After this many searches in a row whose atom was not new or along which f does not decrease, most searches start from an active
-/// feature. Only for the heuristic under [`StepRule::Decrease`]; not varied.
+/// After this many searches in a row that found no new atom along which f decreases, most searches start from an active feature.
+/// Only for the heuristic under [`StepRule::Decrease`]. The number was not varied.
 const MAX_WITHOUT_NEW: usize = 32;
 /// The share of searches that then start from an active feature. It was not varied either.
 const ACTIVE_SHARE: f64 = 0.75;
@@ -145,8 +145,7 @@ impl Oracle {
         turn: usize,
         rng: &mut ChaCha8Rng,
     ) -> Result<u32> {
-        self.from_active =
-            self.state.n_without_new >= MAX_WITHOUT_NEW && random::unit(rng) < ACTIVE_SHARE;
+        self.from_active = self.may_start_from_active() && random::unit(rng) < ACTIVE_SHARE;
         if self.from_active {
             self.largest = None;
             return Ok(random_active(rng, gradient.active()));
@@ -377,7 +376,11 @@ mod tests {
         for params in [exact, away] {
             let mut other = Oracle::new(&params);
             other.set_state(oracle.state());
-            assert!(!other.may_start_from_active());
+            assert!(other.state.n_without_new >= MAX_WITHOUT_NEW);
+            for turn in 0..100 {
+                let start = other.start(&mut gradient, turn, &mut rng);
+                assert!(start.is_ok() && !other.from_active);
+            }
         }
     }
 

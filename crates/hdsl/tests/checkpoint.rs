@@ -143,43 +143,42 @@ fn a_long_run() {
     resumes(&config);
 }
 
-/// The step rule `decrease` skips searches, depending on what the last ones found.
-#[test]
-fn a_run_that_skips_searches() {
+/// Interrupted once, at each of the places that `places` returns for a run of n iterations.
+#[track_caller]
+fn resumes_at(config: &TrainConfig, places: impl Fn(usize) -> Vec<usize>) {
     let (rows, valid) = problem();
     let data = (&rows, &valid);
-    let mut config = config();
-    // Two of five iterations make no search.
-    config.lambda = vec![5.0];
-    config.max_iter = 150;
-    let (whole, n, _) = trained(&config, data, None, usize::MAX).unwrap();
+    let (whole, n, _) = trained(config, data, None, usize::MAX).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.checkpoint");
-    for after in (1..n).step_by(7) {
-        trained(&config, data, Some(&path), after).unwrap();
-        let (resumed, ..) = trained(&config, data, Some(&path), usize::MAX).unwrap();
+    for after in places(n) {
+        trained(config, data, Some(&path), after).unwrap();
+        let (resumed, ..) = trained(config, data, Some(&path), usize::MAX).unwrap();
         assert!(resumed == whole, "interrupted after {after} of {n}");
         std::fs::remove_file(&path).unwrap();
     }
 }
 
+/// The step rule `decrease` skips searches, depending on what the last ones found.
+#[test]
+fn a_run_that_skips_searches() {
+    let mut config = config();
+    // Two of five iterations make no search.
+    config.lambda = vec![5.0];
+    config.max_iter = 150;
+    resumes_at(&config, |n| (1..n).step_by(7).collect());
+}
+
 /// Close to the minimum, no search finds a new atom for long, and searches start from active features.
 #[test]
 fn a_run_whose_searches_find_nothing() {
-    let (rows, valid) = problem();
-    let data = (&rows, &valid);
     let mut config = config();
     config.lambda = vec![5.0];
     config.max_iter = 3000;
-    let (whole, n, _) = trained(&config, data, None, usize::MAX).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("m.checkpoint");
-    for after in (n / 2..n).step_by(n / 20) {
-        trained(&config, data, Some(&path), after).unwrap();
-        let (resumed, ..) = trained(&config, data, Some(&path), usize::MAX).unwrap();
-        assert!(resumed == whole, "interrupted after {after} of {n}");
-        std::fs::remove_file(&path).unwrap();
-    }
+    resumes_at(&config, |n| {
+        assert!(n > 200, "{n} iterations");
+        (n / 2..n).step_by(10).collect()
+    });
 }
 
 #[test]

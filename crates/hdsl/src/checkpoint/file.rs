@@ -439,7 +439,7 @@ mod tests {
         }
     }
 
-    /// The fuzzer begins with a whole checkpoint, which is within its limit of 256 bytes. `HDSL_WRITE_SEED=1` writes it anew.
+    /// The fuzzer begins with a whole checkpoint, which is within its limit of 256 bytes. `HDSL_BLESS=1` writes it anew.
     #[test]
     fn the_seed_of_the_fuzzer_is_a_checkpoint_of_this_version() {
         let seed =
@@ -449,7 +449,7 @@ mod tests {
         let bytes = to_bytes("a training", &[run]);
         let payload = &bytes[FIRST_LINE.len()..bytes.len() - 4];
         assert!(payload.len() < 256);
-        if std::env::var_os("HDSL_WRITE_SEED").is_some() {
+        if std::env::var_os("HDSL_BLESS").is_some() {
             fs::write(&seed, payload).unwrap();
         }
         assert!(fs::read(seed).unwrap() == payload);

@@ -35,6 +35,8 @@ const CACHED_COLUMNS: usize = 1 << 17;
 const UNCACHED_COST: usize = 3;
 /// The features of this many of the latest active atoms are tried first.
 const N_LATEST_ATOMS: usize = 8;
+/// So are the partners of the feature itself in this many of its latest active atoms.
+const N_OWN_ATOMS: usize = 16;
 /// By rows, the error of a partial sum is at most this share of the |H_ij| that column j needs to win.
 const MAX_ERROR_SHARE: f64 = 0.5;
 
@@ -305,8 +307,8 @@ impl<'p> PartnerSearch<'p> {
 
     /// The best atom that contains `feature`, or `floor` if that is better. `self.product` must contain u, and is cleared.
     ///
-    /// `best_diagonal`, the feature with the largest D, and the features of the latest active atoms are often good
-    /// partners. They are tried first, because a higher best score allows more columns to be skipped.
+    /// `best_diagonal`, the feature with the largest D, the features of the latest active atoms and the partners of `feature` in
+    /// active atoms are often good partners. They are tried first, because a higher best score allows more columns to be skipped.
     pub(super) fn best(
         &mut self,
         feature: u32,
@@ -366,14 +368,12 @@ impl<'p> PartnerSearch<'p> {
         };
         let latest = active.iter().rev().take(N_LATEST_ATOMS);
         let mut columns: Vec<u32> = latest.flat_map(|atom| [atom.i(), atom.j()]).collect();
-        let own = active
-            .iter()
-            .filter(|a| a.i() == feature || a.j() == feature)
-            .rev();
-        columns.extend(
-            own.take(16)
-                .map(|a| if a.i() == feature { a.j() } else { a.i() }),
-        );
+        let partner = |atom: &Atom| match atom.i() == feature {
+            true => Some(atom.j()),
+            false => (atom.j() == feature).then_some(atom.i()),
+        };
+        let own = active.iter().rev().filter_map(partner);
+        columns.extend(own.take(N_OWN_ATOMS));
         columns.push(best_diagonal);
         columns.sort_unstable();
         columns.dedup();

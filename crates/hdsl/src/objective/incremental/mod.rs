@@ -37,8 +37,8 @@ use std::ops::Range;
 
 /// After this many changes of pair coefficients, which take 200 kB, D and the H_ij of active atoms are updated.
 const UPDATED_TOGETHER: usize = 1 << 13;
-/// From this many changes on, one thread updates D and another one H_ij. Fewer take some 20 microseconds, about as long as it
-/// takes to wake the other thread. This and the number above affect speed only, and were not varied.
+/// From this many changes on, one thread updates D and another one H_ij. Fewer are not worth waking another thread. This and the
+/// number above affect speed only, and were not varied.
 const PARALLEL_CHANGES: usize = 1 << 8;
 
 /// The part of the solver state that every shard reads.

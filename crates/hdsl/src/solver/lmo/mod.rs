@@ -145,12 +145,11 @@ impl Oracle {
         turn: usize,
         rng: &mut ChaCha8Rng,
     ) -> Result<u32> {
+        self.largest = None;
         self.from_active = self.may_start_from_active() && random::unit(rng) < ACTIVE_SHARE;
         if self.from_active {
-            self.largest = None;
             return Ok(random_active(rng, gradient.active()));
         }
-        self.largest = None;
         if !turn.is_multiple_of(2) {
             let start = gradient.best_diagonal()?;
             let rests = self.state.resting == Some(start) && turn < self.state.rests_until;
@@ -171,7 +170,8 @@ impl Oracle {
         skips
     }
 
-    /// Takes note of the decrease of f by the step to the atom of the last search, and of whether this step is taken.
+    /// Takes note of the decrease of f by the step to the atom of the last search, 0 if that is not new, and of whether this step
+    /// is taken.
     pub(crate) fn learn(&mut self, decrease: f64, is_taken: bool, turn: usize) {
         let state = &mut self.state;
         match state.mean_decrease.is_finite() {
